@@ -1,0 +1,67 @@
+"""What can go wrong, one small class per kind of failure."""
+
+__all__ = (
+    "EvaluatorError",
+    "LlmevalError",
+    "MissingDataError",
+    "MissingExtraError",
+    "PredictionError",
+    "Problem",
+    "SuiteError",
+)
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One fault of one file, with where it is and what would be right.
+
+    Attributes:
+        file: The file as the user would name it.
+        line: Line counted from 1, or 0 where the fault belongs to the whole file.
+        column: Column counted from 1, or 0.
+        path: The field, such as ``cases[1].thresholds.f1``; empty for the whole file.
+        message: ``found ..., expected ... (did you mean ...?)``.
+    """
+
+    file: str
+    line: int
+    column: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file
+        if self.line:
+            place += f":{self.line}:{self.column or 1}"
+        return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
+
+
+class LlmevalError(Exception):
+    """Base of all errors of this package."""
+
+
+class SuiteError(LlmevalError):
+    """A suite file, or a file that it names, has faults; all of them are listed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class PredictionError(LlmevalError):
+    """No prediction could be had for a case: the target failed, or nothing was recorded."""
+
+
+class EvaluatorError(LlmevalError):
+    """An evaluator could not be found or built, or it could not measure a case."""
+
+
+class MissingDataError(LlmevalError):
+    """Language data that a metric needs is not installed; the message names the command that installs it."""
+
+
+class MissingExtraError(LlmevalError, ImportError):
+    """An optional dependency is not installed; the message names the command that installs it."""

@@ -1,0 +1,118 @@
+"""What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
+
+__all__ = ("Evaluator", "Metric")
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_llmeval.case import Case
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray, Observation, Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that an evaluator reports.
+
+    Attributes:
+        name: As in reports, thresholds and gates. ``name[label]`` stands for a family with one member per label.
+        higher_is_better: The direction.
+        low: Smallest possible value; ``None`` where unbounded.
+        high: Largest possible value; ``None`` where unbounded.
+        signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
+    """
+
+    name: str
+    higher_is_better: bool = True
+    low: float | None = 0.0
+    high: float | None = 1.0
+    signature: str = ""
+
+    @property
+    def family(self) -> str:
+        """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
+        head, bracket, _ = self.name.partition("[")
+        return head + bracket
+
+
+@dataclass(frozen=True)
+class Evaluator(ABC):
+    """A pair of pure functions. Subclass as a frozen dataclass whose fields are the options.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Length(Evaluator):
+        ...     name = "length"
+        ...     unit: str = "words"
+        ...     def describe(self):
+        ...         return [Metric("length", high=None)]
+        ...     def measure(self, case):
+        ...         size = len(case.prediction.split() if self.unit == "words" else case.prediction)
+        ...         return Observation({"size": size, "n": 1})
+        ...     def summarize(self, sums):
+        ...         return {"length": sums["size"] / sums["n"]}
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    batch: ClassVar[int] = 1
+    """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
+
+    @abstractmethod
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
+
+    @abstractmethod
+    def measure(self, case: Case) -> "Observation":
+        """Count one case. Pure: the same case gives the same observation.
+
+        A prediction of the wrong form is what models produce: say so in `Observation.malformed` and count it as what
+        it is. Absent ground truth is `Observation.undefined`, never a 0.
+        """
+
+    def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
+        """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
+        return [self.measure(case) for case in cases]
+
+    @abstractmethod
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Compute metrics from summed counts.
+
+        Args:
+            sums: Columns of equal length; each row is the total of some set of cases (one, all, a resample).
+
+        Returns:
+            Metric name to a column of that length; a value that is not finite means undefined.
+        """
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield faults of a case's ground truth (``found ..., expected ...``); they stop the collection of its file."""
+        del case
+        return ()
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair.
+
+        Args:
+            prediction: What was answered.
+            ground_truth: What is right.
+            text: The input that both are about, where the evaluator reads it.
+
+        Returns:
+            Details, and every metric's value; ``None`` where it is undefined.
+        """
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=prediction))
+        return {**observation.details, **self.scores(observation)}
+
+    def scores(self, observation: "Observation") -> dict[str, float | None]:
+        """Return the metrics of one observation; ``None`` where undefined."""
+        import numpy as np
+
+        from pytest_llmeval.observation import Totals
+
+        with np.errstate(all="ignore"):
+            columns = self.summarize(Totals.of([observation]).sums())
+        return {name: float(column[0]) if np.isfinite(column[0]) else None for name, column in columns.items()}

@@ -1,0 +1,171 @@
+"""Evaluator `text`: answers compared with reference answers, word by word."""
+
+__all__ = ("METRICS", "TextEvaluator")
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pytest_llmeval.case import Case
+from pytest_llmeval.errors import EvaluatorError
+from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
+from pytest_llmeval.measures.bleu import BLEU, bleu_scores
+from pytest_llmeval.measures.meteor import meteor_score
+from pytest_llmeval.measures.naming import unknown_name
+from pytest_llmeval.measures.overlap import exact_match, token_f1
+from pytest_llmeval.measures.rouge import ROUGE, rouge_scores
+from pytest_llmeval.measures.tokens import get_tokenizer
+from pytest_llmeval.observation import Observation
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray, Sums
+
+METRICS: Final = ("exact_match", "f1", *ROUGE, *BLEU, "meteor")
+"""The metrics that the evaluator knows."""
+
+_DEFAULT = tuple(name for name in METRICS if name != "meteor")
+
+_ABSENT = "no expected answer"
+
+_HOW: Final = {
+    "exact_match": "case:lower",
+    "f1": "tok:{tokenizer}|case:lower",
+    **dict.fromkeys(ROUGE, "tok:{tokenizer}|stem:{stem}|rouge-score:compatible"),
+    **dict.fromkeys(BLEU, "tok:{tokenizer}|case:lower|smooth:method1|nltk:compatible"),
+    "meteor": "tok:{tokenizer}|case:lower|alpha:0.9|beta:3|gamma:0.5|nltk:compatible",
+}
+"""What a signature says of each metric."""
+
+Words: TypeAlias = Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Metrics that count the same words, so that a text is split once for all of them."""
+
+    names: tuple[str, ...]
+    tokenizer: str
+    split: Callable[[str], Words]
+    score: Callable[[Words, Words], Sequence[float]]
+
+    def best(self, prediction: str, references: Iterable[str]) -> Sequence[float] | str:
+        """Return the best score over the references for each metric, or why there is none."""
+        blank = [0.0] * len(self.names)
+        words = self.split(prediction) if prediction.strip() else ()
+        found: list[Sequence[float]] = []
+        for reference in references:
+            if not reference.strip():
+                found.append(blank)
+            elif expected_words := self.split(reference):
+                if not words and any(map(str.isalnum, prediction)):
+                    return f"tokenizer {self.tokenizer!r} finds no token in the prediction"
+                found.append(self.score(words, expected_words) if words else blank)
+        if not found:
+            return f"tokenizer {self.tokenizer!r} finds no token in the expected answer"
+        return found[0] if len(found) == 1 else [max(scores) for scores in zip(*found, strict=True)]
+
+
+@dataclass(frozen=True)
+class TextEvaluator(Evaluator):
+    """Exact match, token F1, ROUGE, BLEU and METEOR of an answer against one or more reference answers.
+
+    ``expected`` is a text or a list of texts, ``prediction`` a text; numbers and booleans are read as their JSON text.
+    With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and the value
+    of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
+
+    A metric whose tokenizer cannot see a text is undefined instead of 0: when no reference that has text gives a token
+    (a reference without token is left out if others have some), or when a prediction that holds letters or digits gives
+    none. A prediction of punctuation alone says nothing and scores 0.
+
+    Attributes:
+        metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
+        tokenizer: ``auto``: each metric's own rule, extended to all scripts (East Asian characters count as words);
+            ``words``: each metric's own rule as in its reference implementation; ``characters``; ``whitespace``; or a
+            name given to `register_tokenizer`.
+        wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
+    """
+
+    name = "text"
+    metrics: tuple[str, ...] = _DEFAULT
+    tokenizer: str = "auto"
+    wordnet: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.metrics:
+            if name not in METRICS:
+                raise ValueError(unknown_name("metric", name, METRICS))
+        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
+            raise ValueError(f"found metrics {self.metrics!r}, expected one or more different names")
+        get_tokenizer(self.tokenizer)
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics asked for, in the order asked for."""
+        stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
+        return [
+            Metric(
+                name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}"
+            )
+            for name in self.metrics
+        ]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield the fault of an expected answer that is no text."""
+        if as_references(case.expected) is None:
+            yield _wrong_expected(case.expected)
+
+    def measure(self, case: Case) -> Observation:
+        """Score one answer; a prediction that is no text is malformed and scored as the empty text.
+
+        Raises:
+            EvaluatorError: If the expected answer is an object, or a list that holds anything but scalars.
+            MissingDataError: If METEOR is asked for and WordNet is not installed.
+        """
+        references = as_references(case.expected)
+        if references is None:
+            raise EvaluatorError(_wrong_expected(case.expected))
+        prediction = as_text(case.prediction)
+        malformed = (
+            None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
+        )
+        if not references:
+            return Observation({}, undefined=dict.fromkeys(self.metrics, _ABSENT), malformed=malformed)
+        counts: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+        if "exact_match" in self.metrics:
+            counts["exact_match"] = max(exact_match(prediction or "", each) for each in references)
+            counts["exact_match.n"] = 1
+        for family in _families(self.metrics, self.tokenizer, self.wordnet):
+            best = family.best(prediction or "", references)
+            if isinstance(best, str):
+                undefined.update(dict.fromkeys(family.names, best))
+                continue
+            for name, score in zip(family.names, best, strict=True):
+                counts[name] = score
+                counts[f"{name}.n"] = 1
+        return Observation(counts, undefined=undefined, malformed=malformed)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the mean of each metric over the cases that have one."""
+        return {name: sums[name] / sums[f"{name}.n"] for name in self.metrics}
+
+
+def _wrong_expected(value: object) -> str:
+    return f"found {describe_found(value)}, expected text or a list of texts"
+
+
+@lru_cache(maxsize=64)
+def _families(metrics: tuple[str, ...], tokenizer: str, wordnet: str | None) -> list[_Family]:
+    rule = get_tokenizer(tokenizer)
+    rouge = tuple(name for name in metrics if name in ROUGE)
+    bleu = tuple(name for name in metrics if name in BLEU)
+    families = [
+        _Family(("f1",), tokenizer, rule.f1, lambda left, right: (token_f1(left, right),)),
+        _Family(rouge, tokenizer, rule.rouge, partial(rouge_scores, names=rouge)),
+        _Family(bleu, tokenizer, rule.bleu, partial(bleu_scores, names=bleu)),
+        _Family(
+            ("meteor",), tokenizer, rule.meteor, lambda left, right: (meteor_score(left, right, wordnet),)
+        ),
+    ]
+    return [family for family in families if set(family.names) & set(metrics)]

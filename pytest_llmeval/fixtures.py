@@ -1,0 +1,123 @@
+"""Fixtures for suites and for Python tests."""
+
+__all__ = ("EvalCase", "eval_case", "evaluators", "llmeval_target")
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_llmeval.collect import LoadedCase
+    from pytest_llmeval.evaluator import Evaluator
+
+
+class EvalCase:
+    """A case of a suite, in a Python test.
+
+    Attributes:
+        id: The case's id.
+        input: What the target receives.
+        expected: The ground truth.
+        prediction: The prediction that the suite file carries, or `MISSING`.
+        labels: Label name to value.
+        tags: The case's tags.
+    """
+
+    def __init__(self, item: pytest.Item, loaded: "LoadedCase", test: str) -> None:
+        self._item = item
+        self._loaded = loaded
+        self._test = test
+        case = loaded.case
+        self.id = case.id
+        self.input = case.input
+        self.expected = case.expected
+        self.prediction = case.prediction
+        self.labels = case.labels
+        self.tags = case.tags
+
+    def __repr__(self) -> str:
+        return f"EvalCase({self.id!r})"
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators.
+
+        The result enters the suite's metrics, gates and reports, under the name of the test.
+
+        Args:
+            prediction: What your application answered.
+
+        Returns:
+            Metric name to value; ``None`` where undefined.
+
+        Raises:
+            pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
+        """
+        __tracebackhide__ = True
+        from pytest_llmeval.collect import conclude, variant_of
+
+        loaded = self._loaded
+        suites = loaded.suites
+        variant = variant_of(self._item)
+        if self._test:
+            variant = variant.replace(loaded.case.id, "", 1).strip("-")
+        key = suites.key(loaded.suite, test=self._test, variant=variant)
+        execution = suites.run(loaded.suite, loaded.case.answered(prediction), key, None)
+        conclude(self._item, suites, loaded.suite, key, execution)
+        return execution.scores(loaded.suite)
+
+
+@pytest.fixture
+def eval_case(request: pytest.FixtureRequest) -> EvalCase:
+    """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
+    item = request.node
+    loaded = getattr(request, "param", None)
+    if loaded is not None:
+        return EvalCase(item, loaded, item.nodeid.partition("[")[0])
+    loaded = getattr(getattr(item, "function", None), "llmeval_loaded", None)
+    if loaded is None:
+        raise pytest.UsageError(f"{item.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test")
+    return EvalCase(item, loaded, "")
+
+
+@pytest.fixture
+def llmeval_target() -> "Callable[[Any], Any] | None":
+    """Override this in a conftest to return what answers a case's input; ``None`` means the target that the suite names.
+
+    A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
+    """
+    return None
+
+
+class _ByName(Mapping[str, "Evaluator"]):
+    """Evaluators by name: those of the suite with their options, others with their defaults."""
+
+    def __init__(self, own: "Mapping[str, Evaluator]") -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> "Evaluator":
+        from pytest_llmeval.errors import EvaluatorError
+        from pytest_llmeval.registry import get_evaluator
+
+        try:
+            return self._own[name] if name in self._own else get_evaluator(name)
+        except EvaluatorError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        from pytest_llmeval.registry import default_registry
+
+        return iter(dict.fromkeys([*self._own, *default_registry()]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@pytest.fixture
+def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
+    """Evaluators by name; in a suite, its own come with the options of the file."""
+    loaded = getattr(getattr(request.node, "function", None), "llmeval_loaded", None)
+    callspec = getattr(request.node, "callspec", None)
+    if loaded is None and callspec is not None:
+        loaded = callspec.params.get("eval_case")
+    return _ByName(loaded.suite.evaluators if loaded is not None else {})

@@ -1,0 +1,243 @@
+"""Limits on a whole suite: the grammar, and the verdict."""
+
+__all__ = ("PASS_RATE", "Gate", "GateResult", "parse_gate")
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pytest_llmeval.numbers import limit, number
+from pytest_llmeval.summary import MetricValue, Result
+from pytest_llmeval.thresholds import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray
+
+PASS_RATE = "pass_rate"
+"""The metric that every suite has: cases that passed among those that ran."""
+
+GateOutcome = Literal["passed", "failed", "not_judged"]
+
+_STATISTICS = ("mean", "median", "min", "max", "low", "high")
+_CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
+_COMPARISON = re.compile(r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One comparison: an operator and a number."""
+
+    operator: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value meets it; ``>=``, ``<=`` and ``==`` have a slack of 1e-12."""
+        match self.operator:
+            case ">=":
+                return value >= self.limit - TOLERANCE
+            case "<=":
+                return value <= self.limit + TOLERANCE
+            case ">":
+                return value > self.limit
+            case "<":
+                return value < self.limit
+            case _:
+                return math.isclose(value, self.limit, rel_tol=0, abs_tol=TOLERANCE)
+
+    def __str__(self) -> str:
+        return f"{self.operator} {limit(self.limit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The verdict on a gate.
+
+    Attributes:
+        gate: The gate as text.
+        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
+        value: What was compared; with ``by``, the group that is furthest from its limit.
+        limit: The number that it was compared with.
+        reason: One sentence for people.
+    """
+
+    gate: str
+    outcome: GateOutcome
+    value: float | None
+    limit: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A limit on one statistic of one metric of a suite, or of each of its groups.
+
+    Attributes:
+        metric: A metric of the suite, or ``pass_rate``.
+        bounds: All must hold.
+        statistic: ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the cases' own
+            scores, or ``low`` and ``high``, the bounds of the interval.
+        by: Judge every group of this label on its own.
+        min_cases: Groups with fewer scored cases are not judged.
+        max_errors: How many errored cases are tolerated.
+        partial: Judge even if some cases did not run.
+    """
+
+    metric: str
+    bounds: tuple[Bound, ...]
+    statistic: str = "value"
+    by: str | None = None
+    min_cases: int = 1
+    max_errors: int = 0
+    partial: bool = False
+
+    def __str__(self) -> str:
+        subject = self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+        text = " and ".join(f"{subject} {bound}" for bound in self.bounds)
+        return f"{text} by {self.by}" if self.by else text
+
+    def judge(self, result: Result, run: int, total: int) -> GateResult:
+        """Judge the suite.
+
+        Args:
+            result: The suite's metrics.
+            run: How many of its cases ran.
+            total: How many it has.
+        """
+        if run < total and not self.partial:
+            return self._verdict("not_judged", None, f"not judged: {run} of {total} cases ran")
+        if self.by is None:
+            metric = result.pass_rate if self.metric == PASS_RATE else result.metrics.get(self.metric)
+            outcome, value, reason = self._one(metric, self._scores(result, None))
+            return self._verdict(outcome, value, reason)
+        return self._groups(result)
+
+    def _groups(self, result: Result) -> GateResult:
+        judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
+        small = []
+        for name, group in result.groups[self.by or ""].items():
+            metric = group.pass_rate if self.metric == PASS_RATE else group.metrics.get(self.metric)
+            if metric is None or metric.scored + metric.errored < self.min_cases:
+                small.append(name)
+                continue
+            outcome, value, reason = self._one(metric, self._scores(result, group.rows))
+            judged.append((self._slack(value), name, outcome, value, reason))
+        note = f"; not judged, under {self.min_cases} cases: {', '.join(small)}" if small else ""
+        if not judged:
+            return self._verdict("failed", None, f"no group of {self.by!r} has {self.min_cases} cases{note}")
+        failed = [each for each in judged if each[2] == "failed"]
+        _, name, outcome, value, reason = min(failed or judged)
+        if failed:
+            listed = "; ".join(f"{each[1]}: {each[4]}" for each in failed)
+            return self._verdict(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
+        return self._verdict(outcome, value, f"all {len(judged)} groups hold, closest {name}: {reason}{note}")
+
+    def _one(self, metric: MetricValue | None, scores: "FloatArray | None") -> tuple[GateOutcome, float | None, str]:
+        if metric is None:
+            return "failed", None, f"{self.metric} does not occur in the results"
+        if metric.errored > self.max_errors:
+            allowed = f", {self.max_errors} allowed" if self.max_errors else ""
+            return "failed", self._statistic(metric, scores), f"{metric.errored} cases errored{allowed}"
+        value = self._statistic(metric, scores)
+        if value is None:
+            return "failed", None, f"{self._subject()} is undefined: {metric.scored} cases scored, {metric.undefined} undefined"
+        missed = [bound for bound in self.bounds if not bound.holds(value)]
+        if missed:
+            return "failed", value, f"{self._subject()} is {number(value)}, expected {' and '.join(map(str, missed))}"
+        return "passed", value, f"{self._subject()} is {number(value)}"
+
+    def _subject(self) -> str:
+        return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+    def _scores(self, result: Result, rows: Sequence[int] | None) -> "FloatArray | None":
+        scores = result.scores.get(self.metric)
+        return scores if scores is None or rows is None else scores[rows]
+
+    def _statistic(self, metric: MetricValue, scores: "FloatArray | None") -> float | None:
+        match self.statistic:
+            case "value":
+                return metric.value
+            case "mean":
+                return metric.mean
+            case "low":
+                return metric.low
+            case "high":
+                return metric.high
+            case percentile:
+                return _percentile(scores, percentile)
+
+    def _slack(self, value: float | None) -> float:
+        """Return how far a value is inside its bounds; the smallest one names the closest group."""
+        if value is None:
+            return -math.inf
+        return min(
+            -abs(value - bound.limit) if bound.operator == "==" else (value - bound.limit) * (1 if ">" in bound.operator else -1)
+            for bound in self.bounds
+        )
+
+    def _verdict(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
+        bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
+        return GateResult(str(self), outcome, value, bound.limit, reason)
+
+
+def _percentile(scores: "FloatArray | None", statistic: str) -> float | None:
+    import numpy as np
+
+    finite = scores[np.isfinite(scores)] if scores is not None else None
+    if finite is None or not finite.size:
+        return None
+    percent = {"min": 0.0, "median": 50.0, "max": 100.0}.get(statistic)
+    return float(np.percentile(finite, float(statistic[1:]) if percent is None else percent))
+
+
+def split_statistic(text: str) -> tuple[str, str]:
+    """Split ``mean(f1)`` into statistic and metric; a bare metric has the statistic ``value``."""
+    if call := _CALL.match(text.strip()):
+        return call["statistic"], call["metric"].strip()
+    return "value", text.strip()
+
+
+def parse_gate(text: str) -> Gate:
+    """Read a gate such as ``f1 >= 0.7``, ``mean(rougeL) >= 0.6`` or ``p10(f1) > 0.2``.
+
+    Raises:
+        ValueError: The text is no comparison of a metric with a number.
+    """
+    comparison = _COMPARISON.match(text.strip())
+    if comparison is None:
+        raise ValueError(
+            f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
+            f"(operators >= > <= < ==; statistics {', '.join(_STATISTICS)}, p0 to p100)"
+        )
+    statistic, metric = split_statistic(comparison["left"])
+    return Gate(metric, (Bound(comparison["operator"], float(comparison["limit"])),), statistic)
+
+
+def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Gate:
+    """Build a gate from the mapping form, whose types have been checked.
+
+    Raises:
+        ValueError: Neither ``min`` nor ``max`` is given, or they exclude each other.
+    """
+    low, high = data.get("min"), data.get("max")
+    if low is None and high is None:
+        raise ValueError("found neither min nor max, expected at least one of them")
+    if low is not None and high is not None and float(low) > float(high):
+        raise ValueError(f"found min {low} above max {high}, expected min <= max")
+    bounds = []
+    if low is not None:
+        bounds.append(Bound(">=", float(low)))
+    if high is not None:
+        bounds.append(Bound("<=", float(high)))
+    statistic, metric = split_statistic(str(data["metric"]))
+    by = data.get("by")
+    return Gate(
+        metric,
+        tuple(bounds),
+        statistic,
+        by=None if by is None else str(by),
+        min_cases=int(data.get("min_cases") or 1),
+        max_errors=int(data.get("max_errors") or 0),
+        partial=bool(data.get("partial")),
+    )

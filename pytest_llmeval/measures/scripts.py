@@ -1,0 +1,70 @@
+"""Words of any script: East Asian characters set apart, letters and digits told from the rest."""
+
+__all__ = ("separate_east_asian", "unicode_words")
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_CHARACTER = re.compile(
+    "["
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
+    "\U00020000-\U000323af"  # Han, supplementary planes
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"  # Kana
+    "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7ff"  # Hangul
+    "]"
+)
+_MARKS = r"\"'()\[\]{}<>:;\u00ab\u00bb\u00b7\u2010-\u2015\u2018-\u201f\u2039\u203a\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3030\u303d\u30fb"
+_MARK = re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
+"""Punctuation of East Asian text, unless it stands between two letters or digits (``12:30``, ``don't``)."""
+
+_VARIATION_SELECTORS = range(0xFE00, 0xFE10)
+_ZERO_WIDTH_SPACE = 0x200B
+
+
+@lru_cache(maxsize=256)
+def separate_east_asian(text: str, *, keep_marks: bool) -> str:
+    """Normalise a text (NFKC) and put spaces round every Han, Kana and Hangul character.
+
+    In a text that has such characters, quotes, brackets, dashes and colons are set apart as well, because no space
+    tells them from the words there.
+
+    Args:
+        text: Any text.
+        keep_marks: Whether those marks stay, as words of their own, or become spaces.
+
+    Returns:
+        The text, ready for a tokenizer that splits at spaces.
+    """
+    text = unicodedata.normalize("NFKC", text)
+    if not _CHARACTER.search(text):
+        return text
+    text = _CHARACTER.sub(r" \g<0> ", text)
+    return _MARK.sub(r" \g<0> " if keep_marks else " ", text)
+
+
+class _WordTable(dict[int, int | str | None]):
+    """For `str.translate`: letters, digits and their marks stay, invisible format characters go, the rest is a space."""
+
+    def __missing__(self, code: int) -> int | str | None:
+        value = self[code] = self._replacement(code)
+        return value
+
+    @staticmethod
+    def _replacement(code: int) -> int | str | None:
+        category = unicodedata.category(chr(code))
+        if code in _VARIATION_SELECTORS or (category == "Cf" and code != _ZERO_WIDTH_SPACE):
+            return None
+        return code if chr(code).isalnum() or category.startswith("M") else " "
+
+
+_WORD_TABLE = _WordTable()
+
+
+def unicode_words(text: str) -> list[str]:
+    """Return the runs of letters and digits of any script, with the combining marks that belong to them.
+
+    Zero-width joiners, soft hyphens and variation selectors are dropped; a zero-width space separates.
+    """
+    return [word for word in text.translate(_WORD_TABLE).split() if any(map(str.isalnum, word))]

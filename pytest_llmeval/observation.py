@@ -1,0 +1,169 @@
+"""Observations: the named sums and counts of one case, and how they add up.
+
+This is the kernel that everything else stands on. An evaluator turns a case into an `Observation`; a suite, a
+group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
+"""
+
+__all__ = ("FloatArray", "Observation", "Sums", "Totals", "stack")
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+else:
+    FloatArray: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an evaluator saw in one case.
+
+    Attributes:
+        counts: Named sums and counts; additive over cases, finite, absent names count as 0.
+        details: For people: matched pairs, missing items. JSON-serialisable, never aggregated.
+        undefined: Metric name to the reason why this case has no value for it (ground truth absent, no token).
+        malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
+    """
+
+    counts: Mapping[str, float]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    undefined: Mapping[str, str] = field(default_factory=dict)
+    malformed: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; empty parts are left out."""
+        data: dict[str, Any] = {"counts": dict(self.counts)}
+        if self.details:
+            data["details"] = dict(self.details)
+        if self.undefined:
+            data["undefined"] = dict(self.undefined)
+        if self.malformed is not None:
+            data["malformed"] = self.malformed
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Observation":
+        """Read what `to_json` wrote; the round trip is identity."""
+        return cls(
+            counts=data["counts"],
+            details=data.get("details", {}),
+            undefined=data.get("undefined", {}),
+            malformed=data.get("malformed"),
+        )
+
+
+def _expansion(parts: Iterable[float]) -> tuple[float, ...]:
+    """Return the exact sum of `parts` as floats, largest first, each the rounded value of what is left.
+
+    `math.fsum` rounds an exact sum once, so the expansion depends on the sum alone, not on order or grouping.
+    """
+    rest = [part for part in parts if part]
+    out: list[float] = []
+    while rest and (head := math.fsum(rest)):
+        out.append(head)
+        rest.append(-head)
+    return tuple(out)
+
+
+class Totals(Mapping[str, float]):
+    """An exact sum of observations: a commutative monoid whose zero is ``Totals()``.
+
+    Sums are kept without rounding, so that any order and any split over processes give the same totals to the
+    last bit. Reading a name gives the correctly rounded sum; an absent name is 0.0.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[str, Sequence[float]] | None = None) -> None:
+        self._parts = {name: _expansion(parts[name]) for name in sorted(parts or {})}  # type: ignore[index]
+
+    @classmethod
+    def of(cls, observations: Iterable[Observation]) -> "Totals":
+        """Add up observations."""
+        parts: dict[str, list[float]] = {}
+        for observation in observations:
+            for name, count in observation.counts.items():
+                parts.setdefault(name, []).append(float(count))
+        return cls(parts)
+
+    def __add__(self, other: "Totals") -> "Totals":
+        names = {**self._parts, **other._parts}
+        return Totals({name: (*self._parts.get(name, ()), *other._parts.get(name, ())) for name in names})
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, Totals) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> float:
+        parts = self._parts.get(name, ())
+        return parts[0] if parts else 0.0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"Totals({dict(self)!r})"
+
+    def to_json(self) -> dict[str, list[float]]:
+        """Return the exact sums as JSON data."""
+        return {name: list(parts) for name, parts in self._parts.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Sequence[float]]) -> "Totals":
+        """Read what `to_json` wrote; the round trip is identity."""
+        return cls(data)
+
+    def sums(self) -> "Sums":
+        """Return the totals as columns of length one, ready for `Evaluator.summarize`."""
+        import numpy as np
+
+        return Sums({name: np.array([value]) for name, value in self.items()}, length=1)
+
+
+class Sums(dict[str, FloatArray]):
+    """Named columns of sums that `Evaluator.summarize` reads: one row per total, case or resample.
+
+    A name that no case has counted reads as a column of zeros, so that formulas need no special case.
+    """
+
+    __slots__ = ("length",)
+
+    def __init__(self, columns: Mapping[str, FloatArray], length: int) -> None:
+        super().__init__(columns)
+        self.length = length
+
+    def __missing__(self, name: str) -> FloatArray:
+        import numpy as np
+
+        return np.zeros(self.length)
+
+
+def stack(observations: Sequence[Observation | None]) -> tuple[list[str], FloatArray]:
+    """Put observations into a matrix.
+
+    Args:
+        observations: One per case; ``None`` where a case has none (its row is zero).
+
+    Returns:
+        The sorted count names, and an array of shape ``(cases, names)``.
+    """
+    import numpy as np
+
+    names = sorted({name for each in observations if each is not None for name in each.counts})
+    position = {name: column for column, name in enumerate(names)}
+    matrix = np.zeros((len(observations), len(names)))
+    for row, each in enumerate(observations):
+        if each is not None:
+            for name, count in each.counts.items():
+                matrix[row, position[name]] = count
+    return names, matrix

@@ -1,0 +1,179 @@
+"""The pytest plugin: options and hooks, each short, calling plain functions. Cheap to load: without ``--llmeval`` it does nothing."""
+
+__all__ = ()
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_llmeval.fixtures import eval_case, evaluators, llmeval_target  # noqa: F401 (pytest finds fixtures here)
+
+if TYPE_CHECKING:
+    from pytest_llmeval.collect import Suites
+    from pytest_llmeval.session import Run
+
+SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
+REPORT_SUFFIXES = (".json", ".md")
+_FREEZE_FROM = 2_000
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("llmeval", "evaluation as tests")
+    group.addoption("--llmeval", action="store_true", default=None, help="collect eval suites (*.eval.yaml, *.eval.json)")
+    group.addoption(
+        "--llmeval-report", action="append", default=[], metavar="PATH", dest="llmeval_report",
+        help="write a report; by suffix .json or .md; repeatable",
+    )
+    group.addoption(
+        "--llmeval-predictions", default=None, metavar="PATH", dest="llmeval_predictions",
+        help="JSONL file that records every prediction and from which they are replayed",
+    )
+    group.addoption(
+        "--llmeval-predictions-mode", default="auto", choices=("auto", "replay", "record", "refresh"), dest="llmeval_predictions_mode",
+        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; record: ask for every case; "
+        "refresh: ask, and forget recordings that this run did not make",
+    )
+    parser.addini("llmeval", "collect eval suites", type="bool", default=False)
+    parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the registration hook."""
+    from pytest_llmeval import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def enabled(config: pytest.Config) -> bool:
+    """Return whether suites are collected."""
+    asked = config.getoption("llmeval")
+    return bool(config.getini("llmeval")) if asked is None else bool(asked)
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Return whether this process is a worker of xdist."""
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a broken environment or command line; register the hooks of this process's role."""
+    config.addinivalue_line("markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too")
+    from pytest_llmeval.environment import open_suites, refuse_foreign_distribution, refuse_suite_arguments, report_paths
+
+    refuse_foreign_distribution()
+    worker = hasattr(config, "workerinput")
+    if not enabled(config):
+        if not worker:
+            refuse_suite_arguments(config)
+        return
+    suites = open_suites(config)
+    config.pluginmanager.register(ItemHooks(config, suites), "llmeval_items")
+    if not worker:
+        from pytest_llmeval.session import Run
+
+        paths = report_paths(config, REPORT_SUFFIXES)
+        config.pluginmanager.register(ControllerHooks(Run(config, suites), paths), "llmeval_controller")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a Python test once per case of the suite that its marker names."""
+    if hasattr(metafunc.function, "llmeval_loaded"):
+        return
+    mark = metafunc.definition.get_closest_marker("llmeval")
+    if mark is not None and mark.args:
+        from pytest_llmeval.parametrize import over_suite
+
+        over_suite(metafunc, str(mark.args[0]), enabled=enabled(metafunc.config))
+
+
+class ItemHooks:
+    """Hooks of every process that collects and runs items."""
+
+    def __init__(self, config: pytest.Config, suites: "Suites") -> None:
+        from pytest_llmeval.collect import SUITES
+
+        self._suites = suites
+        self._patterns = config.getini("llmeval_files")
+        config.stash[SUITES] = suites
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Iterator[None]:
+        """Collect without garbage collection: what collecting makes lives until the end."""
+        if not gc.isenabled():
+            return (yield)
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep the garbage collector from walking thousands of items again and again while they run."""
+        if len(session.items) > _FREEZE_FROM:
+            gc.freeze()
+
+    def pytest_unconfigure(self) -> None:
+        """Undo the freeze, and close the event loop of async targets."""
+        gc.unfreeze()
+        self._suites.predictor.close()
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Make a module of a suite file."""
+        from pytest_llmeval.collect import OWN_FOLDER, EvalModule
+        from pytest_llmeval.environment import is_suite_file
+
+        if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
+            return None
+        return EvalModule.from_parent(parent, path=file_path)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Iterator[Any]:
+        """Put an item's result on its report."""
+        report = yield
+        if call.when != "teardown":
+            from pytest_llmeval.collect import payload_of
+
+            payload = payload_of(item, call, report)
+            if payload is not None:
+                report.llmeval = payload
+        return report
+
+
+class ControllerHooks:
+    """Hooks of the one process to which all reports come."""
+
+    def __init__(self, run: "Run", paths: list[Path]) -> None:
+        self._run = run
+        self._paths = paths
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather results; they are taken off the report, which others keep."""
+        self._run.take(report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Iterator[Any]:
+        """Judge gates once, after the last case."""
+        if session.config.option.collectonly:
+            return (yield)
+        self._run.allow_faulty_suites(session)
+        try:
+            result = yield
+        except BaseException as error:
+            self._run.finish(session, ended=str(error) or type(error).__name__)
+            raise
+        self._run.finish(session)
+        return result
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the summary and write the report files."""
+        from pytest_llmeval.reports.terminal import print_summary
+
+        if self._run.report is not None:
+            self._run.write(self._paths)
+            print_summary(terminalreporter, self._run.report, self._run.notes, self._paths)

@@ -1,0 +1,67 @@
+"""The JSON report: versioned, stable, full precision."""
+
+__all__ = ("SCHEMA_VERSION", "to_json", "write_json")
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.summary import MetricValue
+
+SCHEMA_VERSION = 1
+
+
+def to_json(report: RunReport) -> dict[str, Any]:
+    """Return the report as JSON data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": {
+            "started_at": report.started_at,
+            "duration_s": report.duration_s,
+            "version": report.version,
+            "commit": report.commit,
+        },
+        "suites": [_suite(each) for each in report.suites],
+    }
+
+
+def _suite(suite: SuiteReport) -> dict[str, Any]:
+    groups = {
+        key: {name: {"cases": group.cases, "metrics": _metrics(group.metrics)} for name, group in members.items()}
+        for key, members in suite.result.groups.items()
+    }
+    return {
+        "suite": suite.suite,
+        "path": suite.path,
+        "counts": suite.counts,
+        "metrics": _metrics(suite.result.metrics),
+        "groups": groups,
+        "gates": [asdict(gate) for gate in suite.gates],
+        "cases": [
+            {
+                "id": case.id,
+                "outcome": case.outcome,
+                "metrics": dict(case.metrics),
+                "details": dict(case.details),
+                "reason": case.reason,
+                "duration_s": round(case.duration_s, 6),
+            }
+            for case in suite.result.cases
+        ],
+    }
+
+
+def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
+    return {name: asdict(value) for name, value in metrics.items()}
+
+
+def write_json(report: RunReport, path: Path) -> None:
+    """Write the report to a file, as it is produced, without holding its text."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
+    # A lone surrogate in model output cannot be UTF-8; backslashreplace turns it into the JSON escape that it came from.
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.writelines(encoder.iterencode(to_json(report)))
+        file.write("\n")

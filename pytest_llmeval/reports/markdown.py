@@ -1,0 +1,92 @@
+"""The Markdown report, for files and for GitHub's job summary."""
+
+__all__ = ("append_markdown", "to_markdown", "write_markdown")
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+from pytest_llmeval.numbers import interval, number, seconds
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
+_LISTED = 50
+_LONGEST = 300
+
+_SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
+
+
+def text(value: str) -> str:
+    """Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
+
+    >>> text("a|b <b>")
+    'a\\\\|b \\\\<b\\\\>'
+    """
+    shortened = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
+    return _SPECIAL.sub(r"\\\1", " ".join(shortened.split()))
+
+
+def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def to_markdown(report: RunReport) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    lines = ["# Evaluation report", ""]
+    commit = f", commit `{report.commit[:12]}`" if report.commit else ""
+    lines += [f"{report.started_at}, {seconds(report.duration_s)}, pytest-llmeval-suite {report.version}{commit}", ""]
+    for suite in report.suites:
+        lines += _suite(suite)
+    if not report.suites:
+        lines += ["No suite ran.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _suite(suite: SuiteReport) -> list[str]:
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total")
+    lines = [f"## {text(suite.suite)}", "", f"{text(suite.path)}: {suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}", ""]
+    rows = [
+        (
+            text(name),
+            number(each.value),
+            interval(each.low, each.high),
+            number(each.mean),
+            str(each.scored),
+            str(each.undefined),
+            str(each.errored),
+            str(each.missing),
+        )
+        for name, each in suite.result.metrics.items()
+    ]
+    if rows:
+        lines += [_table(rows, ("metric", "value", "interval", "mean", "scored", "undefined", "errored", "missing")), ""]
+    if suite.gates:
+        gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
+        lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]
+    for key, groups in suite.result.groups.items():
+        names = list(suite.result.metrics)
+        body = [
+            (text(name), str(group.cases), *(number(group.metrics[metric].value) for metric in names))
+            for name, group in groups.items()
+        ]
+        lines += [f"### By {text(key)}", "", _table(body, (text(key), "cases", *map(text, names))), ""]
+    bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
+    if bad:
+        listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
+        lines += ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
+        if len(bad) > _LISTED:
+            lines += [f"... and {len(bad) - _LISTED} more.", ""]
+    return lines
+
+
+def write_markdown(report: RunReport, path: Path) -> None:
+    """Write the report to a file."""
+    path.write_text(to_markdown(report), encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def append_markdown(report: RunReport, path: Path) -> None:
+    """Append the report to a file that other steps write to as well, such as GitHub's job summary."""
+    with path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(to_markdown(report))

@@ -1,0 +1,117 @@
+"""The summary at the end of a run. Plain columns: readable at 80 columns, without colour, with wide characters."""
+
+__all__ = ("Line", "print_summary", "render")
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tabulate import tabulate
+
+from pytest_llmeval.gates import GateResult
+from pytest_llmeval.numbers import interval, number
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+
+
+class Line(NamedTuple):
+    """A line of text and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
+
+    text: str
+    colour: str = ""
+
+
+_VERDICTS = {"passed": ("PASSED", "green"), "failed": ("FAILED", "red"), "not_judged": ("NOT JUDGED", "yellow")}
+_NAME_WIDTH = 22
+
+
+def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
+    """Yield the lines of the summary.
+
+    Args:
+        report: The run.
+        verbosity: Below 0 only gates that do not pass; 0 metrics and gates; above 0 groups as well.
+        width: Of the terminal, in columns.
+    """
+    for number_, suite in enumerate(report.suites):
+        if verbosity < 0:
+            yield from (_gate(each, suite) for each in suite.gates if each.outcome != "passed")
+            continue
+        if number_:
+            yield Line("")
+        yield from _suite(suite, verbosity, width)
+
+
+def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+    yield Line(f"{suite.suite}  ({suite.path})", "bold")
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total")
+    yield Line(f"{suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}")
+    rows = [
+        (
+            name,
+            number(each.value),
+            interval(each.low, each.high),
+            number(each.mean),
+            each.scored,
+            each.undefined,
+            each.errored,
+            each.missing,
+        )
+        for name, each in suite.result.metrics.items()
+    ]
+    if rows:
+        headers = ("metric", "value", "interval", "mean", "scored", "undef", "err", "miss")
+        yield from _table(rows, headers)
+    for key, groups in suite.result.groups.items():
+        if verbosity > 0:
+            yield Line("")
+            yield from _groups(key, suite, width)
+        else:
+            yield Line(f"by {key}: {len(groups)} groups (-v shows them)")
+    yield from (_gate(each) for each in suite.gates)
+
+
+def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
+    names = list(suite.result.metrics)
+    fitting = max(1, (width - _NAME_WIDTH - len("cases") - 2) // 10)
+    rows = [
+        (name, group.cases, *(number(group.metrics[metric].value) for metric in names[:fitting]))
+        for name, group in suite.result.groups[key].items()
+    ]
+    yield from _table(rows, (key, "cases", *names[:fitting]))
+    if len(names) > fitting:
+        yield Line(f"(and {', '.join(names[fitting:])}: see --llmeval-report)")
+
+
+def _table(rows: Sequence[Sequence[object]], headers: Sequence[str]) -> Iterator[Line]:
+    # The headers go in as a row: tabulate would make their columns two characters wider than needed.
+    text = tabulate(
+        [headers, *rows],
+        tablefmt="plain",
+        disable_numparse=True,
+        colalign=("left", *["right"] * (len(headers) - 1)),
+        maxcolwidths=[_NAME_WIDTH, *[None] * (len(headers) - 1)],
+    )
+    for line in text.splitlines():
+        yield Line(line.rstrip())
+
+
+def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
+    verdict, colour = _VERDICTS[gate.outcome]
+    where = f"{suite.suite}: " if suite else ""
+    return Line(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})", colour)
+
+
+def print_summary(reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]) -> None:
+    """Print the summary at the end of a run."""
+    width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
+    lines = list(render(report, verbosity=reporter.verbosity, width=width))
+    lines += [Line(note, "yellow") for note in notes]
+    if reporter.verbosity >= 0:
+        lines += [Line(f"report written to {path}") for path in written]
+    if not lines:
+        return
+    if reporter.verbosity >= 0:
+        reporter.section("llmeval")
+    for line in lines:
+        reporter.write_line(line.text, **({line.colour: True} if line.colour else {}))

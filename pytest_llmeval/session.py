@@ -1,0 +1,192 @@
+"""The controller's side of a run: gathers what items report, judges gates once, hands the result to the reports."""
+
+__all__ = ("Run",)
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.collect import Suites
+from pytest_llmeval.errors import LlmevalError
+from pytest_llmeval.gates import GateResult
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.suite import Suite
+from pytest_llmeval.summary import CaseRecord, summarize
+from pytest_llmeval.transport import SuiteKey, decode
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one item reported last."""
+
+    payload: str
+    outcome: str
+    duration: float
+
+
+@dataclass
+class Run:
+    """One run, as the process sees it to which all reports come.
+
+    Attributes:
+        config: Of the session.
+        suites: The suites of this process.
+        broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
+        notes: Lines for the terminal about what was not judged.
+        report: The result, once `finish` has run.
+    """
+
+    config: pytest.Config
+    suites: Suites
+    broken: str = ""
+    notes: list[str] = field(default_factory=list)
+    report: RunReport | None = None
+    _started: float = field(default_factory=time.time)
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Keep the result that a report carries; of a test that is run again the last one counts."""
+        payload = report.__dict__.pop("llmeval", None)
+        if payload is not None:
+            self._seen[report.nodeid] = _Seen(payload, report.outcome, report.duration)
+        elif report.when == "teardown" and report.failed and report.nodeid in self._seen:
+            self._seen[report.nodeid].outcome = "error"
+        elif report.when == "???":
+            self.broken = "a worker crashed"
+
+    def allow_faulty_suites(self, session: pytest.Session) -> None:
+        """Let the run go on if suite files are all that is faulty, as it does under xdist; the exit code still tells."""
+        if session.testsfailed and session.testsfailed == self.suites.faulty_files:
+            session.config.option.continue_on_collection_errors = True
+
+    def finish(self, session: pytest.Session, ended: str = "") -> None:
+        """Summarise, judge and report; gates appear as test reports of their own.
+
+        Args:
+            session: The session.
+            ended: Why the run ended early, or nothing.
+        """
+        self.broken = self.broken or ended
+        suites = []
+        predictions: list[dict[str, Any]] = []
+        emitted = []
+        for key, total, records, made in self._gathered():
+            predictions += made
+            try:
+                suite = self.suites.load(Path(key.path), self._prepared(session, Path(key.path)))
+                report = self._judge(suite, key, total, records)
+            except LlmevalError as error:
+                self.notes.append(f"{key.shown}: not judged: {error}")
+                continue
+            suites.append(report)
+            if report.run < total and not self.broken and not suite.faulty:
+                judged = [gate for gate in report.gates if gate.outcome != "not_judged"]
+                self.notes.append(f"{report.suite}: gates not judged: {report.run} of {total} cases ran")
+            else:
+                judged = list(report.gates)
+            emitted += [(key, gate) for gate in judged]
+        started = datetime.fromtimestamp(self._started, UTC).isoformat(timespec="seconds")
+        self.report = RunReport(started, round(time.time() - self._started, 3), __version__, self._commit(), suites)
+        if self.suites.recordings is not None:
+            self.suites.recordings.update(predictions)
+        self._emit(session, emitted)
+
+    def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
+        """Yield suites sorted by path, test and variant, so that the order in which workers report does not show."""
+        gathered: dict[SuiteKey, tuple[int, dict[str, CaseRecord], list[dict[str, Any]]]] = {}
+        for seen in self._seen.values():
+            payload = decode(seen.payload)
+            _, records, predictions = gathered.setdefault(payload.key, (payload.total, {}, []))
+            for record in payload.records:
+                if len(payload.records) == 1:
+                    record.duration_s = record.duration_s or seen.duration
+                    _settle(record, seen.outcome)
+                records[record.id] = record
+            predictions += payload.predictions
+        for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
+            yield key, *gathered[key]
+
+    def _prepared(self, session: pytest.Session, path: Path) -> pytest.Session:
+        """Load the conftests above a suite: under xdist this process has collected nothing, and they register evaluators."""
+        manager = self.config.pluginmanager
+        root = self.config.rootpath
+        folders = [folder for folder in reversed(path.parents) if folder.is_relative_to(root)]
+        options = {"rootpath": root}
+        if hasattr(pytest, "version_tuple") and pytest.version_tuple >= (8, 1):
+            options["consider_namespace_packages"] = self.config.getini("consider_namespace_packages")
+        for folder in folders:
+            manager._loadconftestmodules(folder, self.config.getoption("importmode"), **options)  # noqa: SLF001 (no public way)
+        return session
+
+    def _judge(self, suite: Suite, key: SuiteKey, total: int, records: dict[str, CaseRecord]) -> SuiteReport:
+        rows = []
+        for case in suite.cases:
+            record = records.get(case.id) or CaseRecord(case.id, outcome="not_run", reason=self.broken or "not selected")
+            record.labels = case.labels
+            rows.append(record)
+        result = summarize(suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence)
+        extras = [part for part in (key.test, key.variant) if part]
+        name = suite.name + "".join(f"[{part}]" for part in extras)
+        report = SuiteReport(name, key.shown, result, [], total)
+        gates = [gate.judge(result, report.run, total) for gate in suite.gates]
+        if self.broken or suite.faulty:
+            why = self.broken or f"{suite.faulty} faulty cases"
+            gates = [replace(g, reason=f"{g.reason} ({why})") if g.outcome == "not_judged" else g for g in gates]
+        return replace(report, gates=gates)
+
+    def _commit(self) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
+                cwd=self.config.rootpath, capture_output=True, text=True, timeout=10, check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip() or None
+
+    def _emit(self, session: pytest.Session, gates: "list[tuple[SuiteKey, GateResult]]") -> None:
+        """Report gates the way tests are reported: verbose output, counts, JUnit and exit code follow."""
+        session.testscollected += len(gates)
+        for key, gate in gates:
+            variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
+            name = f"gate[{gate.gate}]{variant}"
+            location = (key.shown, 0, name)
+            for when in ("setup", "call", "teardown"):
+                outcome, longrepr = "passed", None
+                if when == "call" and gate.outcome == "failed":
+                    outcome, longrepr = "failed", f"{key.shown}: gate {gate.gate}: {gate.reason}"
+                elif when == "call" and gate.outcome == "not_judged":
+                    outcome, longrepr = "skipped", (key.path, 0, f"Skipped: {gate.reason}")
+                report = pytest.TestReport(f"{key.shown}::{name}", location, {}, outcome, longrepr, when)  # type: ignore[arg-type]
+                self.config.hook.pytest_runtest_logreport(report=report)
+
+    def write(self, paths: "list[Path]") -> None:
+        """Write the report files, and GitHub's job summary where there is one."""
+        from pytest_llmeval.reports.json import write_json
+        from pytest_llmeval.reports.markdown import append_markdown, write_markdown
+
+        assert self.report is not None
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            {".json": write_json, ".md": write_markdown}[path.suffix](self.report, path)
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if summary and self.report.suites:
+            append_markdown(self.report, Path(summary))
+
+
+def _settle(record: CaseRecord, outcome: str) -> None:
+    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
+    if outcome == "skipped":
+        record.outcome = "skipped"
+    elif outcome == "error" and record.outcome == "passed":
+        record.outcome, record.reason = "errored", "teardown failed"
+    elif outcome == "failed" and record.outcome == "passed":
+        record.outcome, record.reason = "failed", "failed by another plugin"

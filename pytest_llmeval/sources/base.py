@@ -1,0 +1,114 @@
+"""What a source is: the options of a dataset format, and the way from its files to cases."""
+
+__all__ = ("CaseFile", "Source")
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.case import Case
+from pytest_llmeval.errors import Problem, SuiteError
+from pytest_llmeval.faults import Faults, suggest
+from pytest_llmeval.sources.predictions import add_predictions, read_answers
+from pytest_llmeval.sources.values import id_fault
+
+
+class CaseFile:
+    """The data file of a source, with the cases and faults found in it so far.
+
+    Attributes:
+        path: Where it is.
+        shown: Its name in errors.
+        cases: By id, in the order of the file.
+        faults: What is wrong with it.
+    """
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self.path = path
+        self.shown = shown
+        self.cases: dict[str, Case] = {}
+        self.faults = Faults(shown)
+
+    def add(self, case: Case, path: str, column: int = 1) -> None:
+        """Add a case, or a fault at `path` if its id cannot be used or is taken."""
+        wrong = id_fault(case.id)
+        if wrong is None and case.id in self.cases:
+            first = self.cases[case.id].line
+            wrong = f"found the id {case.id!r} twice, expected it once (first in line {first})"
+        if wrong is None:
+            self.cases[case.id] = case
+        else:
+            self.faults.add(case.line, column, path, wrong)
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """A dataset format. Subclass as a frozen dataclass whose fields are the options.
+
+    Attributes:
+        path: The data file; relative to the suite file's folder, or absolute.
+        predictions: A file of answers by question id, or ``None``. Its answers replace those of the data file.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    format: ClassVar[str]
+    short_ids: ClassVar[bool] = False
+    """Whether answers may name a case by the part of its id behind the slash, where only one case has it."""
+
+    path: str
+    predictions: str | None = None
+
+    @abstractmethod
+    def read(self, file: CaseFile) -> None:
+        """Add the cases and the faults of the data file.
+
+        Raises:
+            SuiteError: The file cannot be read at all; its problems are taken over.
+        """
+
+    def selects(self, case: Case) -> bool:
+        """Return whether the options select a case; answers to the other cases are passed over."""
+        del case
+        return True
+
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the selected cases, in the order of the file.
+
+        Args:
+            folder: The folder of the suite file.
+            problems: Gets the faults; good cases survive them.
+        """
+        file = CaseFile(folder / self.path, _shown(folder / self.path))
+        try:
+            self.read(file)
+        except SuiteError as error:
+            file.faults.extend(error.problems)
+        selected = {name: case for name, case in file.cases.items() if self.selects(case)}
+        if not selected and not file.faults.found:
+            file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
+        problems.extend(file.faults.problems())
+        if self.predictions is not None:
+            faults = Faults(_shown(folder / self.predictions))
+            answers = read_answers(folder / self.predictions, faults)
+            if selected:
+                add_predictions(selected, answers, file.cases, faults, short_ids=self.short_ids)
+            problems.extend(faults.problems())
+        return list(selected.values())
+
+
+def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Add a fault for each name under `option` that is not known."""
+    known = sorted(known)
+    for name in names:
+        if name not in known:
+            message = f"found {name!r}, expected one of: {', '.join(known)}{suggest(name, known)}"
+            file.faults.add(0, 0, option, message)
+
+
+def _shown(path: Path) -> str:
+    """Name a file as a user in the current directory would."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,53 @@
+"""Cases from a CSV file whose first line names the columns."""
+
+__all__ = ("CsvSource",)
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_llmeval.errors import Problem
+from pytest_llmeval.reading import read_csv
+from pytest_llmeval.sources.base import CaseFile, Source
+from pytest_llmeval.sources.fields import Fields, Row, add_rows
+from pytest_llmeval.sources.values import kind
+
+_NESTED = ("labels", "thresholds")
+
+
+@dataclass(frozen=True)
+class CsvSource(Source):
+    """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` are parts of an object.
+
+    An empty cell is an absent value, except that an empty prediction is an empty answer.
+
+    Attributes:
+        fields: Which columns feed which part of a case; without it the columns have the names of a case's parts.
+        delimiter: The one character between cells.
+    """
+
+    format: ClassVar[str] = "csv"
+
+    fields: Fields | None = None
+    delimiter: str = ","
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows."""
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            message = f"found {kind(self.delimiter)}, expected one character other than a quote or a line break"
+            file.faults.add(0, 0, "delimiter", message)
+            return
+        problems: list[Problem] = []
+        records = list(read_csv(file.path, file.shown, problems, delimiter=self.delimiter))
+        file.faults.extend(problems)
+        add_rows(file, [Row(_nest(cells), line) for line, cells in records], self.fields, cells=True)
+
+
+def _nest(cells: dict[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for column, cell in cells.items():
+        part, dot, name = column.partition(".")
+        if dot and part in _NESTED and part not in cells:
+            row.setdefault(part, {})[name] = cell
+        else:
+            row[column] = cell
+    return row

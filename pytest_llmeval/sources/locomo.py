@@ -1,0 +1,88 @@
+"""Cases from LoCoMo's official file: long conversations and questions about them."""
+
+__all__ = ("QUESTION_TYPES", "LocomoSource")
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_llmeval.case import Case
+from pytest_llmeval.reading import Document, load_json
+from pytest_llmeval.sources.base import CaseFile, Source, check_names
+from pytest_llmeval.sources.values import case_id, json_text, kind
+
+QUESTION_TYPES: Mapping[int, str] = {
+    1: "single_hop",
+    2: "temporal",
+    3: "multi_hop",
+    4: "open_domain",
+    5: "adversarial",
+}
+"""Category number to question type, as the evaluation of MAGMA and HiMGA names them."""
+
+_OTHER_CATEGORY = "single_hop"
+_ADVERSARIAL = 5
+
+
+@dataclass(frozen=True)
+class LocomoSource(Source):
+    """A list of ``{sample_id, conversation, qa}``.
+
+    The id of a case is ``sample_id/index``, since the file counts questions anew in each conversation. Labels are
+    ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as ``single_hop``, as in the
+    evaluation that the question types are taken from; the label ``category`` keeps the number.
+
+    Attributes:
+        history: Whether the input has the ``conversation`` beside the ``question``; all questions about it share one
+            object. Not needed where the answers are recorded.
+        conversations: The ``sample_id`` of the conversations to read; empty for all.
+        question_types: The question types to read; empty for all.
+    """
+
+    format: ClassVar[str] = "locomo"
+    short_ids: ClassVar[bool] = True
+
+    history: bool = True
+    conversations: tuple[str, ...] = ()
+    question_types: tuple[str, ...] = ()
+
+    def selects(self, case: Case) -> bool:
+        """Return whether conversation and question type are asked for."""
+        return (not self.conversations or case.labels["conversation_id"] in self.conversations) and (
+            not self.question_types or case.labels["question_type"] in self.question_types
+        )
+
+    def read(self, file: CaseFile) -> None:
+        """Add the questions of all conversations."""
+        document = load_json(file.path, file.shown, depth=4)
+        if not isinstance(document.data, list):
+            file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of conversations")
+            return
+        names = [self._read_sample(file, document, index) for index in range(len(document.data))]
+        check_names(file, "conversations", self.conversations, {name for name in names if name})
+        check_names(file, "question_types", self.question_types, QUESTION_TYPES.values())
+
+    def _read_sample(self, file: CaseFile, document: Document, index: int) -> str | None:
+        """Add the questions of one conversation and return its id."""
+        sample = document.data[index]
+        if not isinstance(sample, dict):
+            file.faults.extend([document.problem([index], f"found {kind(sample)}, expected an object")])
+            return None
+        name = case_id(sample.get("sample_id"))
+        shared = {"conversation_id": name}
+        problems = []
+        if name is None:
+            problems.append(("sample_id", "text"))
+        if not isinstance(sample.get("qa"), list):
+            problems.append(("qa", "a list of questions"))
+        if self.history and not isinstance(sample.get("conversation"), dict):
+            problems.append(("conversation", "an object (or `history: false`)"))
+        for key, expected in problems:
+            found = kind(sample[key]) if key in sample else f"no {key!r}"
+            file.faults.extend([document.problem([index, key], f"found {found}, expected {expected}")])
+        if not problems:
+            if self.history:
+                shared["conversation"] = sample["conversation"]
+            for number in range(len(sample["qa"])):
+                self._read_question(file, document, (index, "qa", number), shared)
+        return name

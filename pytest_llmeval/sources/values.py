@@ -1,0 +1,49 @@
+"""Small readings of JSON values that all sources share: ids, texts, and what a wrong value is called."""
+
+__all__ = ("case_id", "id_fault", "json_text", "kind")
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def json_text(value: Any) -> str:
+    """Return a text as it is and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def case_id(value: Any) -> str | None:
+    """Return the id that a text or whole number stands for, in Unicode's composed form (NFC); else ``None``."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def id_fault(text: str) -> str | None:
+    """Return why pytest could not select a case by this id; ``None`` if it can."""
+    wrong = None
+    if not text:
+        wrong = "an empty id"
+    elif "::" in text:
+        wrong = f"the id {text!r} with '::', which pytest splits at"
+    elif text != text.strip():
+        wrong = f"the id {text!r} with blanks around it"
+    elif _CONTROL.search(text):
+        wrong = f"the id {text!r} with a control character"
+    elif text.startswith("__") and text.endswith("__"):
+        wrong = f"the id {text!r}, a name that Python reserves"
+    return wrong and f"found {wrong}, expected an id that names the case on a command line"
+
+
+def kind(value: Any) -> str:
+    """Name a value of the wrong type in a message: ``a list``, ``null``, ``the number 3``."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        return f"the text {value if len(value) <= 40 else value[:40] + '...'!r}"  # noqa: PLR2004 - a line's worth
+    return {None: "null", True: "true", False: "false"}.get(value, f"the number {value}")

@@ -1,0 +1,158 @@
+"""Pydantic's faults, said the way this package says faults: what was found, what was expected, did you mean."""
+
+__all__ = ("check", "describe", "expectation", "option_fault")
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.reading import Document, render_path, suggest
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+    from pytest_llmeval.errors import Problem
+
+_LONGEST = 60
+
+_EXPECTED = {
+    "string_type": "text",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+    "finite_number": "a finite number",
+}
+
+
+def describe(value: Any) -> str:
+    """Say what a value is, shortly enough for a message."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool() | int() | float():
+            return f"the number {value}" if not isinstance(value, bool) else json.dumps(value)
+        case str():
+            text = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
+            return f"the text {text!r}"
+        case Mapping():
+            keys = ", ".join(map(repr, list(value)[:3]))
+            return f"a mapping with {keys}{', ...' if len(value) > 3 else ''}" if value else "an empty mapping"  # noqa: PLR2004 (three keys show its kind)
+        case Sequence():
+            return f"a list of {len(value)}"
+        case _:
+            return type(value).__name__
+
+
+def expectation(error: "ErrorDetails") -> str:
+    """Say what pydantic wanted."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error":
+            return f"one of {context['expected'].replace(' or ', ', ')}"
+        case "greater_than_equal":
+            return f"a number of at least {context['ge']}"
+        case "greater_than":
+            return f"a number above {context['gt']}"
+        case "less_than":
+            return f"a number under {context['lt']}"
+        case kind if kind in _EXPECTED:
+            return _EXPECTED[kind]
+        case _:
+            return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    match error["type"]:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            known = ", ".join(names)
+            return f"found the unknown key {key!r}, expected one of {known}{suggest(key, names)}"
+        case "missing" | "missing_argument":
+            return f"found nothing, expected {key!r}"
+        case "value_error":
+            return expectation(error)
+        case "literal_error":
+            choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
+            return f"found {describe(error['input'])}, expected {expectation(error)}{suggest(str(error['input']), choices)}"
+        case _:
+            return f"found {describe(error['input'])}, expected {expectation(error)}"
+
+
+def _field_names(kind: Any) -> list[str]:
+    if is_dataclass(kind):
+        return [each.name for each in fields(kind)]
+    return list(getattr(kind, "model_fields", {}))
+
+
+def option_fault(error: "ErrorDetails", kind: type) -> str:
+    """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
+    path = render_path([part for part in error["loc"] if not _is_tag(part)])
+    message = _message(error, _field_names(kind))
+    return f"{path}: {message}" if path and error["type"] != "missing" else message
+
+
+def check(
+    adapter: "TypeAdapter[Any]", kind: Any, data: Any, document: Document, path: Sequence[str | int]
+) -> "tuple[Any, list[Problem]]":
+    """Validate a part of a document.
+
+    Args:
+        adapter: Validator of the part.
+        kind: Its class, whose field names unknown keys are compared with.
+        data: The part.
+        document: Where it stands, for lines and columns.
+        path: Where in the document.
+
+    Returns:
+        The validated value and no problems, or ``None`` and all of them.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_json(json.dumps(data), strict=True), []
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    problems = []
+    for fault in _most_telling(faults):
+        place = [*path, *_inside(data, fault["loc"])]
+        unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        problems.append(document.problem(place, _message(fault, _field_names(kind)), key=unknown_key))
+    return None, problems
+
+
+def _is_tag(part: int | str) -> bool:
+    """Whether pydantic put this part into a location to name a branch of a union, such as ``tuple[str,...]``."""
+    return isinstance(part, str) and ("[" in part or part in ("str", "int", "float", "bool", "none", "constrained-str"))
+
+
+def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
+    """Keep the parts of a location that lead through the data; names of union branches do not."""
+    place: list[int | str] = []
+    for part in location:
+        if isinstance(data, Mapping) and part in data:
+            data = data[part]
+        elif isinstance(data, Sequence) and not isinstance(data, str) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            continue
+        place.append(part)
+    return place
+
+
+def _most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
+    """Keep one fault per place: a union reports one for each of its branches."""
+    seen: dict[tuple[int | str, ...], ErrorDetails] = {}
+    for fault in faults:
+        place = tuple(part for part in fault["loc"] if not _is_tag(part))
+        seen.setdefault(place, fault)
+    return list(seen.values())

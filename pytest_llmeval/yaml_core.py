@@ -1,0 +1,265 @@
+"""YAML 1.2 core schema to plain data with places, from parser events.
+
+The data is built by a loop over events instead of PyYAML's composer, which recurses in C: there, a hundred
+thousand opening brackets end the process. The loop also sees every fault with its position.
+"""
+
+__all__ = ("MAX_ALIASED", "load_yaml")
+
+import re
+from typing import Any, Final
+
+import yaml
+
+from pytest_llmeval.faults import MAX_DEPTH, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.yaml_scalars import plain_value, tag_fault, tagged_value
+
+MAX_ALIASED: Final = 10_000_000
+"""Most values that aliases and merge keys may stand for in one file; a few lines can name billions."""
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_NO_KEY: Final = object()
+_MERGE: Final = object()
+_FAULTY_KEY: Final = object()
+
+
+class _StopError(Exception):
+    """A fault after which the rest of the file cannot be read; it has been told."""
+
+
+class _Frame:
+    """A list or mapping that is still open."""
+
+    __slots__ = ("anchor", "children", "data", "key", "key_place", "merged", "place", "size")
+
+    def __init__(self, place: Place, anchor: str | None, *, is_list: bool) -> None:
+        self.place = place
+        self.anchor = anchor
+        self.data: Any = [] if is_list else {}
+        self.children: Any = [] if is_list else {}
+        place.children = self.children
+        self.key: Any = _NO_KEY
+        self.key_place = place
+        self.merged: list[tuple[dict[str, Any], Any]] | None = None
+        self.size = 1
+
+
+class _Builder:
+    """Builds data and places from events; the frames are its only stack."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.root = _Frame(Place(0, 0), None, is_list=True)
+        self.frames = [self.root]
+        self.anchors: dict[str, tuple[Any, Place, int] | None] = {}
+        self.aliased = 0
+        self.documents = 0
+        self.ended = False
+        self.handlers = {
+            "ScalarEvent": self.scalar,
+            "MappingStartEvent": self.open_mapping,
+            "MappingEndEvent": self.close,
+            "SequenceStartEvent": self.open_list,
+            "SequenceEndEvent": self.close,
+            "AliasEvent": self.alias,
+            "DocumentStartEvent": self.document,
+            "StreamEndEvent": self.end,
+        }
+
+    def take(self, event: Any) -> None:
+        """Take one event."""
+        handler = self.handlers.get(type(event).__name__)
+        if handler is not None:
+            handler(event)
+
+    def path(self) -> str:
+        """Return the path of the value that is being read."""
+        steps = (len(each.data) if isinstance(each.data, list) else each.key for each in self.frames[1:])
+        return render_path([step for step in steps if isinstance(step, str | int)])
+
+    def fault(self, place: Place, message: str) -> None:
+        self.faults.add(place.line, place.column, self.path(), message)
+
+    def document(self, event: Any) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            self.fault(_place(event), "found a second document, expected one")
+            raise _StopError
+
+    def end(self, _event: Any) -> None:
+        self.ended = True
+
+    def scalar(self, event: Any) -> None:
+        place = _place(event)
+        text = value = event.value
+        plain = event.implicit[0] and event.tag is None
+        try:
+            if plain:
+                value = plain_value(text)
+            elif event.tag is not None:
+                value = tagged_value(text, event.tag)
+        except ValueError as error:
+            self.fault(place, str(error))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, place, 1)
+        frame = self.frames[-1]
+        if frame.key is _NO_KEY and plain and text == "<<" and type(frame.data) is dict:
+            if frame.merged is not None:
+                self.fault(place, "found the merge key << twice, expected it once with a list of mappings")
+            frame.key = _MERGE
+        else:
+            self.put(value, place, 1)
+
+    def open_mapping(self, event: Any) -> None:
+        self.open(event, "map", is_list=False)
+
+    def open_list(self, event: Any) -> None:
+        self.open(event, "seq", is_list=True)
+
+    def open(self, event: Any, kind: str, *, is_list: bool) -> None:
+        place = _place(event)
+        if (wrong := tag_fault(event.tag, kind)) is not None:
+            self.fault(place, wrong)
+        if len(self.frames) > MAX_DEPTH:
+            self.faults.add(place.line, place.column, "", TOO_DEEP)
+            raise _StopError
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        self.frames.append(_Frame(place, event.anchor, is_list=is_list))
+
+    def close(self, _event: Any) -> None:
+        frame = self.frames.pop()
+        for data, children in frame.merged or ():
+            for key, value in data.items():
+                if key not in frame.data:
+                    frame.data[key] = value
+                    frame.children[key] = children[key]
+        if frame.anchor is not None:
+            self.anchors[frame.anchor] = (frame.data, frame.place, frame.size)
+        self.put(frame.data, frame.place, frame.size)
+
+    def alias(self, event: Any) -> None:
+        place = _place(event)
+        known = self.anchors.get(event.anchor, _NO_KEY)
+        value, size = None, 1
+        if isinstance(known, tuple):
+            value, named, size = known
+            place.children = named.children
+        elif known is None:
+            self.fault(place, f"found *{event.anchor} inside the value that it names, expected no cycle")
+        else:
+            self.fault(place, f"found *{event.anchor}, expected an anchor &{event.anchor} above it")
+        self.aliased += size
+        if self.aliased > MAX_ALIASED:
+            self.fault(place, f"found aliases that stand for more than {MAX_ALIASED} values, expected less")
+            raise _StopError
+        self.put(value, place, size)
+
+    def put(self, value: Any, place: Place, size: int) -> None:
+        """Put a finished value into the open frame: as item, as key, or as value of the pending key."""
+        frame = self.frames[-1]
+        frame.size += size
+        if type(frame.data) is list:
+            frame.data.append(value)
+            frame.children.append(place)
+        elif frame.key is _NO_KEY:
+            self.put_key(frame, value, place)
+        else:
+            key, frame.key = frame.key, _NO_KEY
+            if type(key) is str:
+                frame.data[key] = value
+                frame.children[key] = (frame.key_place, place)
+            elif key is _MERGE:
+                self.put_merge(frame, value, place)
+
+    def put_key(self, frame: _Frame, key: Any, place: Place) -> None:
+        frame.key_place = place
+        if type(key) is not str:
+            frame.key = _FAULTY_KEY
+            self.fault(place, f"found {_key_kind(key)} as key, expected text{_quoted(key)}")
+            return
+        frame.key = key
+        if key in frame.children:
+            self.fault(place, duplicate_key(key, frame.children[key][0]))
+
+    def put_merge(self, frame: _Frame, value: Any, place: Place) -> None:
+        values = value if isinstance(value, list) else [value]
+        places = place.children if isinstance(value, list) else [place]
+        if not isinstance(places, list) or not all(isinstance(each, dict) for each in values):
+            self.fault(place, "found a merge key << with something else, expected a mapping or a list of them")
+            values = places = []
+        frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
+
+
+def _place(event: Any) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1)
+
+
+def _key_kind(key: Any) -> str:
+    if isinstance(key, list | dict):
+        return "a list or mapping"
+    return "null" if key is None else str(key).lower()
+
+
+def _quoted(key: Any) -> str:
+    return "" if isinstance(key, list | dict) else f": quote it as '{_key_kind(key)}'"
+
+
+def load_yaml(text: str, faults: Faults) -> tuple[Any, Place | None]:
+    """Read one YAML document; faults are added to `faults`.
+
+    Plain scalars follow the YAML 1.2 core schema, so ``no``, ``12:30:45`` and dates are text and ``010`` is ten.
+    Merge keys ``<<`` are read although they are not in it, because people use them.
+
+    Returns:
+        The data and its place; twice ``None`` where there is no document. After a fault both are incomplete.
+    """
+    builder = _Builder(faults)
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        while not builder.ended:
+            builder.take(loader.get_event())
+    except _StopError:
+        pass
+    except yaml.MarkedYAMLError as error:
+        _add_syntax_fault(text, error, faults)
+    except yaml.YAMLError as error:
+        _add_character_fault(text, error, faults)
+    if not builder.root.data:
+        return None, None
+    return builder.root.data[0], builder.root.children[0]
+
+
+def _add_character_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
+    """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
+    bad = _UNPRINTABLE.search(text)
+    at = bad.start() if bad else 0
+    what = f"the character U+{ord(text[at]):04X}" if bad else str(error)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    faults.add(line, column, "", f"found {what}, expected it escaped in double quotes")
+
+
+def _add_syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: Faults) -> None:
+    """Tell a fault of the syntax, with YAML's words for what is wrong."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
+        return
+    line = text.splitlines()[mark.line : mark.line + 1]
+    rest = line[0][mark.column :] if line else ""
+    if rest.startswith("\t"):
+        message = "found a tab, expected spaces: YAML is not indented by tabs"
+    else:
+        found = repr(rest[:20]) if rest else "the end of the line" if line else "the end of the file"
+        message = f"found {found}, expected valid YAML ({_explanation(error)})"
+    faults.add(mark.line + 1, mark.column + 1, "", message)
+
+
+def _explanation(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or "it cannot be read"
+    began = error.context_mark
+    if not error.context or began is None:
+        return problem
+    return f"{error.context} that begins at {began.line + 1}:{began.column + 1}, {problem}"
