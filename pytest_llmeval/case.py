@@ -5,7 +5,7 @@ __all__ = ("MISSING", "Case", "Missing")
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 
 class Missing(Enum):

@@ -1,6 +1,12 @@
 """What must hold before a run starts; everything else is a usage error that says what to do."""
 
-__all__ = ("is_suite_file", "open_suites", "refuse_foreign_distribution", "refuse_suite_arguments", "report_paths")
+__all__ = (
+    "is_suite_file",
+    "open_suites",
+    "refuse_foreign_distribution",
+    "refuse_suite_arguments",
+    "report_paths",
+)
 
 from collections.abc import Iterable
 from fnmatch import fnmatch
@@ -11,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_llmeval.collect import Suites
+    from pytest_llmeval.runtime import Suites
 
 FOREIGN = "pytest-llmeval"
 OURS = "pytest-llmeval-suite"
@@ -33,7 +39,8 @@ def refuse_foreign_distribution() -> None:
     except PackageNotFoundError:
         return
     raise pytest.UsageError(
-        f"the distribution {FOREIGN} {foreign.version} is installed beside {OURS}; both provide the package pytest_llmeval. "
+        f"the distribution {FOREIGN} {foreign.version} is installed beside {OURS}; both provide the package "
+        "pytest_llmeval. "
         f"Fix: pip uninstall -y {FOREIGN} && pip install --force-reinstall --no-deps {OURS}"
     )
 
@@ -46,7 +53,9 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
     """
     for argument in config.args:
         if is_suite_file(Path(argument.partition("::")[0]).name, config.getini("llmeval_files")):
-            raise pytest.UsageError(f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration")
+            raise pytest.UsageError(
+                f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration"
+            )
 
 
 def report_paths(config: pytest.Config, suffixes: tuple[str, ...]) -> list[Path]:
@@ -58,7 +67,9 @@ def report_paths(config: pytest.Config, suffixes: tuple[str, ...]) -> list[Path]
     paths = [config.invocation_params.dir / each for each in config.getoption("llmeval_report")]
     for path in paths:
         if path.suffix not in suffixes:
-            raise pytest.UsageError(f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(suffixes)}")
+            raise pytest.UsageError(
+                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(suffixes)}"
+            )
     return paths
 
 
@@ -68,9 +79,9 @@ def open_suites(config: pytest.Config) -> "Suites":
     Raises:
         pytest.UsageError: The predictions file cannot be used.
     """
-    from pytest_llmeval.collect import Suites
     from pytest_llmeval.errors import LlmevalError
     from pytest_llmeval.predict import Recordings
+    from pytest_llmeval.runtime import Suites
 
     name = config.getoption("llmeval_predictions")
     if name is None:

@@ -56,6 +56,8 @@ class Evaluator(ABC):
         ...         return {"length": sums["size"] / sums["n"]}
     """
 
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     batch: ClassVar[int] = 1

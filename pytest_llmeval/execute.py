@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.errors import LlmevalError, PredictionError
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.suite import Suite
@@ -61,11 +61,17 @@ def execute(
         raise
     except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
         reason = str(error) if isinstance(error, PredictionError) else f"{type(error).__name__}: {error}"
-        return Execution(case, CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason), error=error)
+        return Execution(
+            case, CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason), error=error
+        )
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
     for label, evaluator in suite.evaluators.items():
-        measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
+        measured: Observation | Exception
+        try:
+            measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
+        except LlmevalError as error:
+            measured = error
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
@@ -102,4 +108,6 @@ def _json_like(prediction: Any) -> Any:
     try:
         return json.loads(json.dumps(prediction, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise PredictionError(f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})") from None
+        raise PredictionError(
+            f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
+        ) from None

@@ -37,7 +37,7 @@ def marked_difference(expected: str, prediction: str) -> str:
 
 
 def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
-    """Return the text of a failing case: why, a table of metric, score and limit, then expected, prediction, difference."""
+    """Return the text of a failing case: why, then metric, score and limit, then the answer and how it differs."""
     from tabulate import tabulate
 
     blocks = [record.reason or "failed"]
@@ -48,7 +48,7 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
         lines = [f"expected:   {_shown(case.expected)}", f"prediction: {_shown(case.prediction)}"]
         best = _nearest(case.expected, case.prediction)
         if best is not None:
-            lines.append(f"difference: {marked_difference(best, case.prediction)}")
+            lines.append(f"difference: {_printable(marked_difference(best, case.prediction))}")
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
 
@@ -64,5 +64,10 @@ def _nearest(expected: Any, prediction: Any) -> str | None:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    text = _printable(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+
+
+def _printable(text: str) -> str:
+    """Escape what a terminal would obey instead of show."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

@@ -1,6 +1,7 @@
 """How a fault is told: its place in the text, its path in the data, and what was meant."""
 
 __all__ = (
+    "HALF_PAIR",
     "MAX_DEPTH",
     "MAX_DIGITS",
     "MAX_LISTED",
@@ -28,6 +29,7 @@ MAX_LISTED = 100
 """Faults listed of one file; the rest is counted."""
 
 TOO_DEEP = f"found data nested more than {MAX_DEPTH} deep, expected less"
+HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 _LONGEST_SUGGESTION = 80

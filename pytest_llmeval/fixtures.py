@@ -3,13 +3,14 @@
 __all__ = ("EvalCase", "eval_case", "evaluators", "llmeval_target")
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_llmeval.collect import LoadedCase
     from pytest_llmeval.evaluator import Evaluator
+    from pytest_llmeval.runtime import LoadedCase
 
 
 class EvalCase:
@@ -24,10 +25,9 @@ class EvalCase:
         tags: The case's tags.
     """
 
-    def __init__(self, item: pytest.Item, loaded: "LoadedCase", test: str) -> None:
+    def __init__(self, item: pytest.Item, loaded: "LoadedCase") -> None:
         self._item = item
         self._loaded = loaded
-        self._test = test
         case = loaded.case
         self.id = case.id
         self.input = case.input
@@ -54,35 +54,38 @@ class EvalCase:
             pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
         """
         __tracebackhide__ = True
-        from pytest_llmeval.collect import conclude, variant_of
+        from pytest_llmeval.collect import conclude
 
-        loaded = self._loaded
-        suites = loaded.suites
-        variant = variant_of(self._item)
-        if self._test:
-            variant = variant.replace(loaded.case.id, "", 1).strip("-")
-        key = suites.key(loaded.suite, test=self._test, variant=variant)
-        execution = suites.run(loaded.suite, loaded.case.answered(prediction), key, None)
-        conclude(self._item, suites, loaded.suite, key, execution)
-        return execution.scores(loaded.suite)
+        answered = replace(self._loaded, case=self._loaded.case.answered(prediction))
+        execution = answered.run(None)
+        conclude(self._item, answered, execution)
+        return execution.scores(answered.suite)
 
 
 @pytest.fixture
 def eval_case(request: pytest.FixtureRequest) -> EvalCase:
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
-    item = request.node
-    loaded = getattr(request, "param", None)
-    if loaded is not None:
-        return EvalCase(item, loaded, item.nodeid.partition("[")[0])
-    loaded = getattr(getattr(item, "function", None), "llmeval_loaded", None)
+    loaded = getattr(request, "param", None) or getattr(request.node, "loaded", None)
     if loaded is None:
-        raise pytest.UsageError(f"{item.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test")
-    return EvalCase(item, loaded, "")
+        raise pytest.UsageError(
+            f"{request.node.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test"
+        )
+    callspec = getattr(request.node, "callspec", None)
+    others = {name: value for name, value in sorted(callspec.params.items()) if name != "eval_case"} if callspec else {}
+    if others and not loaded.key.variant:
+        variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in others.items())
+        loaded = replace(loaded, key=loaded.key._replace(variant=variant))
+    return EvalCase(request.node, loaded)
+
+
+def _shown(value: Any, index: int) -> str:
+    """Name a parameter of a test: by its value where that is short text, by its number otherwise."""
+    return str(value) if isinstance(value, str | int | float | bool) else str(index)
 
 
 @pytest.fixture
 def llmeval_target() -> "Callable[[Any], Any] | None":
-    """Override this in a conftest to return what answers a case's input; ``None`` means the target that the suite names.
+    """Override this in a conftest to return what answers a case's input; ``None`` means the suite's own target.
 
     A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
     """
@@ -116,7 +119,7 @@ class _ByName(Mapping[str, "Evaluator"]):
 @pytest.fixture
 def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
     """Evaluators by name; in a suite, its own come with the options of the file."""
-    loaded = getattr(getattr(request.node, "function", None), "llmeval_loaded", None)
+    loaded = getattr(request.node, "loaded", None)
     callspec = getattr(request.node, "callspec", None)
     if loaded is None and callspec is not None:
         loaded = callspec.params.get("eval_case")

@@ -15,14 +15,16 @@ from pytest_llmeval.thresholds import TOLERANCE
 if TYPE_CHECKING:
     from pytest_llmeval.observation import FloatArray
 
-PASS_RATE = "pass_rate"
+PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
 """The metric that every suite has: cases that passed among those that ran."""
 
 GateOutcome = Literal["passed", "failed", "not_judged"]
 
 _STATISTICS = ("mean", "median", "min", "max", "low", "high")
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
-_COMPARISON = re.compile(r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$")
+_COMPARISON = re.compile(
+    r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Gate:
     Attributes:
         metric: A metric of the suite, or ``pass_rate``.
         bounds: All must hold.
-        statistic: ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the cases' own
-            scores, or ``low`` and ``high``, the bounds of the interval.
+        statistic: ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the
+            cases' own scores, or ``low`` and ``high``, the bounds of the interval.
         by: Judge every group of this label on its own.
         min_cases: Groups with fewer scored cases are not judged.
         max_errors: How many errored cases are tolerated.
@@ -97,16 +99,15 @@ class Gate:
         text = " and ".join(f"{subject} {bound}" for bound in self.bounds)
         return f"{text} by {self.by}" if self.by else text
 
-    def judge(self, result: Result, run: int, total: int) -> GateResult:
+    def judge(self, result: Result, incomplete: str = "") -> GateResult:
         """Judge the suite.
 
         Args:
             result: The suite's metrics.
-            run: How many of its cases ran.
-            total: How many it has.
+            incomplete: Why they are not those of the whole suite; a gate is then judged only if it says ``partial``.
         """
-        if run < total and not self.partial:
-            return self._verdict("not_judged", None, f"not judged: {run} of {total} cases ran")
+        if incomplete and not self.partial:
+            return self._verdict("not_judged", None, f"not judged: {incomplete}")
         if self.by is None:
             metric = result.pass_rate if self.metric == PASS_RATE else result.metrics.get(self.metric)
             outcome, value, reason = self._one(metric, self._scores(result, None))
@@ -141,10 +142,18 @@ class Gate:
             return "failed", self._statistic(metric, scores), f"{metric.errored} cases errored{allowed}"
         value = self._statistic(metric, scores)
         if value is None:
-            return "failed", None, f"{self._subject()} is undefined: {metric.scored} cases scored, {metric.undefined} undefined"
+            return (
+                "failed",
+                None,
+                f"{self._subject()} is undefined: {metric.scored} cases scored, {metric.undefined} undefined",
+            )
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
-            return "failed", value, f"{self._subject()} is {number(value)}, expected {' and '.join(map(str, missed))}"
+            return (
+                "failed",
+                value,
+                f"{self._subject()} is {number(value)}, expected {' and '.join(map(str, missed))}",
+            )
         return "passed", value, f"{self._subject()} is {number(value)}"
 
     def _subject(self) -> str:
@@ -172,7 +181,9 @@ class Gate:
         if value is None:
             return -math.inf
         return min(
-            -abs(value - bound.limit) if bound.operator == "==" else (value - bound.limit) * (1 if ">" in bound.operator else -1)
+            -abs(value - bound.limit)
+            if bound.operator == "=="
+            else (value - bound.limit) * (1 if ">" in bound.operator else -1)
             for bound in self.bounds
         )
 
@@ -210,21 +221,28 @@ def parse_gate(text: str) -> Gate:
             f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
             f"(operators >= > <= < ==; statistics {', '.join(_STATISTICS)}, p0 to p100)"
         )
+    bound = Bound(comparison["operator"], float(comparison["limit"]))
+    if not math.isfinite(bound.limit):
+        raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
     statistic, metric = split_statistic(comparison["left"])
-    return Gate(metric, (Bound(comparison["operator"], float(comparison["limit"])),), statistic)
+    return Gate(metric, (bound,), statistic)
 
 
 def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Gate:
     """Build a gate from the mapping form, whose types have been checked.
 
     Raises:
-        ValueError: Neither ``min`` nor ``max`` is given, or they exclude each other.
+        ValueError: Neither ``min`` nor ``max`` is given, they exclude each other, or a number of cases is too small.
     """
     low, high = data.get("min"), data.get("max")
     if low is None and high is None:
         raise ValueError("found neither min nor max, expected at least one of them")
     if low is not None and high is not None and float(low) > float(high):
         raise ValueError(f"found min {low} above max {high}, expected min <= max")
+    for name, least in (("min_cases", 1), ("max_errors", 0)):
+        count = data.get(name)
+        if count is not None and int(count) < least:
+            raise ValueError(f"found {name} {count}, expected at least {least}")
     bounds = []
     if low is not None:
         bounds.append(Bound(">=", float(low)))

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from typing import Any
 
-from pytest_llmeval.faults import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.faults import HALF_PAIR, MAX_DEPTH, MAX_DIGITS, TOO_DEEP, Faults, Place, duplicate_key, render_path
 
 _WORD = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^\s\[\]{}:,"]+', re.DOTALL)
 _BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -212,7 +212,7 @@ class _Scanner:
             return
         if word[0] == '"':
             if _has_lone_surrogate(word, json.loads(word)):
-                self.fault(place, "found half of a surrogate pair, expected a whole character")
+                self.fault(place, HALF_PAIR)
         elif word in {"NaN", "Infinity", "-Infinity"}:
             self.fault(place, f"found {word}, expected a finite number (or null)")
         elif word.lstrip("-").isdigit():

@@ -6,6 +6,7 @@ group, a resample or a shard is a sum of observations; a formula over sums is a 
 
 __all__ = ("FloatArray", "Observation", "Sums", "Totals", "stack")
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,9 +37,27 @@ class Observation:
     undefined: Mapping[str, str] = field(default_factory=dict)
     malformed: str | None = None
 
+    def fault(self) -> str | None:
+        """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
+        for name, count in self.counts.items():
+            try:
+                finite = math.isfinite(count)
+            except (TypeError, OverflowError):
+                finite = False
+            if not finite:
+                return f"found {count!r} as count {name!r}, expected a finite number"
+        try:
+            if self.details:
+                json.dumps(self.details, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"found details that JSON cannot carry ({error}), expected JSON data"
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data; empty parts are left out."""
-        data: dict[str, Any] = {"counts": dict(self.counts)}
+        # float() unwraps the number types of numpy, which JSON does not know.
+        counts = {name: count if type(count) is int else float(count) for name, count in self.counts.items()}
+        data: dict[str, Any] = {"counts": counts}
         if self.details:
             data["details"] = dict(self.details)
         if self.undefined:
@@ -93,8 +112,8 @@ class Totals(Mapping[str, float]):
         return cls(parts)
 
     def __add__(self, other: "Totals") -> "Totals":
-        names = {**self._parts, **other._parts}
-        return Totals({name: (*self._parts.get(name, ()), *other._parts.get(name, ())) for name in names})
+        left, right = self.to_json(), other.to_json()
+        return Totals({name: [*left.get(name, ()), *right.get(name, ())] for name in {**left, **right}})
 
     def __eq__(self, other: object) -> bool:
         return self._parts == other._parts if isinstance(other, Totals) else NotImplemented

@@ -28,7 +28,8 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         skip = pytest.mark.skip(reason="runs with --llmeval")
         metafunc.parametrize("eval_case", [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
         return
-    from pytest_llmeval.collect import SUITES, LoadedCase
+    from pytest_llmeval.collect import SUITES
+    from pytest_llmeval.runtime import LoadedCase
 
     suites = metafunc.config.stash[SUITES]
     path = (node.path.parent / name).resolve()
@@ -37,8 +38,13 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
     except SuiteError as error:
         suites.faulty_files += 1
         raise pytest.Collector.CollectError(str(error)) from None
+    key = suites.key(suite, test=node.nodeid)
     cases = [
-        pytest.param(LoadedCase(suites, suite, case), id=case.id, marks=[getattr(pytest.mark, tag) for tag in case.tags])
+        pytest.param(
+            LoadedCase(suites, suite, case, key),
+            id=case.id,
+            marks=[getattr(pytest.mark, tag) for tag in case.tags],
+        )
         for case in suite.cases
     ]
     metafunc.parametrize("eval_case", cases, indirect=True)

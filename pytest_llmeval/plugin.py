@@ -1,9 +1,9 @@
-"""The pytest plugin: options and hooks, each short, calling plain functions. Cheap to load: without ``--llmeval`` it does nothing."""
+"""The pytest plugin: options and hooks, each short, calling plain functions. Without ``--llmeval`` it does nothing."""
 
 __all__ = ()
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pytest
 from pytest_llmeval.fixtures import eval_case, evaluators, llmeval_target  # noqa: F401 (pytest finds fixtures here)
 
 if TYPE_CHECKING:
-    from pytest_llmeval.collect import Suites
+    from pytest_llmeval.runtime import Suites
     from pytest_llmeval.session import Run
 
 SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
@@ -23,19 +23,31 @@ _FREEZE_FROM = 2_000
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("llmeval", "evaluation as tests")
-    group.addoption("--llmeval", action="store_true", default=None, help="collect eval suites (*.eval.yaml, *.eval.json)")
     group.addoption(
-        "--llmeval-report", action="append", default=[], metavar="PATH", dest="llmeval_report",
+        "--llmeval", action="store_true", default=None, help="collect eval suites (*.eval.yaml, *.eval.json)"
+    )
+    group.addoption(
+        "--llmeval-report",
+        action="append",
+        default=[],
+        metavar="PATH",
+        dest="llmeval_report",
         help="write a report; by suffix .json or .md; repeatable",
     )
     group.addoption(
-        "--llmeval-predictions", default=None, metavar="PATH", dest="llmeval_predictions",
+        "--llmeval-predictions",
+        default=None,
+        metavar="PATH",
+        dest="llmeval_predictions",
         help="JSONL file that records every prediction and from which they are replayed",
     )
     group.addoption(
-        "--llmeval-predictions-mode", default="auto", choices=("auto", "replay", "record", "refresh"), dest="llmeval_predictions_mode",
-        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; record: ask for every case; "
-        "refresh: ask, and forget recordings that this run did not make",
+        "--llmeval-predictions-mode",
+        default="auto",
+        choices=("auto", "replay", "record", "refresh"),
+        dest="llmeval_predictions_mode",
+        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
+        "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
     )
     parser.addini("llmeval", "collect eval suites", type="bool", default=False)
     parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
@@ -61,8 +73,15 @@ def is_worker(config: pytest.Config) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a broken environment or command line; register the hooks of this process's role."""
-    config.addinivalue_line("markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too")
-    from pytest_llmeval.environment import open_suites, refuse_foreign_distribution, refuse_suite_arguments, report_paths
+    config.addinivalue_line(
+        "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
+    )
+    from pytest_llmeval.environment import (
+        open_suites,
+        refuse_foreign_distribution,
+        refuse_suite_arguments,
+        report_paths,
+    )
 
     refuse_foreign_distribution()
     worker = hasattr(config, "workerinput")
@@ -81,8 +100,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a Python test once per case of the suite that its marker names."""
-    if hasattr(metafunc.function, "llmeval_loaded"):
-        return
     mark = metafunc.definition.get_closest_marker("llmeval")
     if mark is not None and mark.args:
         from pytest_llmeval.parametrize import over_suite
@@ -94,14 +111,15 @@ class ItemHooks:
     """Hooks of every process that collects and runs items."""
 
     def __init__(self, config: pytest.Config, suites: "Suites") -> None:
-        from pytest_llmeval.collect import SUITES
+        from pytest_llmeval.collect import SUITES, payload_of
 
         self._suites = suites
+        self._payload_of = payload_of
         self._patterns = config.getini("llmeval_files")
         config.stash[SUITES] = suites
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Iterator[None]:
+    def pytest_collection(self) -> Generator[None, Any, Any]:
         """Collect without garbage collection: what collecting makes lives until the end."""
         if not gc.isenabled():
             return (yield)
@@ -132,13 +150,11 @@ class ItemHooks:
         return EvalModule.from_parent(parent, path=file_path)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Iterator[Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
         """Put an item's result on its report."""
         report = yield
         if call.when != "teardown":
-            from pytest_llmeval.collect import payload_of
-
-            payload = payload_of(item, call, report)
+            payload = self._payload_of(item, call, report)
             if payload is not None:
                 report.llmeval = payload
         return report
@@ -157,7 +173,7 @@ class ControllerHooks:
         self._run.take(report)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Iterator[Any]:
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Judge gates once, after the last case."""
         if session.config.option.collectonly:
             return (yield)

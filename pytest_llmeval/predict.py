@@ -26,8 +26,8 @@ MODES: tuple[Mode, ...] = ("auto", "replay", "record", "refresh")
 def recording_mode(mode: Mode) -> tuple[bool, bool]:
     """Return whether a mode replays and whether it calls the target.
 
-    ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it for every
-    case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
+    ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
+    for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
     """
     return mode in ("auto", "replay"), mode != "replay"
 
@@ -43,13 +43,16 @@ def load_target(name: str, folder: Path) -> Target:
         sys.path.insert(0, str(folder))
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise PredictionError(f"target {name!r}: module {module_name!r} does not import: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise PredictionError(
+            f"target {name!r}: module {module_name!r} does not import: {type(error).__name__}: {error}"
+        ) from error
     beside = folder / f"{module_name}.py"
     origin = getattr(found, "__file__", None)
     if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
         raise PredictionError(
-            f"target {name!r}: module {module_name!r} was already imported from {origin}, not from {beside}: rename one of them"
+            f"target {name!r}: module {module_name!r} was already imported from {origin}, "
+            f"not from {beside}: rename one of them"
         )
     for part in attribute.split("."):
         found = getattr(found, part, None)
@@ -79,23 +82,27 @@ class Predictor:
                 answer = target(value)
             return self._run(answer, timeout) if inspect.isawaitable(answer) else answer
         except SystemExit as error:
-            raise PredictionError(f"the target called sys.exit({error.code!r})") from error
+            raise _exited(error) from error
 
     def _run(self, answer: Any, timeout: float | None) -> Any:
         __tracebackhide__ = True
 
         async def bounded() -> Any:
             __tracebackhide__ = True
-            return await asyncio.wait_for(answer, timeout)
+            try:
+                async with asyncio.timeout(timeout) as limit:
+                    return await answer
+            except TimeoutError as error:
+                if timeout is None or not limit.expired():
+                    raise
+                raise _too_slow(timeout) from error
+            except SystemExit as error:
+                # Let out of its task, it would come again in the next call of the same event loop.
+                raise _exited(error) from error
 
         if self._runner is None:
             self._runner = asyncio.Runner()
-        try:
-            return self._runner.run(bounded())
-        except TimeoutError as error:
-            if timeout is None:
-                raise
-            raise _too_slow(timeout) from error
+        return self._runner.run(bounded())
 
     def close(self) -> None:
         """Close the event loop, if there is one."""
@@ -106,6 +113,10 @@ class Predictor:
 
 def _too_slow(timeout: float) -> PredictionError:
     return PredictionError(f"the target took longer than {timeout:g} s")
+
+
+def _exited(error: SystemExit) -> PredictionError:
+    return PredictionError(f"the target called sys.exit({error.code!r})")
 
 
 def _call_in_thread(target: Target, value: Any, timeout: float) -> Any:
@@ -162,12 +173,22 @@ class Recordings:
         recordings = cls(path, mode)
         if not path.exists():
             if mode == "replay":
-                raise PredictionError(f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record")
+                raise PredictionError(
+                    f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record"
+                )
             return recordings
         problems: list[Problem] = []
         for line, row in read_jsonl(path, str(path), problems):
-            if not (isinstance(row, dict) and {"suite", "case", "variant", "input", "prediction"} <= row.keys()):
-                problems.append(Problem(str(path), line, 1, "", "expected an object with suite, variant, case, input and prediction"))
+            if not _is_recording(row):
+                problems.append(
+                    Problem(
+                        str(path),
+                        line,
+                        1,
+                        "",
+                        "expected an object with suite, variant, case, input and prediction",
+                    )
+                )
                 continue
             recordings._rows[row["suite"], row["variant"], row["case"]] = row
         if problems:
@@ -188,7 +209,8 @@ class Recordings:
             return MISSING
         why = "was recorded for another input" if row is not None else "is not recorded"
         raise PredictionError(
-            f"case {case.id!r} {why} in {self.path.name}; run once with --llmeval-predictions-mode=auto to ask the target"
+            f"case {case.id!r} {why} in {self.path.name}; "
+            "run once with --llmeval-predictions-mode=auto to ask the target"
         )
 
     def update(self, predictions: Iterable[Mapping[str, Any]]) -> None:
@@ -202,12 +224,25 @@ class Recordings:
             kept = {key: row for key, row in kept.items() if key[:2] not in asked}
         rows = {**kept, **made}
         lines = [json.dumps(rows[key], ensure_ascii=False, sort_keys=True) + "\n" for key in sorted(rows)]
+        # Half of a surrogate pair, which models do emit, cannot be written as UTF-8: that case is asked again.
+        lines = [line for line in lines if line.isascii() or not any("\ud800" <= each <= "\udfff" for each in line)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = self.path.with_name(self.path.name + ".tmp")
         scratch.write_text("".join(lines), encoding="utf-8", newline="\n")
         scratch.replace(self.path)
 
 
+def _is_recording(row: Any) -> bool:
+    texts = ("suite", "variant", "case", "input")
+    return isinstance(row, dict) and "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
+
+
 def recording(suite: str, variant: str, case: Case) -> dict[str, Any]:
     """Return the row that records a case's prediction."""
-    return {"suite": suite, "variant": variant, "case": case.id, "input": fingerprint(case.input), "prediction": case.prediction}
+    return {
+        "suite": suite,
+        "variant": variant,
+        "case": case.id,
+        "input": fingerprint(case.input),
+        "prediction": case.prediction,
+    }

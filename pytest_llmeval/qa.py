@@ -18,12 +18,13 @@ __all__ = (
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Protocol
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.registry import get_evaluator
+from pytest_llmeval.registry import default_registry, get_evaluator
 from pytest_llmeval.summary import score
 
 _TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor")
@@ -148,11 +149,11 @@ def compute_metrics(
         options: Of the evaluators that compute them, such as ``tokenizer`` or ``sbert_model``.
 
     Returns:
-        ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is ``None``; without any
-        result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
+        ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is
+        ``None``; without any result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
 
     Raises:
-        ValueError: An unknown metric, or not one judge score per result.
+        ValueError: An unknown metric or option, or not one judge score per result.
         ImportError: A semantic metric was asked for and its packages are not installed.
         MissingDataError: METEOR was asked for and WordNet is not installed.
     """
@@ -165,7 +166,13 @@ def compute_metrics(
     if not results:
         return {"overall": dict.fromkeys(wanted, 0.0), "by_type": {}}
     cases = [
-        Case(str(number), each.question, each.ground_truth, each.prediction, {"type": QuestionType(each.question_type).value})
+        Case(
+            str(number),
+            each.question,
+            each.ground_truth,
+            each.prediction,
+            {"type": QuestionType(each.question_type).value},
+        )
         for number, each in enumerate(results)
     ]
     columns = {**_scores(cases, wanted, options), "judge_score": list(judge_scores)}
@@ -180,16 +187,24 @@ def compute_metrics(
 
 def _scores(cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any]) -> dict[str, list[float | None]]:
     columns: dict[str, list[float | None]] = {}
-    for name, family in (("text", _TEXT), ("semantic", _SEMANTIC)):
+    families = {"text": _TEXT, "semantic": _SEMANTIC}
+    known = {name: [each.name for each in fields(default_registry().get(name))] for name in families}
+    unknown = [option for option in options if all(option not in own for own in known.values())]
+    if unknown:
+        raise ValueError(f"found the unknown options {unknown}, expected some of {', '.join(chain(*known.values()))}")
+    for name, family in families.items():
         asked = [metric for metric in wanted if metric in family]
         if asked:
-            evaluator = get_evaluator(name, metrics=asked, **options)
+            own = {option: value for option, value in options.items() if option in known[name]}
+            evaluator = get_evaluator(name, metrics=asked, **own)
             scored = score(evaluator, cases, confidence=None).cases
             columns.update({metric: [case.metrics.get(metric) for case in scored] for metric in asked})
     return columns
 
 
-def _means(columns: Mapping[str, Sequence[float | None]], wanted: Sequence[str], rows: Sequence[int]) -> dict[str, float | None]:
+def _means(
+    columns: Mapping[str, Sequence[float | None]], wanted: Sequence[str], rows: Sequence[int]
+) -> dict[str, float | None]:
     means: dict[str, float | None] = {}
     for name in wanted:
         present = [value for row in rows if (value := columns[name][row]) is not None]
@@ -199,5 +214,7 @@ def _means(columns: Mapping[str, Sequence[float | None]], wanted: Sequence[str],
 
 def token_f1(prediction: str, ground_truth: str) -> float:
     """Return the SQuAD-style token F1 of two texts, by the original word rule (lower case, ``. , ! ?`` as spaces)."""
-    value: float | None = get_evaluator("text", metrics=["f1"], tokenizer="words").evaluate(prediction, ground_truth)["f1"]
+    value: float | None = get_evaluator("text", metrics=["f1"], tokenizer="words").evaluate(prediction, ground_truth)[
+        "f1"
+    ]
     return value or 0.0

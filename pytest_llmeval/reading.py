@@ -1,6 +1,8 @@
 """Reading YAML, JSON, JSONL and CSV files: plain data with line and column, and all faults at once."""
 
 __all__ = (
+    "MAX_LINE_BYTES",
+    "MAX_SUITE_BYTES",
     "Document",
     "load_json",
     "read_csv",
@@ -39,6 +41,18 @@ def _nowhere() -> Place | None:
     return None
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: visiting the growing data again and again costs more than reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @dataclass(frozen=True)
 class Document:
     """A file that has been read.
@@ -54,7 +68,8 @@ class Document:
 
     @cached_property
     def _places(self) -> Place | None:
-        return self._find_places()
+        with _collector_paused():
+            return self._find_places()
 
     def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
         """Return line and column, counted from 1, of the value at `path`.
@@ -75,18 +90,6 @@ class Document:
         """Return a fault of the value (or key) at `path`."""
         line, column = self.locate(path, key=key)
         return Problem(self.file, line, column, render_path(path), message)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: visiting the growing data again and again costs more than reading it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def read_document(path: Path, shown: str) -> Document:
@@ -174,10 +177,9 @@ def read_jsonl(path: Path, shown: str, problems: list[Problem]) -> Iterator[tupl
         with path.open("rb") as stream:
             for number, offset, line in _lines(stream):
                 try:
-                    text = _line_text(line, shown, number, offset)
-                    blank = not text or text.isspace()
-                    any_text = any_text or not blank
-                    if not blank:
+                    text = _line_text(line, shown, number, offset).rstrip()
+                    any_text = any_text or bool(text)
+                    if text:
                         yield number, parser.parse(text, number)
                 except SuiteError as error:
                     faults.extend(error.problems)

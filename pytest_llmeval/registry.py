@@ -30,15 +30,22 @@ class Registry:
         """Add an evaluator under its ``name``; returns it, so that it can decorate a class.
 
         Raises:
-            EvaluatorError: It is no subclass of `Evaluator`, has no name, or the name is taken by another class.
+            EvaluatorError: It is no subclass of `Evaluator`, has no name, lacks a method, or the name is taken.
         """
-        if not (isinstance(evaluator, type) and issubclass(evaluator, Evaluator)):
+        candidate: Any = evaluator  # conftests are not type-checked
+        if not (isinstance(candidate, type) and issubclass(candidate, Evaluator)):
             raise EvaluatorError(f"found {evaluator!r}, expected a subclass of pytest_llmeval.Evaluator")
         name = getattr(evaluator, "name", None)
         if not isinstance(name, str) or not name:
-            raise EvaluatorError(f"{evaluator.__qualname__}: found name {name!r}, expected a class attribute name = 'text'")
+            raise EvaluatorError(
+                f"{evaluator.__qualname__}: found name {name!r}, expected a class attribute name = 'text'"
+            )
+        if lacking := sorted(getattr(evaluator, "__abstractmethods__", ())):
+            raise EvaluatorError(f"{evaluator.__qualname__}: found no {', '.join(lacking)}, expected a method for each")
         if name in self._evaluators and self.get(name) is not evaluator:
-            raise EvaluatorError(f"the evaluator name {name!r} is taken by {self.get(name).__qualname__}: choose another")
+            raise EvaluatorError(
+                f"the evaluator name {name!r} is taken by {self.get(name).__qualname__}: choose another"
+            )
         self._evaluators[name] = evaluator
         return evaluator
 
@@ -72,7 +79,12 @@ class Registry:
 def _installed() -> Registry:
     registry = Registry(_SHIPPED)
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        registry.register(point.load())
+        try:
+            registry.register(point.load())
+        except Exception as error:
+            raise EvaluatorError(
+                f"entry point {point.name!r} of {ENTRY_POINTS} ({point.value}): {type(error).__name__}: {error}"
+            ) from error
     return registry
 
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.collect import Suites
 from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.runtime import Suites
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.summary import CaseRecord, summarize
 from pytest_llmeval.transport import SuiteKey, decode
@@ -40,7 +40,7 @@ class Run:
         config: Of the session.
         suites: The suites of this process.
         broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
-        notes: Lines for the terminal about what was not judged.
+        notes: Lines for the terminal about suites that could not be summarised.
         report: The result, once `finish` has run.
     """
 
@@ -59,11 +59,11 @@ class Run:
             self._seen[report.nodeid] = _Seen(payload, report.outcome, report.duration)
         elif report.when == "teardown" and report.failed and report.nodeid in self._seen:
             self._seen[report.nodeid].outcome = "error"
-        elif report.when == "???":
+        elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
-        """Let the run go on if suite files are all that is faulty, as it does under xdist; the exit code still tells."""
+        """Let the run go on if only suite files are faulty, as it does under xdist; the exit code still tells."""
         if session.testsfailed and session.testsfailed == self.suites.faulty_files:
             session.config.option.continue_on_collection_errors = True
 
@@ -87,12 +87,10 @@ class Run:
                 self.notes.append(f"{key.shown}: not judged: {error}")
                 continue
             suites.append(report)
-            if report.run < total and not self.broken and not suite.faulty:
-                judged = [gate for gate in report.gates if gate.outcome != "not_judged"]
-                self.notes.append(f"{report.suite}: gates not judged: {report.run} of {total} cases ran")
-            else:
-                judged = list(report.gates)
-            emitted += [(key, gate) for gate in judged]
+            # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
+            # out on purpose are not reported at all.
+            on_purpose = not (self.broken or suite.problems)
+            emitted += [(key, gate) for gate in report.gates if gate.outcome != "not_judged" or not on_purpose]
         started = datetime.fromtimestamp(self._started, UTC).isoformat(timespec="seconds")
         self.report = RunReport(started, round(time.time() - self._started, 3), __version__, self._commit(), suites)
         if self.suites.recordings is not None:
@@ -115,38 +113,49 @@ class Run:
             yield key, *gathered[key]
 
     def _prepared(self, session: pytest.Session, path: Path) -> pytest.Session:
-        """Load the conftests above a suite: under xdist this process has collected nothing, and they register evaluators."""
-        manager = self.config.pluginmanager
+        """Load the conftests above a suite, which register evaluators: under xdist this process collected nothing."""
         root = self.config.rootpath
-        folders = [folder for folder in reversed(path.parents) if folder.is_relative_to(root)]
-        options = {"rootpath": root}
-        if hasattr(pytest, "version_tuple") and pytest.version_tuple >= (8, 1):
+        options: dict[str, Any] = {"rootpath": root}
+        if pytest.version_tuple >= (8, 1):
             options["consider_namespace_packages"] = self.config.getini("consider_namespace_packages")
-        for folder in folders:
-            manager._loadconftestmodules(folder, self.config.getoption("importmode"), **options)  # noqa: SLF001 (no public way)
+        load = self.config.pluginmanager._loadconftestmodules  # noqa: SLF001 (pytest has no public way)
+        for folder in reversed(path.parents):
+            if folder.is_relative_to(root):
+                load(folder, self.config.getoption("importmode"), **options)
         return session
 
     def _judge(self, suite: Suite, key: SuiteKey, total: int, records: dict[str, CaseRecord]) -> SuiteReport:
         rows = []
         for case in suite.cases:
-            record = records.get(case.id) or CaseRecord(case.id, outcome="not_run", reason=self.broken or "not selected")
+            record = records.get(case.id) or CaseRecord(
+                case.id, outcome="not_run", reason=self.broken or "not selected"
+            )
             record.labels = case.labels
             rows.append(record)
         result = summarize(suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence)
-        extras = [part for part in (key.test, key.variant) if part]
-        name = suite.name + "".join(f"[{part}]" for part in extras)
+        name = suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part)
         report = SuiteReport(name, key.shown, result, [], total)
-        gates = [gate.judge(result, report.run, total) for gate in suite.gates]
-        if self.broken or suite.faulty:
-            why = self.broken or f"{suite.faulty} faulty cases"
-            gates = [replace(g, reason=f"{g.reason} ({why})") if g.outcome == "not_judged" else g for g in gates]
-        return replace(report, gates=gates)
+        incomplete = self._incomplete(suite, report.run, total)
+        return replace(report, gates=[gate.judge(result, incomplete) for gate in suite.gates])
+
+    def _incomplete(self, suite: Suite, run: int, total: int) -> str:
+        """Say why results are not those of the whole suite, or nothing."""
+        reasons = [f"{run} of {total} cases ran"] if run < total else []
+        if suite.problems:
+            reasons.append("the suite's files have faults")
+        if reasons and self.broken:
+            reasons.append(self.broken)
+        return "; ".join(reasons)
 
     def _commit(self) -> str | None:
         try:
             done = subprocess.run(
                 ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
-                cwd=self.config.rootpath, capture_output=True, text=True, timeout=10, check=True,
+                cwd=self.config.rootpath,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None
@@ -159,14 +168,19 @@ class Run:
             variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
             name = f"gate[{gate.gate}]{variant}"
             location = (key.shown, 0, name)
-            for when in ("setup", "call", "teardown"):
-                outcome, longrepr = "passed", None
-                if when == "call" and gate.outcome == "failed":
-                    outcome, longrepr = "failed", f"{key.shown}: gate {gate.gate}: {gate.reason}"
-                elif when == "call" and gate.outcome == "not_judged":
-                    outcome, longrepr = "skipped", (key.path, 0, f"Skipped: {gate.reason}")
-                report = pytest.TestReport(f"{key.shown}::{name}", location, {}, outcome, longrepr, when)  # type: ignore[arg-type]
-                self.config.hook.pytest_runtest_logreport(report=report)
+            reason: str | tuple[str, int, str] | None = None
+            outcome: Literal["passed", "failed", "skipped"] = "passed"
+            if gate.outcome == "failed":
+                outcome, reason = "failed", f"{key.shown}: gate {gate.gate}: {gate.reason}"
+            elif gate.outcome == "not_judged":
+                outcome, reason = "skipped", (key.path, 0, f"Skipped: {gate.reason}")
+            nodeid = f"{key.shown}::{name}"
+            for phase in (
+                pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
+                pytest.TestReport(nodeid, location, {}, outcome, reason, "call"),
+                pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"),
+            ):
+                self.config.hook.pytest_runtest_logreport(report=phase)
 
     def write(self, paths: "list[Path]") -> None:
         """Write the report files, and GitHub's job summary where there is one."""

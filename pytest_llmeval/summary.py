@@ -1,6 +1,15 @@
 """From records of cases to metrics of suite, groups and cases, with honest denominators."""
 
-__all__ = ("CaseRecord", "CaseResult", "GroupResult", "MetricValue", "Result", "metric_prefix", "score", "summarize")
+__all__ = (
+    "CaseRecord",
+    "CaseResult",
+    "GroupResult",
+    "MetricValue",
+    "Result",
+    "metric_prefix",
+    "score",
+    "summarize",
+)
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError, LlmevalError
+from pytest_llmeval.errors import EvaluatorError, MissingDataError, MissingExtraError
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.observation import Observation, Sums, stack
 from pytest_llmeval.resample import percentile_interval, resample_count, resampled_totals
@@ -180,14 +189,21 @@ class _Table:
                 columns = {name: matrix[:, start + place] for place, name in enumerate(names)}
                 start += len(names)
                 prefix = metric_prefix(label, evaluator)
-                values = evaluator.summarize(Sums(columns, length=len(matrix)))
+                try:
+                    values = evaluator.summarize(Sums(columns, length=len(matrix)))
+                except Exception as error:
+                    raise EvaluatorError(
+                        f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
+                    ) from error
                 out.update(_declared(evaluator, prefix, values))
         return out
 
     def _own(self, label: str) -> list[str]:
         prefix = metric_prefix(label, self.evaluators[label])
-        families = [prefix + metric.family for metric in self.evaluators[label].describe()]
-        return [name for name in self.scores if _family(name) in families]
+        families = {metric.family for metric in self.evaluators[label].describe()}
+        return [
+            name for name in self.scores if name.startswith(prefix) and _family(name.removeprefix(prefix)) in families
+        ]
 
     def _metric(self, name: str) -> Metric:
         label = self.owner[name]
@@ -200,7 +216,9 @@ class _Table:
         import numpy as np
 
         part = self.matrix[rows]
-        totals = np.array([[math.fsum(column) for column in part.T]]) if part.size else np.zeros((1, self.matrix.shape[1]))
+        totals = (
+            np.array([[math.fsum(column) for column in part.T]]) if part.size else np.zeros((1, self.matrix.shape[1]))
+        )
         values = self.summarize(totals)
         resampled: dict[str, FloatArray] = {}
         if confidence is not None and len(rows) >= _INTERVAL_CASES:
@@ -247,12 +265,17 @@ def _declared(
 ) -> "Iterable[tuple[str, FloatArray]]":
     """Yield metrics in the order of their declaration, members of a family in the order of their labels."""
     left = dict(values)
-    for metric in evaluator.describe():
-        for name in [metric.name] if metric.name in left else sorted(n for n in left if _family(n) == metric.family):
+    declared = evaluator.describe()
+    single = {metric.name for metric in declared}
+    for metric in declared:
+        members = [name for name in left if _family(name) == metric.family and name not in single - {metric.name}]
+        for name in sorted(members):
             yield prefix + name, left.pop(name)
     if left:
         undeclared = ", ".join(map(repr, left))
-        raise EvaluatorError(f"evaluator {evaluator.name!r} returned metrics that describe() does not name: {undeclared}")
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r} returned metrics that describe() does not name: {undeclared}"
+        )
 
 
 def _present(value: float) -> float | None:
@@ -288,10 +311,17 @@ def summarize(
         for row, record in enumerate(records):
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
         groups[key] = {
-            name: GroupResult(len(rows), *_split(table.metrics(rows, confidence)), rows) for name, rows in sorted(members.items())
+            name: GroupResult(len(rows), *_split(table.metrics(rows, confidence)), rows)
+            for name, rows in sorted(members.items())
         }
     metrics, pass_rate = _split(table.metrics(everything, confidence))
-    return Result(metrics, groups, [_case(table, row, each) for row, each in enumerate(records)], pass_rate, table.scores)
+    return Result(
+        metrics,
+        groups,
+        [_case(table, row, each) for row, each in enumerate(records)],
+        pass_rate,
+        table.scores,
+    )
 
 
 def _split(metrics: dict[str, MetricValue]) -> tuple[dict[str, MetricValue], MetricValue]:
@@ -340,36 +370,36 @@ def score(
     listed = list(cases)
     records = []
     for case, measured in zip(listed, measure_each(evaluator, listed), strict=True):
+        if isinstance(measured, MissingDataError | MissingExtraError):
+            raise measured
         if isinstance(measured, Observation):
-            record = CaseRecord(case.id, case.labels, observations={evaluator.name: measured}, reason=measured.malformed)
+            outcome: Outcome = "passed" if measured.malformed is None else "failed"
+            observed = {evaluator.name: measured}
+            records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
             reason = f"{type(measured).__name__}: {measured}"
-            record = CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason)
-        if record.outcome == "passed" and record.reason is not None:
-            record.outcome = "failed"
-        records.append(record)
+            records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
 
 
 def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
     """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other."""
     out: list[Observation | Exception] = []
-    for start in range(0, len(cases), evaluator.batch):
-        batch = cases[start : start + evaluator.batch]
+    size = evaluator.batch
+    for start in range(0, len(cases), size):
+        batch = cases[start : start + size]
+        if len(batch) == 1:
+            out.append(_measure_alone(evaluator, batch[0]))
+            continue
         try:
             out.extend(evaluator.measure_many(batch))
-        except LlmevalError:
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns its cases only)
-            if len(batch) == 1:
-                out.append(error)
-            else:
-                out.extend(_measure_alone(evaluator, case) for case in batch)
+        except Exception:  # noqa: BLE001 (one bad case must not cost the others theirs)
+            out.extend(_measure_alone(evaluator, case) for case in batch)
     return out
 
 
 def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
     try:
         return evaluator.measure(case)
-    except Exception as error:  # noqa: BLE001 (as above)
+    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
         return error

@@ -17,12 +17,17 @@ def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteErr
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
     """Return what the operating system says, and for a missing file the name that is most like it."""
-    if not isinstance(error, OSError):
-        return f"found no readable file ({error}), expected one"
-    hint = ""
-    if isinstance(error, FileNotFoundError) and path.parent.is_dir():
-        hint = suggest(path.name, [each.name for each in path.parent.iterdir()])
-    return f"found no readable file ({error.strerror}), expected one{hint}"
+    reason = error.strerror if isinstance(error, OSError) else error
+    return f"found no readable file ({reason}), expected one{_like(path, error)}"
+
+
+def _like(path: Path, error: Exception) -> str:
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    try:
+        return suggest(path.name, [each.name for each in path.parent.iterdir()])
+    except OSError:
+        return ""
 
 
 def check_regular(path: Path, shown: str) -> None:

@@ -20,7 +20,9 @@ class Limit:
 
     def holds(self, value: float) -> bool:
         """Return whether a score lies in the range."""
-        return (self.min is None or value >= self.min - TOLERANCE) and (self.max is None or value <= self.max + TOLERANCE)
+        return (self.min is None or value >= self.min - TOLERANCE) and (
+            self.max is None or value <= self.max + TOLERANCE
+        )
 
     def __str__(self) -> str:
         parts = []

@@ -1,6 +1,7 @@
 """How results travel from a test item to the controller: one JSON string on the item's report.
 
-A string is the only thing that xdist carries fast and whole; a worker that dies takes only its unreported cases with it.
+A string is the only thing that xdist carries fast and whole, and a worker that dies takes only its unreported cases
+with it.
 """
 
 __all__ = ("Payload", "SuiteKey", "decode", "encode")
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pytest_llmeval.case import MISSING
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.predict import recording
@@ -56,7 +58,7 @@ def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predic
             entry["reason"] = record.reason
         if record.duration_s:
             entry["s"] = record.duration_s
-        if predictions and "" not in record.errors:
+        if predictions and execution.case.prediction is not MISSING:
             entry["recording"] = recording(key.shown, key.variant, execution.case)
         entries.append(entry)
     return json.dumps([key, total, entries])

@@ -83,7 +83,8 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
             return expectation(error)
         case "literal_error":
             choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
-            return f"found {describe(error['input'])}, expected {expectation(error)}{suggest(str(error['input']), choices)}"
+            hint = suggest(str(error["input"]), choices)
+            return f"found {describe(error['input'])}, expected {expectation(error)}{hint}"
         case _:
             return f"found {describe(error['input'])}, expected {expectation(error)}"
 
@@ -139,13 +140,11 @@ def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
     """Keep the parts of a location that lead through the data; names of union branches do not."""
     place: list[int | str] = []
     for part in location:
-        if isinstance(data, Mapping) and part in data:
+        in_mapping = isinstance(data, Mapping) and part in data
+        in_list = isinstance(data, list | tuple) and isinstance(part, int) and part < len(data)
+        if in_mapping or in_list:
             data = data[part]
-        elif isinstance(data, Sequence) and not isinstance(data, str) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            continue
-        place.append(part)
+            place.append(part)
     return place
 
 

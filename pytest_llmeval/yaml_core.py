@@ -6,18 +6,19 @@ thousand opening brackets end the process. The loop also sees every fault with i
 
 __all__ = ("MAX_ALIASED", "load_yaml")
 
-import re
 from typing import Any, Final
 
 import yaml
 
-from pytest_llmeval.faults import MAX_DEPTH, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.faults import HALF_PAIR, MAX_DEPTH, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.yaml_faults import add_yaml_fault
 from pytest_llmeval.yaml_scalars import plain_value, tag_fault, tagged_value
 
 MAX_ALIASED: Final = 10_000_000
 """Most values that aliases and merge keys may stand for in one file; a few lines can name billions."""
 
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORMER_BREAKS = "\x85\u2028\u2029"
+_PRIVATE_USE = range(0xE000, 0xF900)
 
 _NO_KEY: Final = object()
 _MERGE: Final = object()
@@ -48,8 +49,9 @@ class _Frame:
 class _Builder:
     """Builds data and places from events; the frames are its only stack."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, restore: dict[int, str]) -> None:
         self.faults = faults
+        self.restore = restore
         self.root = _Frame(Place(0, 0), None, is_list=True)
         self.frames = [self.root]
         self.anchors: dict[str, tuple[Any, Place, int] | None] = {}
@@ -92,13 +94,17 @@ class _Builder:
 
     def scalar(self, event: Any) -> None:
         place = _place(event)
-        text = value = event.value
+        text = value = event.value.translate(self.restore) if self.restore else event.value
         plain = event.implicit[0] and event.tag is None
         try:
             if plain:
                 value = plain_value(text)
             elif event.tag is not None:
                 value = tagged_value(text, event.tag)
+            if not text.isascii():
+                text.encode()
+        except UnicodeEncodeError:
+            self.fault(place, HALF_PAIR)
         except ValueError as error:
             self.fault(place, str(error))
         if event.anchor is not None:
@@ -207,59 +213,35 @@ def _quoted(key: Any) -> str:
     return "" if isinstance(key, list | dict) else f": quote it as '{_key_kind(key)}'"
 
 
+def _stand_ins(text: str) -> dict[int, str]:
+    """Return unused characters for those that YAML 1.1 takes for line breaks and YAML 1.2 for text."""
+    found = [] if text.isascii() else [mark for mark in _FORMER_BREAKS if mark in text]
+    free = (chr(code) for code in _PRIVATE_USE if chr(code) not in text)
+    return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
+
+
 def load_yaml(text: str, faults: Faults) -> tuple[Any, Place | None]:
     """Read one YAML document; faults are added to `faults`.
 
     Plain scalars follow the YAML 1.2 core schema, so ``no``, ``12:30:45`` and dates are text and ``010`` is ten.
-    Merge keys ``<<`` are read although they are not in it, because people use them.
+    Merge keys ``<<`` are read although they are not in it, because people use them. Aliases share their value.
 
     Returns:
         The data and its place; twice ``None`` where there is no document. After a fault both are incomplete.
     """
-    builder = _Builder(faults)
+    stand_ins = _stand_ins(text)
+    builder = _Builder(faults, {ord(stand_in): chr(code) for code, stand_in in stand_ins.items()})
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text.translate(stand_ins) if stand_ins else text)
         while not builder.ended:
             builder.take(loader.get_event())
     except _StopError:
         pass
-    except yaml.MarkedYAMLError as error:
-        _add_syntax_fault(text, error, faults)
     except yaml.YAMLError as error:
-        _add_character_fault(text, error, faults)
+        add_yaml_fault(text, error, faults)
+    except (ValueError, OverflowError) as error:
+        # Only the parser in Python: it turns an escape such as "\U00110000" into a character without a check.
+        faults.add(0, 0, "", f"found an escape that names no character ({error}), expected another")
     if not builder.root.data:
         return None, None
     return builder.root.data[0], builder.root.children[0]
-
-
-def _add_character_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
-    """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
-    bad = _UNPRINTABLE.search(text)
-    at = bad.start() if bad else 0
-    what = f"the character U+{ord(text[at]):04X}" if bad else str(error)
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    faults.add(line, column, "", f"found {what}, expected it escaped in double quotes")
-
-
-def _add_syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: Faults) -> None:
-    """Tell a fault of the syntax, with YAML's words for what is wrong."""
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
-        return
-    line = text.splitlines()[mark.line : mark.line + 1]
-    rest = line[0][mark.column :] if line else ""
-    if rest.startswith("\t"):
-        message = "found a tab, expected spaces: YAML is not indented by tabs"
-    else:
-        found = repr(rest[:20]) if rest else "the end of the line" if line else "the end of the file"
-        message = f"found {found}, expected valid YAML ({_explanation(error)})"
-    faults.add(mark.line + 1, mark.column + 1, "", message)
-
-
-def _explanation(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or "it cannot be read"
-    began = error.context_mark
-    if not error.context or began is None:
-        return problem
-    return f"{error.context} that begins at {began.line + 1}:{began.column + 1}, {problem}"

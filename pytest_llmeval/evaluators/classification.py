@@ -112,7 +112,7 @@ class Classification(Evaluator):
             return f"found {describe_found(value)}, expected a label (text, number or boolean)"
         if not self._closed or key in self._closed:
             return None
-        known = {str(label).casefold(): each for label, each in zip(self.labels, self._closed, strict=False)}
+        known = {str(label).casefold(): _key(label) for label in self.labels}
         close = get_close_matches(str(value).casefold()[:_LONGEST], known, n=1)
         hint = f" (did you mean {known[close[0]]}?)" if close else ""
         return f"found {describe_found(value)}, expected one of the labels {', '.join(self._closed)}{hint}"
@@ -161,9 +161,7 @@ class Classification(Evaluator):
             malformed=malformed,
         )
 
-    def _details(
-        self, case: Case, gold: list[str], predicted: list[str], surplus: list[str]
-    ) -> dict[str, Any]:
+    def _details(self, case: Case, gold: list[str], predicted: list[str], surplus: list[str]) -> dict[str, Any]:
         details: dict[str, Any] = {}
         if isinstance(case.expected, (list, tuple)):
             pairs = enumerate(zip(gold, predicted, strict=True), start=1)
@@ -239,11 +237,7 @@ def _predicted_keys(case: Case) -> tuple[list[str], str | None]:
     many = isinstance(case.expected, (list, tuple))
     if not many:
         key = label_key(case.prediction)
-        return (
-            ([], f"found {describe_found(case.prediction)}, expected a label")
-            if key is None
-            else ([key], None)
-        )
+        return ([], f"found {describe_found(case.prediction)}, expected a label") if key is None else ([key], None)
     if not isinstance(case.prediction, (list, tuple)):
         return [], f"found {describe_found(case.prediction)}, expected a list of labels"
     keys = [label_key(value) or NO_LABEL for value in case.prediction]

@@ -4,6 +4,7 @@ __all__ = ("Semantic",)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -70,18 +71,17 @@ class Semantic(Evaluator):
             raise ValueError(f"batch_size: found {self.batch_size}, expected at least 1")
         if self.bert_model.startswith("scibert"):
             # bert-score fetches models of these names by shell commands, even in offline mode.
-            raise ValueError(
-                f"bert_model: found {self.bert_model!r}, expected 'allenai/scibert_...' or a folder"
-            )
+            raise ValueError(f"bert_model: found {self.bert_model!r}, expected 'allenai/scibert_...' or a folder")
 
     def describe(self) -> Sequence[Metric]:
         """Return the chosen metrics."""
         layers = "default" if self.bert_layers is None else self.bert_layers
+        library = f"transformers:{_transformers()}|v:{self.version}"
         how = {
             "bert_f1": f"model:{_shown(self.bert_model)}|layer:{layers}|idf:no|rescaled:no",
             "sbert_similarity": f"model:{_shown(self.sbert_model)}|cosine",
         }
-        return [Metric(each, low=-1.0, signature=f"{how[each]}|v:{self.version}") for each in self.metrics]
+        return [Metric(each, low=-1.0, signature=f"{how[each]}|{library}") for each in self.metrics]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield a fault of expected texts that are none."""
@@ -133,9 +133,7 @@ class Semantic(Evaluator):
 
         texts = _texts(pairs)
         model = sentence_model(self.sbert_model, self.device)
-        rows = np.asarray(
-            model.encode(texts, batch_size=self.batch_size, show_progress_bar=False), dtype=float
-        )
+        rows = np.asarray(model.encode(texts, batch_size=self.batch_size, show_progress_bar=False), dtype=float)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit = dict(zip(texts, rows / np.where(lengths == 0, 1.0, lengths), strict=True))
         return {pair: _rounded(float(unit[pair[0]] @ unit[pair[1]])) for pair in pairs}
@@ -164,6 +162,14 @@ def _fault(expected: Any) -> str:
     else:
         found = describe_found(expected)
     return f"found {found}, expected text or a list of texts"
+
+
+def _transformers() -> str:
+    """Return the main version of the library that runs the models: version 5 splits some texts otherwise."""
+    try:
+        return version("transformers").partition(".")[0]
+    except PackageNotFoundError:
+        return "none"
 
 
 def _shown(model: str) -> str:

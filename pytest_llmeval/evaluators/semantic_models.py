@@ -82,14 +82,12 @@ def _load_word_model(name: str, layers: int | None, device: str | None) -> WordM
     utils = _package("bert_score.utils")
     layers = utils.model2layers.get(name) if layers is None else layers
     if layers is None:
-        raise EvaluatorError(
-            f"bert_layers: found none, expected a layer, as bert-score has no default for {name!r}"
-        )
+        raise EvaluatorError(f"bert_layers: found none, expected a layer, as bert-score has no default for {name!r}")
     tokenizer = utils.get_tokenizer(name)
     place = _device(device)
     network = _prepared(utils.get_model(name, layers), place)
     if tokenizer.model_max_length > _UNLIMITED:
-        # bert-score hands the limit on as it is, and the "no limit" of a tokenizer then overflows. Models like
+        # bert-score hands the limit on as it is, and "no limit" is a number that overflows there. Models like
         # RoBERTa reserve 2 positions.
         tokenizer.model_max_length = getattr(network.config, "max_position_embeddings", 514) - 2
     return WordModel(utils, network, tokenizer, place)

@@ -71,19 +71,19 @@ class _Family:
 class TextEvaluator(Evaluator):
     """Exact match, token F1, ROUGE, BLEU and METEOR of an answer against one or more reference answers.
 
-    ``expected`` is a text or a list of texts, ``prediction`` a text; numbers and booleans are read as their JSON text.
-    With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and the value
-    of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
+    ``expected`` is a text or a list of texts, ``prediction`` a text; numbers and booleans are read as their JSON
+    text. With several references the best score counts, for each metric on its own. All metrics are in [0, 1], and
+    the value of a suite is the mean over its cases. A blank side scores 0 (exact match: two blank sides are equal).
 
-    A metric whose tokenizer cannot see a text is undefined instead of 0: when no reference that has text gives a token
-    (a reference without token is left out if others have some), or when a prediction that holds letters or digits gives
-    none. A prediction of punctuation alone says nothing and scores 0.
+    A metric whose tokenizer cannot see a text is undefined instead of 0: when no reference that has text gives a
+    token (a reference without token is left out if others have some), or when a prediction that holds letters or
+    digits gives none. A prediction of punctuation alone says nothing and scores 0.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.
-        tokenizer: ``auto``: each metric's own rule, extended to all scripts (East Asian characters count as words);
-            ``words``: each metric's own rule as in its reference implementation; ``characters``; ``whitespace``; or a
-            name given to `register_tokenizer`.
+        tokenizer: ``auto``: each metric's own rule, extended to all scripts (East Asian characters count as
+            words); ``words``: each metric's own rule as in its reference implementation; ``characters``;
+            ``whitespace``; or a name given to `register_tokenizer`.
         wordnet: Folder of WordNet's database files; ``None`` looks where NLTK and Debian install them.
     """
 
@@ -104,9 +104,7 @@ class TextEvaluator(Evaluator):
         """Return the metrics asked for, in the order asked for."""
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
         return [
-            Metric(
-                name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}"
-            )
+            Metric(name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}")
             for name in self.metrics
         ]
 
@@ -126,9 +124,7 @@ class TextEvaluator(Evaluator):
         if references is None:
             raise EvaluatorError(_wrong_expected(case.expected))
         prediction = as_text(case.prediction)
-        malformed = (
-            None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
-        )
+        malformed = None if prediction is not None else f"found {describe_found(case.prediction)}, expected text"
         if not references:
             return Observation({}, undefined=dict.fromkeys(self.metrics, _ABSENT), malformed=malformed)
         counts: dict[str, float] = {}
@@ -164,8 +160,6 @@ def _families(metrics: tuple[str, ...], tokenizer: str, wordnet: str | None) -> 
         _Family(("f1",), tokenizer, rule.f1, lambda left, right: (token_f1(left, right),)),
         _Family(rouge, tokenizer, rule.rouge, partial(rouge_scores, names=rouge)),
         _Family(bleu, tokenizer, rule.bleu, partial(bleu_scores, names=bleu)),
-        _Family(
-            ("meteor",), tokenizer, rule.meteor, lambda left, right: (meteor_score(left, right, wordnet),)
-        ),
+        _Family(("meteor",), tokenizer, rule.meteor, lambda left, right: (meteor_score(left, right, wordnet),)),
     ]
     return [family for family in families if set(family.names) & set(metrics)]

@@ -15,14 +15,12 @@ _EPSILON = 0.1
 """What smoothing method 1 (Chen and Cherry 2014) puts in place of a count of 0."""
 
 
-def bleu_scores(
-    prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = tuple(BLEU)
-) -> list[float]:
+def bleu_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = tuple(BLEU)) -> list[float]:
     """Return BLEU of one sentence against one reference.
 
     BLEU-N = BP · exp(Σ log(p_n) / N) with clipped n-gram precisions p_n and brevity penalty
-    BP = min(1, exp(1 - len(reference) / len(prediction))); a p_n of 0 / k becomes 0.1 / k. In [0, 1]; 0 where no token is
-    shared. Definitions: Papineni et al. 2002; NLTK's ``sentence_bleu``, whose order of operations is kept.
+    BP = min(1, exp(1 - len(reference) / len(prediction))); a p_n of 0 / k becomes 0.1 / k. In [0, 1]; 0 where no
+    token is shared. Definitions: Papineni et al. 2002; NLTK's ``sentence_bleu``, whose order of operations is kept.
 
     Args:
         prediction: Tokens of the answer.

@@ -14,6 +14,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
         "unknown tokenizer 'word': expected one of auto, words (did you mean 'words'?)"
     """
     options = sorted(known)
-    close = get_close_matches(name, options, n=1)
+    close = get_close_matches(name, options, n=1, cutoff=0.5)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     return f"unknown {kind} {name!r}: expected one of {', '.join(options)}{hint}"

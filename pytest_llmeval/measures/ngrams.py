@@ -19,13 +19,30 @@ def number_tokens(left: Sequence[str], right: Sequence[str]) -> tuple[list[int],
 
 
 def shared_count(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
-    """Return the size of the intersection of two multisets."""
-    left_set, right_set = set(left), set(right)
+    """Return the size of the intersection of two multisets.
+
+    Example:
+        >>> shared_count("aab", "aaac")
+        2
+    """
+    left_set = set(left)
+    if len(left_set) == len(left):
+        return len(left_set.intersection(right))
+    right_set = set(right)
     common = left_set & right_set
-    if len(left_set) == len(left) or len(right_set) == len(right):
+    if len(right_set) == len(right):
         return len(common)
-    left_counts, right_counts = Counter(left), Counter(right)
-    return sum(map(min, map(left_counts.__getitem__, common), map(right_counts.__getitem__, common)))
+    if 2 * len(common) < len(left_set):
+        left = list(filter(common.__contains__, left))
+        right = list(filter(common.__contains__, right))
+    get = Counter(left).get
+    return sum(
+        [
+            mine if mine < other else other  # noqa: FURB136  # calling min takes a third longer
+            for item, other in Counter(right).items()
+            if (mine := get(item))
+        ]
+    )
 
 
 def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest: int) -> list[int]:
@@ -40,16 +57,13 @@ def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest:
     Returns:
         The counts; order n stands at position n - 1.
     """
-    counts = [0] * longest
+    shared = [shared_count(left, right)] + [0] * (longest - 1)
     left_grams, right_grams = left, right
-    for order in range(longest):
-        if order:
-            left_grams = [gram * size + token for gram, token in zip(left_grams, left[order:], strict=False)]
-            right_grams = [
-                gram * size + token for gram, token in zip(right_grams, right[order:], strict=False)
-            ]
-        counts[order] = shared_count(left_grams, right_grams)
-        if not counts[order]:
-            # No shared n-gram: no longer one can be shared.
+    for order in range(2, longest + 1):
+        if not shared[order - 2]:
+            # Without a shared n-gram there is no longer one.
             break
-    return counts
+        left_grams = [gram * size + token for gram, token in zip(left_grams, left[order - 1 :], strict=False)]
+        right_grams = [gram * size + token for gram, token in zip(right_grams, right[order - 1 :], strict=False)]
+        shared[order - 1] = shared_count(left_grams, right_grams)
+    return shared

@@ -15,8 +15,8 @@ def exact_match(prediction: str, reference: str) -> float:
 def token_f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
     """Return F1 of the two multisets of tokens.
 
-    With *c* tokens in common, P = c / len(prediction), R = c / len(reference), F1 = 2PR / (P + R). In [0, 1]; 0 where a
-    side has no token. The definition is that of SQuAD's answer score (Rajpurkar et al. 2016).
+    With *c* tokens in common, P = c / len(prediction), R = c / len(reference), F1 = 2PR / (P + R). In [0, 1]; 0
+    where a side has no token. It is SQuAD's answer score (Rajpurkar et al. 2016) without dropping articles.
     """
     common = shared_count(prediction, reference)
     return harmonic_mean(common / len(prediction), common / len(reference)) if common else 0.0

@@ -12,13 +12,12 @@ ROUGE: Final = ("rouge1", "rouge2", "rougeL")
 """The names that `rouge_scores` knows."""
 
 
-def rouge_scores(
-    prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = ROUGE
-) -> list[float]:
+def rouge_scores(prediction: Sequence[str], reference: Sequence[str], names: Sequence[str] = ROUGE) -> list[float]:
     """Return F-measures of the n-grams, or of the longest common subsequence, that two token lists share.
 
-    With *c* shared units, P = c / units of the prediction, R = c / units of the reference, F = 2PR / (P + R). In
-    [0, 1]; 0 where nothing is shared. Definitions: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
+    With *c* shared units, P = c / units of the prediction, R = c / units of the reference, F = 2PR / (P + R).
+    In [0, 1]; 0 where nothing is shared. Definitions: Lin 2004, "ROUGE: A Package for Automatic Evaluation of
+    Summaries".
 
     Args:
         prediction: Tokens of the answer.

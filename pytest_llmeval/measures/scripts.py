@@ -15,7 +15,10 @@ _CHARACTER = re.compile(
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7ff"  # Hangul
     "]"
 )
-_MARKS = r"\"'()\[\]{}<>:;\u00ab\u00bb\u00b7\u2010-\u2015\u2018-\u201f\u2039\u203a\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3030\u303d\u30fb"
+_MARKS = (
+    r"\"'()\[\]{}<>:;\u00ab\u00bb\u00b7\u2010-\u2015\u2018-\u201f\u2039\u203a"
+    r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3030\u303d\u30fb"
+)
 _MARK = re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
 """Punctuation of East Asian text, unless it stands between two letters or digits (``12:30``, ``don't``)."""
 
@@ -27,8 +30,8 @@ _ZERO_WIDTH_SPACE = 0x200B
 def separate_east_asian(text: str, *, keep_marks: bool) -> str:
     """Normalise a text (NFKC) and put spaces round every Han, Kana and Hangul character.
 
-    In a text that has such characters, quotes, brackets, dashes and colons are set apart as well, because no space
-    tells them from the words there.
+    In a text that has such characters, quotes, brackets, dashes and colons are set apart as well, because no
+    space tells them from the words there.
 
     Args:
         text: Any text.
@@ -45,7 +48,7 @@ def separate_east_asian(text: str, *, keep_marks: bool) -> str:
 
 
 class _WordTable(dict[int, int | str | None]):
-    """For `str.translate`: letters, digits and their marks stay, invisible format characters go, the rest is a space."""
+    """For `str.translate`: letters, digits and their marks stay, invisible characters go, the rest is a space."""
 
     def __missing__(self, code: int) -> int | str | None:
         value = self[code] = self._replacement(code)

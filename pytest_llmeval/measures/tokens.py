@@ -75,7 +75,7 @@ def get_tokenizer(name: str) -> Tokenizer:
 
 @lru_cache(maxsize=1 << 16)
 def porter_stem(word: str) -> str:
-    """Return the stem that rouge-score uses: Porter's (1980, with NLTK's extensions) for words above 3 letters."""
+    """Return the stem that rouge-score uses: Porter's (1980, with NLTK's extensions) above 3 characters."""
     return str(_stemmer().stem(word)) if len(word) > _STEMMED_ABOVE else word
 
 

@@ -26,9 +26,9 @@ _CONTRACTED = frozenset({"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"})
 def treebank_tokens(text: str) -> list[str]:
     """Return the tokens of ``nltk.word_tokenize(text, preserve_line=True)`` for a lower-cased text.
 
-    NLTK's rules look at most one character beyond a word, with two exceptions: quotes at the start of the text, and
-    the final period, which may be followed by closing quotes and brackets. So a text is a first chunk, inner chunks and
-    a last part; each is tokenised between neutral neighbours and remembered.
+    NLTK's rules look at most one character beyond a word, with two exceptions: quotes at the start of the text,
+    and the final period, which may be followed by closing quotes and brackets. So a text is a first chunk, inner
+    chunks and a last part; each is tokenised between neutral neighbours and remembered.
 
     Args:
         text: A text in lower case.
@@ -58,7 +58,7 @@ def _whole(text: str) -> tuple[str, ...]:
     return tuple(_tokenizer().tokenize(text))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _only(text: str) -> tuple[str, ...]:
     return _simple(_SIMPLE_LAST, text) or _whole(text)
 
@@ -68,12 +68,12 @@ def _first(chunk: str) -> tuple[str, ...]:
     return _simple(_SIMPLE_INNER, chunk) or _whole(chunk + " x")[:-1]
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 15)
 def _inner(chunk: str) -> tuple[str, ...]:
     return _simple(_SIMPLE_INNER, chunk) or _whole(f"x {chunk} x")[1:-1]
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _last(chunk: str) -> tuple[str, ...]:
     return _simple(_SIMPLE_LAST, chunk) or _whole("x " + chunk)[1:]
 

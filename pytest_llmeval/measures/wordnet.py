@@ -44,9 +44,7 @@ def open_wordnet(folder: str | None = None) -> Any:
 
 def _given(folder: str) -> str:
     if not Path(folder, "data.noun").is_file():
-        raise MissingDataError(
-            f"METEOR found no WordNet file data.noun in {folder!r}: name its folder, or {_INSTALL}"
-        )
+        raise MissingDataError(f"METEOR found no WordNet file data.noun in {folder!r}: name its folder, or {_INSTALL}")
     return str(Path(folder).resolve())
 
 
@@ -67,7 +65,8 @@ def _installed() -> Any:
 def _readable(root: Any) -> Iterator[None]:
     """Let NLTK read one folder while its files are opened.
 
-    NLTK refuses folders outside ``nltk.data.path``, and adding one there is how it is told of a trusted folder.
+    NLTK refuses folders outside ``nltk.data.path``; adding one there is how it is told of a trusted folder, and
+    the files stay open afterwards.
     """
     import nltk.data
 
@@ -84,7 +83,7 @@ def _reader_type() -> Any:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]  # NLTK has no type information
-        """Does without the files ``lexnames`` and ``index.sense``, which Debian leaves out and METEOR has no use for."""
+        """Does without ``lexnames`` and ``index.sense``, which Debian leaves out and METEOR has no use for."""
 
         def __init__(self, root: Any, omw_reader: Any) -> None:
             super().__init__(root, omw_reader)

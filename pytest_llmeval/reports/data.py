@@ -33,7 +33,7 @@ class SuiteReport:
     @property
     def counts(self) -> dict[str, int]:
         """Cases by outcome; ``not_run`` holds the faulty ones too."""
-        seen = Counter(case.outcome for case in self.result.cases)
+        seen: Counter[str] = Counter(case.outcome for case in self.result.cases)
         counts = {"total": self.total, **{outcome: seen[outcome] for outcome in OUTCOMES}}
         counts["not_run"] += self.total - len(self.result.cases)
         return counts

@@ -61,7 +61,7 @@ def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
 def write_json(report: RunReport, path: Path) -> None:
     """Write the report to a file, as it is produced, without holding its text."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    # A lone surrogate in model output cannot be UTF-8; backslashreplace turns it into the JSON escape that it came from.
+    # A lone surrogate in model output cannot be UTF-8; backslashreplace turns it into the JSON escape it came from.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.writelines(encoder.iterencode(to_json(report)))
         file.write("\n")

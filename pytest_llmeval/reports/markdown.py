@@ -19,10 +19,10 @@ _SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"
 
 
 def text(value: str) -> str:
-    """Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
+    r"""Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
 
     >>> text("a|b <b>")
-    'a\\\\|b \\\\<b\\\\>'
+    'a\\|b \\<b\\>'
     """
     shortened = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
     return _SPECIAL.sub(r"\\\1", " ".join(shortened.split()))
@@ -36,7 +36,10 @@ def to_markdown(report: RunReport) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     lines = ["# Evaluation report", ""]
     commit = f", commit `{report.commit[:12]}`" if report.commit else ""
-    lines += [f"{report.started_at}, {seconds(report.duration_s)}, pytest-llmeval-suite {report.version}{commit}", ""]
+    lines += [
+        f"{report.started_at}, {seconds(report.duration_s)}, pytest-llmeval-suite {report.version}{commit}",
+        "",
+    ]
     for suite in report.suites:
         lines += _suite(suite)
     if not report.suites:
@@ -45,8 +48,15 @@ def to_markdown(report: RunReport) -> str:
 
 
 def _suite(suite: SuiteReport) -> list[str]:
-    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total")
-    lines = [f"## {text(suite.suite)}", "", f"{text(suite.path)}: {suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}", ""]
+    counts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
+    )
+    lines = [
+        f"## {text(suite.suite)}",
+        "",
+        f"{text(suite.path)}: {suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}",
+        "",
+    ]
     rows = [
         (
             text(name),
@@ -61,7 +71,10 @@ def _suite(suite: SuiteReport) -> list[str]:
         for name, each in suite.result.metrics.items()
     ]
     if rows:
-        lines += [_table(rows, ("metric", "value", "interval", "mean", "scored", "undefined", "errored", "missing")), ""]
+        lines += [
+            _table(rows, ("metric", "value", "interval", "mean", "scored", "undefined", "errored", "missing")),
+            "",
+        ]
     if suite.gates:
         gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
         lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]

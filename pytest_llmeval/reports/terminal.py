@@ -3,6 +3,7 @@
 __all__ = ("Line", "print_summary", "render")
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ class Line(NamedTuple):
     colour: str = ""
 
 
-_VERDICTS = {"passed": ("PASSED", "green"), "failed": ("FAILED", "red"), "not_judged": ("NOT JUDGED", "yellow")}
 _NAME_WIDTH = 22
 
 
@@ -35,7 +35,8 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
     """
     for number_, suite in enumerate(report.suites):
         if verbosity < 0:
-            yield from (_gate(each, suite) for each in suite.gates if each.outcome != "passed")
+            yield from (_gate(each, suite) for each in suite.gates if each.outcome == "failed")
+            yield from _not_judged(suite, suite.suite)
             continue
         if number_:
             yield Line("")
@@ -44,7 +45,9 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield Line(f"{suite.suite}  ({suite.path})", "bold")
-    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total")
+    counts = ", ".join(
+        f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
+    )
     yield Line(f"{suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}")
     rows = [
         (
@@ -68,12 +71,16 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield from _groups(key, suite, width)
         else:
             yield Line(f"by {key}: {len(groups)} groups (-v shows them)")
-    yield from (_gate(each) for each in suite.gates)
+    yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
+    yield from _not_judged(suite)
 
 
 def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
     names = list(suite.result.metrics)
-    fitting = max(1, (width - _NAME_WIDTH - len("cases") - 2) // 10)
+    # A column is as wide as its name or as a number such as 0.1234, and two more stand before it.
+    ends = accumulate(max(len(name), 6) + 2 for name in names)
+    room = width - _NAME_WIDTH - len("  cases")
+    fitting = max(1, sum(end <= room for end in ends))
     rows = [
         (name, group.cases, *(number(group.metrics[metric].value) for metric in names[:fitting]))
         for name, group in suite.result.groups[key].items()
@@ -97,12 +104,22 @@ def _table(rows: Sequence[Sequence[object]], headers: Sequence[str]) -> Iterator
 
 
 def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
-    verdict, colour = _VERDICTS[gate.outcome]
+    verdict, colour = ("PASSED", "green") if gate.outcome == "passed" else ("FAILED", "red")
     where = f"{suite.suite}: " if suite else ""
     return Line(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})", colour)
 
 
-def print_summary(reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]) -> None:
+def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:
+    """Say once what all gates of an incomplete suite have in common."""
+    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
+    if waiting:
+        where = f"{name}: " if name else ""
+        yield Line(f"{where}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}", "yellow")
+
+
+def print_summary(
+    reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]
+) -> None:
     """Print the summary at the end of a run."""
     width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
     lines = list(render(report, verbosity=reporter.verbosity, width=width))
@@ -111,6 +128,7 @@ def print_summary(reporter: pytest.TerminalReporter, report: RunReport, notes: S
         lines += [Line(f"report written to {path}") for path in written]
     if not lines:
         return
+    reporter.ensure_newline()
     if reporter.verbosity >= 0:
         reporter.section("llmeval")
     for line in lines:

@@ -1,6 +1,6 @@
 """What a source is: the options of a dataset format, and the way from its files to cases."""
 
-__all__ = ("CaseFile", "Source")
+__all__ = ("CaseFile", "Source", "check_names")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class Source(ABC):
 
     Attributes:
         path: The data file; relative to the suite file's folder, or absolute.
-        predictions: A file of answers by question id, or ``None``. Its answers replace those of the data file.
+        predictions: A file of answers by question id, or ``None``; they replace answers of the data file.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}

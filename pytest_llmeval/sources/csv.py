@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from pytest_llmeval.errors import Problem
 from pytest_llmeval.reading import read_csv
 from pytest_llmeval.sources.base import CaseFile, Source
-from pytest_llmeval.sources.fields import Fields, Row, add_rows
+from pytest_llmeval.sources.fields import Fields
+from pytest_llmeval.sources.rows import Row, add_rows
 from pytest_llmeval.sources.values import kind
 
 _NESTED = ("labels", "thresholds")
@@ -16,12 +17,12 @@ _NESTED = ("labels", "thresholds")
 
 @dataclass(frozen=True)
 class CsvSource(Source):
-    """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` are parts of an object.
+    """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` make objects.
 
     An empty cell is an absent value, except that an empty prediction is an empty answer.
 
     Attributes:
-        fields: Which columns feed which part of a case; without it the columns have the names of a case's parts.
+        fields: Which columns feed which part of a case; without it they have the parts' names.
         delimiter: The one character between cells.
     """
 
@@ -33,7 +34,7 @@ class CsvSource(Source):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the rows."""
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            message = f"found {kind(self.delimiter)}, expected one character other than a quote or a line break"
+            message = f"found {kind(self.delimiter)}, expected one character that is no quote or line break"
             file.faults.add(0, 0, "delimiter", message)
             return
         problems: list[Problem] = []

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from pytest_llmeval.faults import render_path
 from pytest_llmeval.reading import load_json
 from pytest_llmeval.sources.base import CaseFile, Source
-from pytest_llmeval.sources.fields import Fields, Row, add_rows
+from pytest_llmeval.sources.fields import Fields
+from pytest_llmeval.sources.rows import Row, add_rows
 from pytest_llmeval.sources.values import kind
 
 
@@ -17,7 +18,7 @@ class JsonSource(Source):
     """A list of objects.
 
     Attributes:
-        items: Where the list is inside an object: a key, or keys with dots between them; ``None`` for the outermost.
+        items: Where the list is inside an object: a key, or keys with dots between them.
         fields: Which keys feed which part of a case; without it the objects have the keys of a case.
     """
 
@@ -34,14 +35,14 @@ class JsonSource(Source):
         for step in path:
             data = data.get(step) if isinstance(data, dict) else None
         if not isinstance(data, list):
-            where = f"under {self.items!r}" if self.items is not None else f"(or its key under `items`{_lists(data)})"
-            file.faults.add(*document.locate(path), render_path(path), f"found {kind(data)}, expected a list {where}")
+            message = f"found {kind(data)}, expected a list of objects{_advice(data)}"
+            file.faults.add(*document.locate(path), render_path(path), message)
             return
         places = [(index, render_path([*path, index])) for index in range(len(data))]
         rows = [Row(data[index], *document.locate([*path, index]), shown) for index, shown in places]
         add_rows(file, rows, self.fields)
 
 
-def _lists(data: Any) -> str:
-    names = [key for key, value in data.items() if isinstance(value, list)] if isinstance(data, dict) else []
-    return f", such as {names[0]!r}" if names else ""
+def _advice(data: Any) -> str:
+    lists = [key for key, value in data.items() if isinstance(value, list)] if isinstance(data, dict) else []
+    return f": name it under `items`, such as {lists[0]!r}" if lists else ""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pytest_llmeval.case import Case
 from pytest_llmeval.reading import Document, load_json
 from pytest_llmeval.sources.base import CaseFile, Source, check_names
-from pytest_llmeval.sources.values import case_id, json_text, kind
+from pytest_llmeval.sources.values import case_id, json_text, kind, wrong_values
 
 QUESTION_TYPES: Mapping[int, str] = {
     1: "single_hop",
@@ -28,13 +28,13 @@ _ADVERSARIAL = 5
 class LocomoSource(Source):
     """A list of ``{sample_id, conversation, qa}``.
 
-    The id of a case is ``sample_id/index``, since the file counts questions anew in each conversation. Labels are
-    ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as ``single_hop``, as in the
-    evaluation that the question types are taken from; the label ``category`` keeps the number.
+    The id of a case is ``sample_id/index``, since the file counts questions anew in each conversation. Labels
+    are ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as
+    ``single_hop``, as where the question types come from; the label ``category`` keeps the number.
 
     Attributes:
-        history: Whether the input has the ``conversation`` beside the ``question``; all questions about it share one
-            object. Not needed where the answers are recorded.
+        history: Whether the input has the ``conversation`` beside ``question`` and ``conversation_id``; all
+            questions about it share one object. Not needed where the answers are recorded.
         conversations: The ``sample_id`` of the conversations to read; empty for all.
         question_types: The question types to read; empty for all.
     """
@@ -69,20 +69,58 @@ class LocomoSource(Source):
             file.faults.extend([document.problem([index], f"found {kind(sample)}, expected an object")])
             return None
         name = case_id(sample.get("sample_id"))
-        shared = {"conversation_id": name}
-        problems = []
-        if name is None:
-            problems.append(("sample_id", "text"))
-        if not isinstance(sample.get("qa"), list):
-            problems.append(("qa", "a list of questions"))
-        if self.history and not isinstance(sample.get("conversation"), dict):
-            problems.append(("conversation", "an object (or `history: false`)"))
-        for key, expected in problems:
-            found = kind(sample[key]) if key in sample else f"no {key!r}"
-            file.faults.extend([document.problem([index, key], f"found {found}, expected {expected}")])
+        conversation = sample.get("conversation")
+        checks = (
+            ("sample_id", name is not None, "text"),
+            ("qa", isinstance(sample.get("qa"), list), "a list of questions"),
+            (
+                "conversation",
+                not self.history or isinstance(conversation, dict),
+                "an object (or `history: false`)",
+            ),
+        )
+        problems = wrong_values(sample, checks)
+        file.faults.extend(document.problem([index, *path], message) for path, message in problems)
         if not problems:
-            if self.history:
-                shared["conversation"] = sample["conversation"]
+            shared = {"conversation_id": name} | ({"conversation": conversation} if self.history else {})
             for number in range(len(sample["qa"])):
                 self._read_question(file, document, (index, "qa", number), shared)
         return name
+
+    def _read_question(
+        self, file: CaseFile, document: Document, path: tuple[int, str, int], shared: Mapping[str, Any]
+    ) -> None:
+        item = document.data[path[0]]["qa"][path[2]]
+        if not isinstance(item, dict):
+            file.faults.extend([document.problem(path, f"found {kind(item)}, expected an object")])
+            return
+        checks = (
+            ("question", isinstance(item.get("question"), str), "text"),
+            ("category", type(item.get("category")) is int, "a whole number"),
+        )
+        problems = wrong_values(item, checks)
+        file.faults.extend(document.problem([*path, *rest], message) for rest, message in problems)
+        if problems:
+            return
+        category = item["category"]
+        line, column = document.locate(path)
+        case = Case(
+            id=f"{shared['conversation_id']}/{path[2]}",
+            input={"question": item["question"], **shared},
+            expected=_answer(item),
+            labels={
+                "question_type": QUESTION_TYPES.get(category, _OTHER_CATEGORY),
+                "category": str(category),
+                "conversation_id": shared["conversation_id"],
+            },
+            line=line,
+        )
+        file.add(case, f"[{path[0]}].sample_id", column)
+
+
+def _answer(item: Mapping[str, Any]) -> str:
+    """Return the text of the right answer; an adversarial question prefers the one that it provokes."""
+    answer = item.get("answer")
+    if item["category"] == _ADVERSARIAL and item.get("adversarial_answer") is not None:
+        answer = item["adversarial_answer"]
+    return "" if answer is None else json_text(answer)

@@ -2,7 +2,7 @@
 
 __all__ = ("Answer", "add_predictions", "read_answers")
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,10 @@ class Answer:
 def read_answers(path: Path, faults: Faults) -> list[Answer]:
     """Read a file of answers.
 
-    A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line. A row
-    has its id under ``question_id`` or ``id``, together with ``sample_id`` or ``conversation_id`` where ids are counted
-    anew in each conversation, and the answer under ``prediction``, ``hypothesis`` or ``answer``; the first that is
-    there counts.
+    A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
+    A row has its id under ``question_id`` or ``id``, together with ``sample_id`` or ``conversation_id`` where
+    ids are counted anew in each conversation, and the answer under ``prediction``, ``hypothesis`` or
+    ``answer``; the first that is there counts.
 
     Args:
         path: The file.
@@ -69,28 +69,37 @@ def _from_json(path: Path, faults: Faults) -> Iterator[Answer]:
         for index, row in enumerate(document.data):
             yield from _from_row(*document.locate((index,)), f"[{index}]", row, faults)
     else:
-        faults.add(1, 1, "", f"found {kind(document.data)}, expected an object of answers by id, or a list of rows")
+        expected = "an object of answers by id, or a list of rows"
+        faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
 
 
 def _from_row(line: int, column: int, path: str, row: Any, faults: Faults) -> Iterator[Answer]:
+    """Yield the answer of a row, or add its fault."""
     if not isinstance(row, dict):
-        faults.add(line, column, path, f"found {kind(row)}, expected an object with `question_id` and `prediction`")
+        message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
+        faults.add(line, column, path, message)
         return
-    id_key = next((key for key in _ID_KEYS if key in row), None)
-    answer_key = next((key for key in _ANSWER_KEYS if key in row), None)
+    id_key = _first_key(row, _ID_KEYS)
+    answer_key = _first_key(row, _ANSWER_KEYS)
     if id_key is None or answer_key is None:
-        wanted = _ID_KEYS if id_key is None else _ANSWER_KEYS
-        names = " or ".join(f"`{key}`" for key in wanted)
-        faults.add(line, column, path, f"found the keys {', '.join(map(repr, row)) or 'of nothing'}, expected {names}")
+        wanted = " or ".join(f"`{key}`" for key in (_ID_KEYS if id_key is None else _ANSWER_KEYS))
+        found = f"the keys {', '.join(map(repr, row))}" if row else "no key"
+        faults.add(line, column, path, f"found {found}, expected {wanted}")
         return
     name = case_id(row[id_key])
     if name is None:
-        faults.add(line, column, path, f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number")
+        message = f"found {kind(row[id_key])} as `{id_key}`, expected text or a whole number"
+        faults.add(line, column, path, message)
         return
-    conversation = next((row[key] for key in _CONVERSATION_KEYS if isinstance(row.get(key), str)), None)
+    conversation_key = _first_key(row, _CONVERSATION_KEYS)
+    conversation = case_id(row[conversation_key]) if conversation_key is not None else None
     if conversation is not None and not name.startswith(f"{conversation}/"):
-        name = f"{case_id(conversation)}/{name}"
+        name = f"{conversation}/{name}"
     yield Answer(name, row[answer_key], line, column)
+
+
+def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    return next((key for key in keys if key in row), None)
 
 
 def add_predictions(

@@ -1,12 +1,14 @@
 """Small readings of JSON values that all sources share: ids, texts, and what a wrong value is called."""
 
-__all__ = ("case_id", "id_fault", "json_text", "kind")
+__all__ = ("case_id", "id_fault", "json_text", "kind", "wrong_values")
 
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+_LONGEST_SHOWN = 40
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -16,7 +18,7 @@ def json_text(value: Any) -> str:
 
 
 def case_id(value: Any) -> str | None:
-    """Return the id that a text or whole number stands for, in Unicode's composed form (NFC); else ``None``."""
+    """Return the id that a text or whole number stands for, composed (NFC); else ``None``."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -45,5 +47,20 @@ def kind(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, str):
-        return f"the text {value if len(value) <= 40 else value[:40] + '...'!r}"  # noqa: PLR2004 - a line's worth
-    return {None: "null", True: "true", False: "false"}.get(value, f"the number {value}")
+        more = "..." if len(value) > _LONGEST_SHOWN else ""
+        return f"the text {value[:_LONGEST_SHOWN] + more!r}"
+    return json.dumps(value) if value is None or isinstance(value, bool) else f"the number {value}"
+
+
+def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]]) -> list[tuple[tuple[str], str]]:
+    """Return path and message for each value that is not as it should be.
+
+    Args:
+        item: An object.
+        checks: Key, whether its value is good, and what is expected.
+    """
+    return [
+        ((key,), f"found {kind(item[key]) if key in item else 'nothing'}, expected {expected}")
+        for key, good, expected in checks
+        if not good
+    ]

@@ -43,9 +43,7 @@ def reference(gold: list[str], predicted: list[str], averaged: list[str]) -> dic
             values = metrics.precision_recall_fscore_support(
                 gold, predicted, labels=averaged or ["nothing"], average=kind, zero_division=0
             )
-            out |= {
-                f"{part}_{kind}": float(values[i]) for i, part in enumerate(("precision", "recall", "f1"))
-            }
+            out |= {f"{part}_{kind}": float(values[i]) for i, part in enumerate(("precision", "recall", "f1"))}
         occurring = sorted({*gold, *predicted})
         columns = metrics.precision_recall_fscore_support(gold, predicted, labels=occurring, zero_division=0)
     for row, label in enumerate(occurring):

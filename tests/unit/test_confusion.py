@@ -113,9 +113,7 @@ def test_confusion_matrix_of_nothing_is_empty() -> None:
 def test_measures_of_nothing_are_undefined() -> None:
     margins = Margins.of({}, 2)
     columns = [cohen_kappa(margins), matthews(margins)]
-    columns += [
-        column for kind in ("micro", "macro", "weighted") for column in average(margins, kind).values()
-    ]
+    columns += [column for kind in ("micro", "macro", "weighted") for column in average(margins, kind).values()]
     assert all(column.shape == (2,) and np.isnan(column).all() for column in columns)
 
 

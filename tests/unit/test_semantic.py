@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,9 +111,7 @@ def test_absent_gold_is_undefined_and_needs_no_package(expected: Any) -> None:
 ZERO = {"bert_f1": 0.0, "bert_f1.n": 1, "sbert_similarity": 0.0, "sbert_similarity.n": 1}
 
 
-@pytest.mark.parametrize(
-    ("expected", "prediction"), [("Paris", " \n"), ("", "Paris"), ("", ""), (["", " "], "x")]
-)
+@pytest.mark.parametrize(("expected", "prediction"), [("Paris", " \n"), ("", "Paris"), ("", ""), (["", " "], "x")])
 def test_blank_text_scores_zero_and_needs_no_package(expected: Any, prediction: str) -> None:
     assert Semantic().measure(case(expected, prediction)) == Observation(ZERO)
 
@@ -166,12 +165,21 @@ def test_impossible_options_are_refused(options: dict[str, Any], message: str) -
     assert str(caught.value) == message
 
 
-def test_signature_names_models_but_not_where_they_are() -> None:
+def test_signature_names_models_but_not_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semantic, "version", {"transformers": "5.23.0"}.__getitem__)
     evaluator = Semantic(bert_model="/models/tiny", bert_layers=2, sbert_model="org/model")
     assert [metric.signature for metric in evaluator.describe()] == [
-        "model:tiny|layer:2|idf:no|rescaled:no|v:1",
-        "model:org/model|cosine|v:1",
+        "model:tiny|layer:2|idf:no|rescaled:no|transformers:5|v:1",
+        "model:org/model|cosine|transformers:5|v:1",
     ]
+
+
+def test_signature_is_known_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(semantic, "version", absent)
+    assert Semantic().describe()[1].signature == "model:all-MiniLM-L6-v2|cosine|transformers:none|v:1"
 
 
 class Letters:
@@ -222,11 +230,7 @@ def test_equal_texts_score_one(tiny: Semantic) -> None:
 
 @needs_packages
 def test_numbers_and_booleans_are_read_as_their_json_text(tiny: Semantic) -> None:
-    assert (
-        tiny.evaluate(7, ["true", "7"])
-        == tiny.evaluate(True, "true")
-        == {"bert_f1": 1.0, "sbert_similarity": 1.0}
-    )
+    assert tiny.evaluate(7, ["true", "7"]) == tiny.evaluate(True, "true") == {"bert_f1": 1.0, "sbert_similarity": 1.0}
 
 
 @needs_packages
@@ -286,9 +290,7 @@ def test_text_longer_than_the_model_reads_is_cut_off(tiny: Semantic) -> None:
 
 
 @needs_packages
-def test_text_without_word_pieces_scores_zero_on_bert_f1(
-    tiny: Semantic, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_text_without_word_pieces_scores_zero_on_bert_f1(tiny: Semantic, capfd: pytest.CaptureFixture[str]) -> None:
     assert tiny.evaluate("\u0007", "a dog")["bert_f1"] == 0.0
     assert capfd.readouterr().err == ""
 
@@ -368,3 +370,12 @@ def test_similarity_is_what_sentence_transformers_computes(sentence_folder: str)
         for other in (paraphrase, unrelated):
             theirs = float(util.cos_sim(*model.encode([text, other], show_progress_bar=False)))
             assert evaluator.evaluate(other, text)["sbert_similarity"] == pytest.approx(theirs, abs=1e-6)
+
+
+@needs_sentence_model
+def test_score_does_not_depend_on_the_other_texts_of_the_batch(sentence_folder: str) -> None:
+    evaluator = Semantic(metrics=("sbert_similarity",), sbert_model=sentence_folder, device="cpu")
+    texts = [" ".join((WORDS * 3)[start : start + size]) for start, size in enumerate(range(1, 25))]
+    cases = [case(expected, prediction) for expected in texts[::8] for prediction in texts]
+    together = evaluator.measure_many(cases)
+    assert [evaluator.measure(each) for each in cases] == together

@@ -1,0 +1,54 @@
+"""The ``llmeval`` command."""
+
+__all__ = ("main",)
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from pytest_llmeval._version import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        arguments: Without the program's name; default: those of the process.
+
+    Returns:
+        The exit code.
+    """
+    parser = argparse.ArgumentParser(
+        prog="llmeval", description="Tools around eval suites; suites themselves run in pytest."
+    )
+    parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    schema = commands.add_parser("schema", help="print the JSON Schema of suite files, for editors")
+    schema.set_defaults(run=_schema)
+    evaluators = commands.add_parser("evaluators", help="list evaluators and their metrics")
+    evaluators.set_defaults(run=_evaluators)
+    options = parser.parse_args(arguments)
+    result: int = options.run()
+    return result
+
+
+def _schema() -> int:
+    from pytest_llmeval.registry import default_registry
+    from pytest_llmeval.schema import suite_schema
+
+    print(json.dumps(suite_schema(default_registry()), indent=2))
+    return 0
+
+
+def _evaluators() -> int:
+    from tabulate import tabulate
+
+    from pytest_llmeval.registry import default_registry, get_evaluator
+
+    rows = [
+        (name, metric.name, "higher" if metric.higher_is_better else "lower", metric.signature)
+        for name in default_registry()
+        for metric in get_evaluator(name).describe()
+    ]
+    print(tabulate(rows, ("evaluator", "metric", "better", "signature"), disable_numparse=True))
+    return 0

@@ -1,0 +1,93 @@
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.errors import Problem
+from pytest_llmeval.sources import get_source
+from pytest_llmeval.sources.locomo import QUESTION_TYPES as LOCOMO_TYPES
+from pytest_llmeval.sources.longmemeval import QUESTION_TYPES as LONGMEMEVAL_TYPES
+
+SHARED = Path(__file__).parents[2] / ".." / "shared"
+QA = SHARED / "conformance" / "qa"
+DATA = SHARED / "data"
+
+
+def read(path: Path) -> Any:
+    if not path.exists():
+        pytest.skip(f"{path.name} is not here")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_categories_become_the_recorded_question_types() -> None:
+    recorded = read(QA / "locomo_categories.json")["category_to_question_type"]
+    assert {str(category): name for category, name in LOCOMO_TYPES.items()} == recorded
+
+
+def test_answers_are_taken_as_recorded(tmp_path: Path) -> None:
+    recorded = read(QA / "locomo_categories.json")
+    rows = [*recorded["answers"], {"raw": {"question": "q", "answer": "a", "category": 6}, "expected_answer": "a"}]
+    rows[-1]["expected_type"] = recorded["unknown_category"]
+    sample = {"sample_id": "c", "conversation": {}, "qa": [row["raw"] for row in rows]}
+    (tmp_path / "a.json").write_text(json.dumps([sample]))
+    problems: list[Problem] = []
+    cases = get_source("locomo")(path="a.json").load(tmp_path, problems)
+    assert problems == []
+    assert [(case.expected, case.labels["question_type"]) for case in cases] == [
+        (row["expected_answer"], row["expected_type"]) for row in rows
+    ]
+
+
+def test_question_types_are_those_that_judges_route_by() -> None:
+    assert {*LOCOMO_TYPES.values(), *LONGMEMEVAL_TYPES} == read(QA / "routing.json").keys()
+
+
+def test_public_locomo_questions_are_those_of_the_recorded_pairs() -> None:
+    read(DATA / "locomo_public.json")
+    problems: list[Problem] = []
+    cases = {case.id: case for case in get_source("locomo")(path="locomo_public.json").load(DATA, problems)}
+    assert problems == []
+    assert Counter(case.labels["question_type"] for case in cases.values()) == {
+        "open_domain": 200,
+        "adversarial": 112,
+        "temporal": 90,
+        "single_hop": 74,
+        "multi_hop": 21,
+    }
+    assert Counter(case.labels["conversation_id"] for case in cases.values()) == {
+        "conv-26": 199,
+        "conv-30": 105,
+        "conv-41": 193,
+    }
+    assert len({id(case.input["conversation"]) for case in cases.values()}) == 3
+    pairs = [json.loads(line) for line in (QA / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
+    same = [pair for pair in pairs if f"{pair['sample_id']}/{pair['question_id']}" in cases]
+    assert len(same) > 50
+    for pair in same:
+        case = cases[f"{pair['sample_id']}/{pair['question_id']}"]
+        assert case.input["question"] == pair["question"]
+        assert case.expected == pair["ground_truth"]
+        assert case.labels["question_type"] == pair["question_type"]
+        assert case.labels["category"] == str(pair["category"])
+
+
+def test_lines_of_the_public_file_are_those_of_the_questions() -> None:
+    read(DATA / "locomo_public.json")
+    lines = (DATA / "locomo_public.json").read_text(encoding="utf-8").split("\n")
+    for case in get_source("locomo")(path="locomo_public.json").load(DATA, [])[::50]:
+        nearby = "".join(lines[case.line - 1 : case.line + 4])
+        assert json.dumps(case.input["question"]) in nearby
+
+
+def test_longmemeval_sample_has_one_question_of_each_type_and_one_unknown() -> None:
+    read(DATA / "longmemeval_sample.json")
+    problems: list[Problem] = []
+    cases = get_source("longmemeval")(path="longmemeval_sample.json").load(DATA, problems)
+    assert sorted(case.labels["question_type"] for case in cases) == sorted(LONGMEMEVAL_TYPES)
+    assert len({case.id for case in cases}) == 6
+    assert {case.id: case.expected for case in cases}["q_003"] == "3"
+    (problem,) = problems
+    assert problem.path == "[6].question_type"
+    assert problem.message.startswith("found the text 'unknown-future-type', expected one of: knowledge-update, ")
