@@ -117,4 +117,9 @@ class Evaluator(ABC):
 
         with np.errstate(all="ignore"):
             columns = self.summarize(Totals.of([observation]).sums())
-        return {name: float(column[0]) if np.isfinite(column[0]) else None for name, column in columns.items()}
+        # Many formulas give 0 where nothing was counted; what the observation says goes before.
+        nothing = observation.undefined and not observation.counts
+        return {
+            name: None if nothing or name in observation.undefined or not np.isfinite(column[0]) else float(column[0])
+            for name, column in columns.items()
+        }

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import LlmevalError, PredictionError
+from pytest_llmeval.errors import PredictionError
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.summary import CaseRecord, measure_each, metric_prefix
 from pytest_llmeval.thresholds import Unmet, unmet
+
+_NOT_USERS = ("asyncio", "pytest_llmeval")
 
 
 @dataclass
@@ -62,16 +64,14 @@ def execute(
     except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
         reason = str(error) if isinstance(error, PredictionError) else f"{type(error).__name__}: {error}"
         return Execution(
-            case, CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason), error=error
+            case,
+            CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason),
+            error=_from_users_frames(error),
         )
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
     for label, evaluator in suite.evaluators.items():
-        measured: Observation | Exception
-        try:
-            measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
-        except LlmevalError as error:
-            measured = error
+        measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
@@ -86,6 +86,14 @@ def execute(
         record.outcome = "errored" if errors else "failed"
         record.reason = "; ".join(reasons)
     return Execution(case, record, missed)
+
+
+def _from_users_frames(error: BaseException) -> BaseException:
+    """Cut off what stands above the user's first frame in a traceback: this package and the event loop."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
+        frames = frames.tb_next
+    return error.with_traceback(frames)
 
 
 def _scores(suite: Suite, observations: Mapping[str, Observation]) -> dict[str, float | None]:

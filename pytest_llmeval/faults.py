@@ -10,10 +10,8 @@ __all__ = (
     "Place",
     "duplicate_key",
     "render_path",
-    "suggest",
 )
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -32,7 +30,6 @@ TOO_DEEP = f"found data nested more than {MAX_DEPTH} deep, expected less"
 HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
-_LONGEST_SUGGESTION = 80
 
 
 class Place:
@@ -121,15 +118,3 @@ def render_path(path: Sequence[str | int]) -> str:
 def duplicate_key(key: str, first: Place) -> str:
     """Return the message for a key that stands in the same mapping already, at `first`."""
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"
-
-
-def suggest(word: str, options: Iterable[str]) -> str:
-    """Return `` (did you mean 'f1'?)`` for the option most like `word`, or an empty text if none is like it.
-
-    Upper and lower case count as alike. Words of more than 80 characters get no suggestion.
-    """
-    if len(word) > _LONGEST_SUGGESTION:
-        return ""
-    spelled = {option.lower(): option for option in sorted(options, reverse=True)}
-    near = difflib.get_close_matches(word.lower(), sorted(spelled), n=1)
-    return f" (did you mean {spelled[near[0]]!r}?)" if near else ""

@@ -71,9 +71,9 @@ def eval_case(request: pytest.FixtureRequest) -> EvalCase:
             f"{request.node.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test"
         )
     callspec = getattr(request.node, "callspec", None)
-    others = {name: value for name, value in sorted(callspec.params.items()) if name != "eval_case"} if callspec else {}
-    if others and not loaded.key.variant:
-        variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in others.items())
+    others = {name: value for name, value in callspec.params.items() if name != "eval_case"} if callspec else {}
+    if callspec and others and not loaded.key.variant:
+        variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in sorted(others.items()))
         loaded = replace(loaded, key=loaded.key._replace(variant=variant))
     return EvalCase(request.node, loaded)
 

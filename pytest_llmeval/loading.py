@@ -13,7 +13,8 @@ from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import EvaluatorError, Problem, SuiteError
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.gates import PASS_RATE, Gate, gate_from_mapping, parse_gate
-from pytest_llmeval.reading import Document, read_document, read_json, render_path, suggest
+from pytest_llmeval.naming import suggest
+from pytest_llmeval.reading import Document, read_document, read_json, render_path
 from pytest_llmeval.registry import Registry
 from pytest_llmeval.sources import SOURCES, get_source
 from pytest_llmeval.sources.values import case_id, id_fault, json_text
@@ -61,7 +62,7 @@ class _Loader:
         evaluators = self._evaluators(entry.evaluators)
         gates = self._gates(entry.gates, evaluators)
         suite = Suite(
-            name=entry.suite or self.path.name.split(".eval.")[0],
+            name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
             evaluators=evaluators,
             cases=(),

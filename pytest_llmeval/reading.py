@@ -10,7 +10,6 @@ __all__ = (
     "read_json",
     "read_jsonl",
     "render_path",
-    "suggest",
 )
 
 import gc
@@ -23,7 +22,7 @@ from typing import IO, Any, Final
 
 from pytest_llmeval.csv_rows import parse_csv
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.faults import MAX_DEPTH, Faults, Place, render_path, suggest
+from pytest_llmeval.faults import MAX_DEPTH, Faults, Place, render_path
 from pytest_llmeval.json_strict import JsonParser, RejectedError, scan_json
 from pytest_llmeval.text_file import check_regular, decode, read_text
 

@@ -57,7 +57,7 @@ class Registry:
         """
         found = self._evaluators.get(name)
         if found is None:
-            from pytest_llmeval.reading import suggest
+            from pytest_llmeval.naming import suggest
 
             known = ", ".join(self)
             raise EvaluatorError(f"found evaluator {name!r}, expected one of {known}{suggest(name, self)}")

@@ -41,6 +41,7 @@ def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> 
         Shape ``(resamples, counts)``.
     """
     import numpy as np
+    from threadpoolctl import threadpool_limits
 
     cases, counts = matrix.shape
     generator = np.random.Generator(np.random.SFC64(seed))
@@ -48,12 +49,14 @@ def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> 
     totals = np.empty((resamples, counts))
     rows = max(1, min(resamples, _SLICE_DRAWS // max(cases, 1)))
     weights = np.empty((rows, cases))
-    for start in range(0, resamples, rows):
-        size = min(rows, resamples - start)
-        drawn = generator.integers(0, cases, size=(size, cases), dtype=index_type)
-        for row in range(size):
-            weights[row] = np.bincount(drawn[row], minlength=cases)
-        np.matmul(weights[:size], matrix, out=totals[start : start + size])
+    # One thread: products this narrow gain nothing from more, and the sums then do not depend on the number of cores.
+    with threadpool_limits(1, user_api="blas"):
+        for start in range(0, resamples, rows):
+            size = min(rows, resamples - start)
+            drawn = generator.integers(0, cases, size=(size, cases), dtype=index_type)
+            for row in range(size):
+                weights[row] = np.bincount(drawn[row], minlength=cases)
+            np.matmul(weights[:size], matrix, out=totals[start : start + size])
     return totals
 
 

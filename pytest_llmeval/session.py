@@ -50,15 +50,17 @@ class Run:
     notes: list[str] = field(default_factory=list)
     report: RunReport | None = None
     _started: float = field(default_factory=time.time)
-    _seen: dict[str, _Seen] = field(default_factory=dict)
+    _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict)
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries; of a test that is run again the last one counts."""
         payload = report.__dict__.pop("llmeval", None)
+        # Node ids of files outside rootdir lack the file's name.
+        item = (report.location[0], report.nodeid)
         if payload is not None:
-            self._seen[report.nodeid] = _Seen(payload, report.outcome, report.duration)
-        elif report.when == "teardown" and report.failed and report.nodeid in self._seen:
-            self._seen[report.nodeid].outcome = "error"
+            self._seen[item] = _Seen(payload, report.outcome, report.duration)
+        elif report.when == "teardown" and report.failed and item in self._seen:
+            self._seen[item].outcome = "error"
         elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
 

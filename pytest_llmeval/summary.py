@@ -175,6 +175,11 @@ class _Table:
         }
         self.scores = self.summarize(self.matrix)
         self.owner = {name: label for label in self.evaluators for name in self._own(label)}
+        self.absent = {
+            label: np.array([_is_absent(_observation(record, label)) for record in records], dtype=bool)
+            for label in self.evaluators
+        }
+        self._leave_out(records)
         self.signature = {name: self._metric(name).signature for name in self.owner}
 
     def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
@@ -197,6 +202,19 @@ class _Table:
                     ) from error
                 out.update(_declared(evaluator, prefix, values))
         return out
+
+    def _leave_out(self, records: Sequence[CaseRecord]) -> None:
+        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted."""
+        import numpy as np
+
+        for name, label in self.owner.items():
+            self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
+        for row, record in enumerate(records):
+            for label, observation in record.observations.items():
+                for name in observation.undefined:
+                    column = self.scores.get(metric_prefix(label, self.evaluators[label]) + name)
+                    if column is not None:
+                        column[row] = np.nan
 
     def _own(self, label: str) -> list[str]:
         prefix = metric_prefix(label, self.evaluators[label])
@@ -229,7 +247,7 @@ class _Table:
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
             errored = int(self.errored[label][rows].sum())
-            value = _present(values[name][0])
+            value = None if self.absent[label][rows].all() else _present(values[name][0])
             bounds = None
             if value is not None and confidence is not None and name in resampled and finite.size >= _INTERVAL_CASES:
                 bounds = percentile_interval(resampled[name], confidence)
@@ -253,6 +271,11 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
     if not record.ran or record.outcome in ("skipped", "not_run"):
         return Observation({})
     return Observation({"ran": 1, "passed": record.outcome == "passed"})
+
+
+def _is_absent(observation: Observation | None) -> bool:
+    """Whether a case adds nothing to a metric: it was not measured, or it says so and counted nothing."""
+    return observation is None or bool(observation.undefined and not observation.counts)
 
 
 def _family(name: str) -> str:
@@ -392,14 +415,23 @@ def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observatio
             out.append(_measure_alone(evaluator, batch[0]))
             continue
         try:
-            out.extend(evaluator.measure_many(batch))
+            measured = [_usable(each) for each in evaluator.measure_many(batch)]
         except Exception:  # noqa: BLE001 (one bad case must not cost the others theirs)
-            out.extend(_measure_alone(evaluator, case) for case in batch)
+            measured = []
+        out.extend(measured if len(measured) == len(batch) else [_measure_alone(evaluator, case) for case in batch])
     return out
 
 
 def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
     try:
-        return evaluator.measure(case)
+        return _usable(evaluator.measure(case))
     except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
         return error
+
+
+def _usable(measured: Any) -> Observation | Exception:
+    """Return an observation that can be added up, or why it is none: evaluators are users' code."""
+    if not isinstance(measured, Observation):
+        return EvaluatorError(f"measure returned {type(measured).__name__}, expected an Observation")
+    fault = measured.fault()
+    return measured if fault is None else EvaluatorError(fault)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.faults import suggest
+from pytest_llmeval.naming import suggest
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.reading import Document, render_path, suggest
+from pytest_llmeval.naming import suggest
+from pytest_llmeval.reading import Document, render_path
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

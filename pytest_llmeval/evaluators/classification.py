@@ -5,7 +5,6 @@ __all__ = ("Classification",)
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.measures import confusion
 from pytest_llmeval.measures.labels import NO_LABEL, Label, label_key, label_name
+from pytest_llmeval.naming import suggest
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
 _SHOWN = 20
 """Positions of a sequence that details list."""
-_LONGEST = 80
-"""Characters of a label that are compared with others to suggest one."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,8 @@ class Classification(Evaluator):
             return f"found {describe_found(value)}, expected a label (text, number or boolean)"
         if not self._closed or key in self._closed:
             return None
-        known = {str(label).casefold(): _key(label) for label in self.labels}
-        close = get_close_matches(str(value).casefold()[:_LONGEST], known, n=1)
-        hint = f" (did you mean {known[close[0]]}?)" if close else ""
+        spelled = [str(label) for label in self.labels]
+        hint = "" if str(value) in spelled else suggest(str(value), spelled)
         return f"found {describe_found(value)}, expected one of the labels {', '.join(self._closed)}{hint}"
 
     def check(self, case: Case) -> Iterable[str]:

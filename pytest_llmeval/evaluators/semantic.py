@@ -12,7 +12,7 @@ from pytest_llmeval.case import Case
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.semantic_models import sentence_model, word_model
-from pytest_llmeval.measures.naming import unknown_name
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:

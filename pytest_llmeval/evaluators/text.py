@@ -13,10 +13,10 @@ from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.measures.bleu import BLEU, bleu_scores
 from pytest_llmeval.measures.meteor import meteor_score
-from pytest_llmeval.measures.naming import unknown_name
 from pytest_llmeval.measures.overlap import exact_match, token_f1
 from pytest_llmeval.measures.rouge import ROUGE, rouge_scores
 from pytest_llmeval.measures.tokens import get_tokenizer
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:

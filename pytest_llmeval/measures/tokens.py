@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
-from pytest_llmeval.measures.naming import unknown_name
 from pytest_llmeval.measures.scripts import separate_east_asian, unicode_words
 from pytest_llmeval.measures.treebank import treebank_tokens
+from pytest_llmeval.naming import unknown_name
 
 Split: TypeAlias = Callable[[str], Sequence[str]]
 

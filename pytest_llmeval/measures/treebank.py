@@ -16,8 +16,8 @@ separate words for `str.split` but are no ``\\s`` of NLTK's."""
 
 _WORD = r"""(["(]?)([a-z0-9]+(?:-[a-z0-9]+)*?)"""
 _CLITIC = r"n't|'(?:s|m|d|ll|re|ve)"
-_SIMPLE_INNER = re.compile(rf"""{_WORD}({_CLITIC}|\.)?([,:;!?]?[)"]?|[)"][,:;!?])""")
-_SIMPLE_LAST = re.compile(rf"""{_WORD}({_CLITIC})?([.,:;!?]?[)"]?|[)"][.,:;!?])""")
+_SIMPLE_INNER = re.compile(rf"""{_WORD}({_CLITIC}|\.)?([,:;!?)"]*)""")
+_SIMPLE_LAST = re.compile(rf"""{_WORD}({_CLITIC})?([,:;!?)"]*\.?[)"]*)""")
 """Shapes whose tokens are plain to see; they spare most words the full tokenizer."""
 
 _CONTRACTED = frozenset({"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"})

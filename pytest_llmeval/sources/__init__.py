@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.errors import LlmevalError
-from pytest_llmeval.faults import suggest
+from pytest_llmeval.naming import suggest
 
 if TYPE_CHECKING:
     from pytest_llmeval.sources.base import Source

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.faults import Faults, suggest
+from pytest_llmeval.faults import Faults
+from pytest_llmeval.naming import suggest
 from pytest_llmeval.sources.predictions import add_predictions, read_answers
 from pytest_llmeval.sources.values import id_fault
 

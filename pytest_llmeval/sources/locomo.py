@@ -1,6 +1,6 @@
 """Cases from LoCoMo's official file: long conversations and questions about them."""
 
-__all__ = ("QUESTION_TYPES", "LocomoSource")
+__all__ = ("LocomoSource",)
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +10,8 @@ from pytest_llmeval.case import Case
 from pytest_llmeval.reading import Document, load_json
 from pytest_llmeval.sources.base import CaseFile, Source, check_names
 from pytest_llmeval.sources.values import case_id, json_text, kind, wrong_values
+from pytest_llmeval.taxonomies import load_taxonomy
 
-QUESTION_TYPES: Mapping[int, str] = {
-    1: "single_hop",
-    2: "temporal",
-    3: "multi_hop",
-    4: "open_domain",
-    5: "adversarial",
-}
-"""Category number to question type, as the evaluation of MAGMA and HiMGA names them."""
-
-_OTHER_CATEGORY = "single_hop"
 _ADVERSARIAL = 5
 
 
@@ -60,7 +51,12 @@ class LocomoSource(Source):
             return
         names = [self._read_sample(file, document, index) for index in range(len(document.data))]
         check_names(file, "conversations", self.conversations, {name for name in names if name})
-        check_names(file, "question_types", self.question_types, QUESTION_TYPES.values())
+        check_names(
+            file,
+            "question_types",
+            self.question_types,
+            load_taxonomy("question_types")["locomo"]["categories"].values(),
+        )
 
     def _read_sample(self, file: CaseFile, document: Document, index: int) -> str | None:
         """Add the questions of one conversation and return its id."""
@@ -109,13 +105,19 @@ class LocomoSource(Source):
             input={"question": item["question"], **shared},
             expected=_answer(item),
             labels={
-                "question_type": QUESTION_TYPES.get(category, _OTHER_CATEGORY),
+                "question_type": _question_type(category),
                 "category": str(category),
                 "conversation_id": shared["conversation_id"],
             },
             line=line,
         )
         file.add(case, f"[{path[0]}].sample_id", column)
+
+
+def _question_type(category: int) -> str:
+    types = load_taxonomy("question_types")["locomo"]
+    name: str = types["categories"].get(str(category), types["other_category"])
+    return name
 
 
 def _answer(item: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.faults import Faults, suggest
+from pytest_llmeval.faults import Faults
+from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import load_json, read_jsonl
 from pytest_llmeval.sources.values import case_id, kind
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.faults import suggest
+from pytest_llmeval.naming import suggest
 from pytest_llmeval.sources.base import CaseFile
 from pytest_llmeval.sources.fields import ABSENT, PARTS, Fields, pick
 from pytest_llmeval.sources.values import case_id, json_text, kind

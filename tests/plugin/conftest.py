@@ -1,0 +1,175 @@
+"""Helpers of the end-to-end tests: a project in a folder of its own, and pytest run on it in a real subprocess."""
+
+__all__ = ("Project", "Ran")
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SLOW_PLUGINS = ("asyncio", "hypothesispytest", "rerunfailures", "syrupy")
+"""Plugins of the test extra that these runs do not need, by entry point; loading them doubles the time of a process."""
+
+_LIMIT_S = 100.0
+
+CAPITALS = """\
+suite: capitals
+evaluators:
+  - text: {metrics: [exact_match, f1]}
+group_by: [continent]
+thresholds: {f1: 0.5}
+gates:
+  - f1 >= 0.6
+  - {metric: f1, by: continent, min: 0.4}
+cases:
+  - {id: paris, input: France, expected: Paris, prediction: Paris, labels: {continent: Europe}, tags: [smoke]}
+  - {id: 東京, input: Japan, expected: Tokyo, prediction: Tokyo, labels: {continent: Asia}, tags: [smoke, far]}
+  - {id: "new delhi [in] 🎉", input: India, expected: New Delhi, prediction: New Delhi, labels: {continent: Asia}}
+  - {id: "quito[1]", input: Ecuador, expected: Quito, prediction: Lima, labels: {continent: America}}
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run of pytest left behind.
+
+    Attributes:
+        code: Exit code.
+        text: Everything it printed.
+        counts: Outcome to number, as in the last line.
+        report: The JSON report, or an empty mapping if none was written.
+    """
+
+    code: int
+    text: str
+    counts: dict[str, int]
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def suites(self) -> dict[str, Any]:
+        """The suites of the report by name."""
+        return {suite["suite"]: suite for suite in self.report.get("suites", ())}
+
+    def outcomes(self, suite: str) -> dict[str, str]:
+        """Return case id to outcome."""
+        return {case["id"]: case["outcome"] for case in self.suites[suite]["cases"]}
+
+    def gates(self, suite: str) -> dict[str, str]:
+        """Return gate to outcome."""
+        return {gate["gate"]: gate["outcome"] for gate in self.suites[suite]["gates"]}
+
+    def section(self, title: str) -> str:
+        """Return the text of a section, such as ``FAILURES``; empty where there is none."""
+        parts = re.split(r"(?m)^=+ (.+?) =+$", self.text)
+        return dict(zip(parts[1::2], parts[2::2], strict=True)).get(title, "")
+
+    def verdicts(self) -> dict[str, str]:
+        """Return node id to verdict of a run with ``-v``."""
+        words = "PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS"
+        found = re.findall(rf"(?m)^\[gw\d+\] +\[ *\d+%\] ({words}) (\S.*?) *$", self.text)
+        lines = re.findall(rf"(?m)^(?!\[gw|{words})(\S.*?::.*?) ({words})\b", self.text)
+        return {nodeid: verdict for verdict, nodeid in found} | dict(lines)
+
+    def ids(self) -> list[str]:
+        """Return the node ids that ``--collect-only -q`` lists."""
+        return [line for line in self.text.splitlines() if "::" in line]
+
+
+class Project:
+    """A folder with suites and tests, and a way to run pytest on it."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self._pytester = pytester
+        self.path = pytester.path
+        self.ini()
+
+    def ini(self, text: str = "") -> None:
+        """Write pytest.ini, which also makes this folder the rootdir."""
+        self.write("pytest.ini", "[pytest]\n" + textwrap.dedent(text))
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file, in a folder of the project."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    def suite(self, name: str, cases: Sequence[dict[str, Any]], **top: Any) -> Path:
+        """Write a suite file that scores exact_match and f1."""
+        content = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"]}}], **top, "cases": list(cases)}
+        return self.write(name, json.dumps(content, ensure_ascii=False, indent=1))
+
+    def asking(self, name: str, target: str, *inputs: str, **top: Any) -> Path:
+        """Write a suite whose cases carry no prediction: id and input are the word, the answer is it in capitals."""
+        cases = [{"id": word, "input": word, "expected": word.upper()} for word in inputs]
+        return self.suite(name, cases, target=target, **top)
+
+    def run(
+        self,
+        *args: str,
+        workers: int = 0,
+        llmeval: bool = True,
+        report: str = "report.json",
+        without: Sequence[str] = _SLOW_PLUGINS,
+    ) -> Ran:
+        """Run pytest in a process of its own.
+
+        Args:
+            args: Of the command line.
+            workers: Of xdist; 0 for none.
+            llmeval: Whether ``--llmeval`` and a JSON report are asked for.
+            report: Name of that report.
+            without: Entry points of plugins to leave out.
+        """
+        path = self.path / report
+        path.unlink(missing_ok=True)
+        line = [*(f"-pno:{name}" for name in without)]
+        line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
+        line += [f"-n{workers}"] if workers else []
+        done = self._pytester.run(sys.executable, "-m", "pytest", *line, *args, timeout=_LIMIT_S)
+        text = "\n".join([*done.outlines, *done.errlines])
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return Ran(int(done.ret), text, done.parseoutcomes() if _has_counts(done.outlines) else {}, found)
+
+
+def _has_counts(lines: Sequence[str]) -> bool:
+    return any(re.search(r"\b\d+ \w+.* in \d", line) for line in lines[-3:])
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An empty project, in an environment that neither CI nor an outer xdist shines into."""
+    for name in (
+        "BUILD_NUMBER",
+        "CI",
+        "FORCE_COLOR",
+        "GITHUB_STEP_SUMMARY",
+        "PYTEST_XDIST_TESTRUNUID",
+        "PYTEST_XDIST_WORKER",
+        "PYTEST_XDIST_WORKER_COUNT",
+        "PY_COLORS",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    return Project(pytester)
+
+
+@pytest.fixture
+def capitals(project: Project) -> Project:
+    """A project with one suite of four cases, of which ``quito[1]`` fails, and so does one of its two gates."""
+    project.write("capitals.eval.yaml", CAPITALS)
+    return project
+
+
+@pytest.fixture(params=[0, 2], ids=["serial", "two workers"])
+def workers(request: pytest.FixtureRequest) -> int:
+    """How many workers xdist has: a test with this fixture runs twice."""
+    count: int = request.param
+    return count

@@ -1,0 +1,82 @@
+"""Hypothesis strategies that several test files share."""
+
+__all__ = ("AWKWARD", "SplitAverage", "counted", "counts", "details", "observations", "records", "totals")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, Totals
+from pytest_llmeval.observation import FloatArray
+from pytest_llmeval.summary import CaseRecord
+
+NAMES = ("a", "b", "n", "tp[joy]", "等")
+AWKWARD = (0.1, 0.2, 0.3, 1e16, -1e16, 1e-17, -1e-17, 1 / 3, 1e308 / 4, 5e-324, -0.0)
+
+counts = st.one_of(
+    st.sampled_from(AWKWARD),
+    st.integers(min_value=-(2**53), max_value=2**53),
+    st.floats(min_value=-1e300, max_value=1e300, allow_nan=False),
+)
+"""Counts whose sums of a few dozen stay finite, awkward ones among them."""
+
+_scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+details = st.dictionaries(
+    st.text(), st.recursive(_scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6)
+)
+"""What JSON can carry."""
+
+observations = st.builds(
+    Observation,
+    counts=st.dictionaries(st.sampled_from(NAMES), counts),
+    details=details,
+    undefined=st.dictionaries(st.sampled_from(NAMES), st.text()),
+    malformed=st.none() | st.text(),
+)
+
+counted = st.builds(Observation, counts=st.dictionaries(st.sampled_from(NAMES), counts, max_size=3))
+"""Observations that only count."""
+
+totals = st.lists(counted, max_size=5).map(Totals.of)
+
+
+@dataclass(frozen=True)
+class SplitAverage(Evaluator):
+    """Weighted and plain averages of the case's prediction, a pair ``[sum, weight]``: pooled and mean values differ."""
+
+    name = "split"
+
+    def describe(self) -> Sequence[Metric]:
+        return (Metric("ratio", low=None, high=None), Metric("sum", low=None, high=None))
+
+    def measure(self, case: Case) -> Observation:
+        if case.expected is None:
+            return Observation({}, undefined={"ratio": "no gold", "sum": "no gold"})
+        total, weight = case.prediction
+        return Observation({"total": total, "weight": weight})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"ratio": sums["total"] / sums["weight"], "sum": sums["total"]}
+
+
+_outcomes = st.sampled_from(("measured", "undefined", "errored", "missing"))
+_pairs = st.tuples(st.one_of(st.sampled_from(AWKWARD[:8]), st.floats(-1e6, 1e6)), st.integers(0, 5))
+
+
+@st.composite
+def records(draw: st.DrawFn, max_size: int = 12) -> list[CaseRecord]:
+    """Records of `SplitAverage` with distinct ids: measured, undefined, errored and missing ones."""
+    out = []
+    for number, (kind, pair) in enumerate(draw(st.lists(st.tuples(_outcomes, _pairs), max_size=max_size))):
+        record = CaseRecord(str(number), {"kind": kind})
+        if kind == "measured":
+            record.observations = {"split": Observation({"total": pair[0], "weight": pair[1]})}
+        elif kind == "undefined":
+            record.observations = {"split": Observation({}, undefined={"ratio": "no gold", "sum": "no gold"})}
+        elif kind == "errored":
+            record.outcome, record.errors = "errored", {"split": "ValueError: no"}
+        else:
+            record.outcome = "not_run"
+        out.append(record)
+    return out
