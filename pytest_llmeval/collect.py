@@ -83,7 +83,9 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     record, error = execution.record, execution.error
     if isinstance(error, pytest.skip.Exception):
         record.outcome, record.errors = "skipped", {}
-    item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=loaded.suites.record)
+    # What a Python test scores need not come from the target, so it is no recording of the target's answers.
+    record_answers = loaded.suites.record and not loaded.key.test
+    item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
     if item.config.getoption("xmlpath", None):
         scores = execution.scores(loaded.suite).items()
         item.user_properties += [(f"llmeval.{name}", "" if score is None else repr(score)) for name, score in scores]

@@ -3,14 +3,12 @@
 __all__ = (
     "is_suite_file",
     "open_suites",
-    "refuse_foreign_distribution",
     "refuse_suite_arguments",
     "report_paths",
 )
 
 from collections.abc import Iterable
 from fnmatch import fnmatch
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,30 +17,10 @@ import pytest
 if TYPE_CHECKING:
     from pytest_llmeval.runtime import Suites
 
-FOREIGN = "pytest-llmeval"
-OURS = "pytest-llmeval-suite"
-
 
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
     return any(fnmatch(name, pattern) for pattern in patterns)
-
-
-def refuse_foreign_distribution() -> None:
-    """Stop if another distribution owns our import package: the two overwrite each other's files.
-
-    Raises:
-        pytest.UsageError: It is installed.
-    """
-    try:
-        foreign = distribution(FOREIGN)
-    except PackageNotFoundError:
-        return
-    raise pytest.UsageError(
-        f"the distribution {FOREIGN} {foreign.version} is installed beside {OURS}; both provide the package "
-        "pytest_llmeval. "
-        f"Fix: pip uninstall -y {FOREIGN} && pip install --force-reinstall --no-deps {OURS}"
-    )
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:

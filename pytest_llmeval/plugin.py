@@ -72,18 +72,12 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a broken environment or command line; register the hooks of this process's role."""
+    """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(
         "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
     )
-    from pytest_llmeval.environment import (
-        open_suites,
-        refuse_foreign_distribution,
-        refuse_suite_arguments,
-        report_paths,
-    )
+    from pytest_llmeval.environment import open_suites, refuse_suite_arguments, report_paths
 
-    refuse_foreign_distribution()
     worker = hasattr(config, "workerinput")
     if not enabled(config):
         if not worker:

@@ -226,6 +226,8 @@ class Recordings:
         lines = [json.dumps(rows[key], ensure_ascii=False, sort_keys=True) + "\n" for key in sorted(rows)]
         # Half of a surrogate pair, which models do emit, cannot be written as UTF-8: that case is asked again.
         lines = [line for line in lines if line.isascii() or not any("\ud800" <= each <= "\udfff" for each in line)]
+        if not lines and not self.path.exists():
+            return  # an empty file would be refused by the next run
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = self.path.with_name(self.path.name + ".tmp")
         scratch.write_text("".join(lines), encoding="utf-8", newline="\n")

@@ -136,7 +136,7 @@ class Run:
             rows.append(record)
         result = summarize(suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence)
         name = suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part)
-        report = SuiteReport(name, key.shown, result, [], total)
+        report = SuiteReport(name, key.shown, result, [], total, suite.confidence)
         incomplete = self._incomplete(suite, report.run, total)
         return replace(report, gates=[gate.judge(result, incomplete) for gate in suite.gates])
 

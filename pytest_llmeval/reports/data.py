@@ -22,6 +22,7 @@ class SuiteReport:
         result: Its metrics.
         gates: The verdicts.
         total: How many cases the file has.
+        confidence: Of the intervals.
     """
 
     suite: str
@@ -29,6 +30,12 @@ class SuiteReport:
     result: Result
     gates: Sequence[GateResult]
     total: int
+    confidence: float | None = 0.95
+
+    @property
+    def interval_name(self) -> str:
+        """What tables call the column of intervals, such as ``95% interval``."""
+        return "interval" if self.confidence is None else f"{self.confidence * 100:g}% interval"
 
     @property
     def counts(self) -> dict[str, int]:

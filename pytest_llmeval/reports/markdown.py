@@ -72,7 +72,7 @@ def _suite(suite: SuiteReport) -> list[str]:
     ]
     if rows:
         lines += [
-            _table(rows, ("metric", "value", "interval", "mean", "scored", "undefined", "errored", "missing")),
+            _table(rows, ("metric", "value", suite.interval_name, "mean", "scored", "undefined", "errored", "missing")),
             "",
         ]
     if suite.gates:

@@ -63,7 +63,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         for name, each in suite.result.metrics.items()
     ]
     if rows:
-        headers = ("metric", "value", "interval", "mean", "scored", "undef", "err", "miss")
+        headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
         yield from _table(rows, headers)
     for key, groups in suite.result.groups.items():
         if verbosity > 0:

@@ -111,9 +111,7 @@ def completed(text: str) -> str:
 
 
 @pytest.mark.parametrize("block", suite_blocks(), ids=str)
-def test_suite_in_the_docs_loads_without_fault(
-    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
     write_files(tmp_path, block.page)
     path = tmp_path / "shown.eval.yaml"

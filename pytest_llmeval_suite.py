@@ -1,0 +1,31 @@
+"""The pytest entry point. It lies outside the package because another distribution ships a package of the same name."""
+
+__all__ = ()
+
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+FOREIGN = "pytest-llmeval"
+OURS = "pytest-llmeval-suite"
+
+
+def refuse_foreign_distribution() -> None:
+    """Stop if another distribution owns our import package: the two overwrite each other's files.
+
+    Raises:
+        pytest.UsageError: It is installed.
+    """
+    try:
+        found = version(FOREIGN)
+    except PackageNotFoundError:
+        return
+    raise pytest.UsageError(
+        f"the distribution {FOREIGN} {found} is installed beside {OURS}, and both provide the package pytest_llmeval. "
+        f"Fix: pip uninstall -y {FOREIGN} && pip install --force-reinstall --no-deps {OURS}"
+    )
+
+
+refuse_foreign_distribution()
+
+pytest_plugins = ("pytest_llmeval.plugin",)

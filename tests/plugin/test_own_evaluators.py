@@ -1,0 +1,106 @@
+"""Evaluators of a user: registered by a conftest at any level, or by an installed package."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+LENGTH = """\
+from dataclasses import dataclass
+
+from pytest_llmeval import Evaluator, Metric, Observation
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    name = "length"
+    unit: str = "words"
+
+    def describe(self):
+        return [Metric("length", high=None)]
+
+    def measure(self, case):
+        if case.prediction == "crash":
+            raise RuntimeError("cannot measure")
+        parts = case.prediction.split() if self.unit == "words" else case.prediction
+        return Observation({"size": len(parts), "n": 1})
+
+    def summarize(self, sums):
+        return {"length": sums["size"] / sums["n"]}
+
+
+def pytest_llmeval_register(registry):
+    registry.register(Length)
+"""
+
+CASES = [{"id": "a", "prediction": "one two"}, {"id": "b", "prediction": "one"}]
+
+
+def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "Project", workers: int) -> None:
+    project.write("inner/conftest.py", LENGTH)
+    for name in ("inner/s.eval.yaml", "inner/deep/t.eval.yaml", "outer.eval.yaml"):
+        project.suite(name, CASES, evaluators=[{"length": {"unit": "words"}}], gates=["length >= 1.5"])
+    ran = project.run(workers=workers)
+    assert ran.code == 1
+    assert ran.counts == {"passed": 6, "errors": 1}
+    assert {name: suite["metrics"]["length"]["value"] for name, suite in ran.suites.items()} == {"s": 1.5, "t": 1.5}
+    assert "outer.eval.yaml:" in ran.section("ERRORS")
+    assert "found evaluator 'length', expected one of " in ran.section("ERRORS")
+
+
+def test_an_installed_package_registers_by_its_entry_point(
+    project: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("site/length_evaluator.py", LENGTH.partition("def pytest_llmeval_register")[0])
+    project.write("site/length_evaluator-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: length-evaluator\nVersion: 1.0\n")
+    project.write(
+        "site/length_evaluator-1.0.dist-info/entry_points.txt",
+        "[pytest_llmeval.evaluators]\nlength = length_evaluator:Length\n",
+    )
+    monkeypatch.setenv("PYTHONPATH", str(project.path / "site"))
+    project.suite("s.eval.yaml", CASES, evaluators=[{"length": {"unit": "characters"}}], thresholds={"length": 1})
+    ran = project.run(workers=workers)
+    assert (ran.code, ran.counts) == (0, {"passed": 2})
+    assert ran.suites["s"]["metrics"]["length"]["value"] == 5.0
+
+
+def test_an_unknown_option_of_an_own_evaluator_is_a_fault_of_the_file(project: "Project") -> None:
+    project.write("conftest.py", LENGTH)
+    project.suite("s.eval.yaml", CASES, evaluators=[{"length": {"units": "words"}}])
+    ran = project.run()
+    assert "found the unknown key 'units', expected one of unit (did you mean 'unit'?)" in ran.section("ERRORS")
+
+
+def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "Project", workers: int) -> None:
+    project.write("conftest.py", LENGTH)
+    cases = [*CASES, {"id": "c", "prediction": "crash"}]
+    project.suite("s.eval.yaml", cases, evaluators=["length"], gates=["length >= 1"])
+    ran = project.run(workers=workers)
+    assert ran.counts == {"passed": 2, "failed": 2}
+    assert ran.suites["s"]["cases"][2]["reason"] == "length: RuntimeError: cannot measure"
+    assert "gate FAILED  length >= 1  (1 cases errored)" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("formula", "reason"),
+    [
+        ('{"size": sums["size"]}', "evaluator 'length' returned metrics that describe() does not name: 'size'"),
+        ('{"length": sums["size"] / len(sums["absent"])[0]}', "TypeError"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+    ids=["undeclared", "wrong type", "raises"],
+)
+def test_a_broken_formula_fails_the_run_and_takes_no_other_suite_along(
+    project: "Project", formula: str, reason: str
+) -> None:
+    broken = LENGTH.replace('{"length": sums["size"] / sums["n"]}', formula)
+    project.write("conftest.py", broken)
+    project.suite("broken.eval.yaml", CASES, evaluators=["length"], gates=["length >= 1"])
+    project.suite("sound.eval.yaml", [{"id": "a", "expected": "x", "prediction": "x"}], gates=["f1 >= 1"])
+    ran = project.run()
+    assert ran.code == 1
+    assert "INTERNALERROR" not in ran.text
+    assert reason in ran.text
+    assert ran.gates("sound") == {"f1 >= 1": "passed"}
