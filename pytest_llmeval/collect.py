@@ -57,7 +57,7 @@ class CaseItem(pytest.Function):
         suites, suite, key = self.loaded.suites, self.loaded.suite, self.loaded.key
         executions = [suites.run(suite, case, key, target) for case in self.bulk]
         self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
-        failed = [each.record for each in executions if each.record.reason is not None]
+        failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
             lines += [f"{record.id}: {record.reason}" for record in failed[:_LISTED]]
@@ -81,8 +81,6 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     """
     __tracebackhide__ = True
     record, error = execution.record, execution.error
-    if isinstance(error, pytest.skip.Exception):
-        record.outcome, record.errors = "skipped", {}
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
     record_answers = loaded.suites.record and not loaded.key.test
     item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
@@ -148,8 +146,6 @@ class EvalModule(pytest.Module):
         except SuiteError as error:
             suites.faulty_files += 1
             raise self.CollectError(str(error)) from None
-        for tag in sorted({tag for case in self._suite.cases for tag in case.tags}):
-            self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
         asked = any(case.prediction is MISSING for case in self._suite.cases)

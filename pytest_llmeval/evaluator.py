@@ -113,10 +113,11 @@ class Evaluator(ABC):
         """Return the metrics of one observation; ``None`` where undefined."""
         import numpy as np
 
-        from pytest_llmeval.observation import Totals
+        from pytest_llmeval.observation import Sums
 
+        counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
         with np.errstate(all="ignore"):
-            columns = self.summarize(Totals.of([observation]).sums())
+            columns = self.summarize(Sums(counts, length=1))
         # Many formulas give 0 where nothing was counted; what the observation says goes before.
         nothing = observation.undefined and not observation.counts
         return {

@@ -1,6 +1,6 @@
 """One case, from prediction to verdict. Knows nothing of pytest: items, bulk suites and Python tests all end here."""
 
-__all__ = ("Execution", "execute")
+__all__ = ("Execution", "execute", "json_like", "unanswered")
 
 import json
 from collections.abc import Callable, Mapping
@@ -58,16 +58,11 @@ def execute(
     """
     try:
         if case.prediction is MISSING:
-            case = case.answered(_json_like(predict(case)))
+            case = case.answered(json_like(predict(case)))
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
-        reason = str(error) if isinstance(error, PredictionError) else f"{type(error).__name__}: {error}"
-        return Execution(
-            case,
-            CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason),
-            error=_from_users_frames(error),
-        )
+        return unanswered(case, error)
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
     for label, evaluator in suite.evaluators.items():
@@ -88,6 +83,13 @@ def execute(
     return Execution(case, record, missed)
 
 
+def unanswered(case: Case, error: BaseException) -> Execution:
+    """Return the execution of a case for which there is no prediction, because of an error."""
+    reason = str(error) if isinstance(error, PredictionError) else f"{type(error).__name__}: {error}"
+    record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
+    return Execution(case, record, error=_from_users_frames(error))
+
+
 def _from_users_frames(error: BaseException) -> BaseException:
     """Cut off what stands above the user's first frame in a traceback: this package and the event loop."""
     frames = error.__traceback__
@@ -105,7 +107,7 @@ def _scores(suite: Suite, observations: Mapping[str, Observation]) -> dict[str, 
     return scores
 
 
-def _json_like(prediction: Any) -> Any:
+def json_like(prediction: Any) -> Any:
     """Return the prediction as JSON data, so that a recorded one and a fresh one are scored alike.
 
     Raises:

@@ -1,6 +1,6 @@
 """What a failing case shows: which limits it missed, and how the answer differs from what was expected."""
 
-__all__ = ("explain", "marked_difference")
+__all__ = ("explain", "marked_difference", "printable")
 
 import difflib
 import json
@@ -48,7 +48,7 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
         lines = [f"expected:   {_shown(case.expected)}", f"prediction: {_shown(case.prediction)}"]
         best = _nearest(case.expected, case.prediction)
         if best is not None:
-            lines.append(f"difference: {_printable(marked_difference(best, case.prediction))}")
+            lines.append(f"difference: {printable(marked_difference(best, case.prediction))}")
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
 
@@ -64,10 +64,10 @@ def _nearest(expected: Any, prediction: Any) -> str | None:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = _printable(text)
+    text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape what a terminal would obey instead of show."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

@@ -54,12 +54,20 @@ class EvalCase:
             pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
         """
         __tracebackhide__ = True
+        from pytest_llmeval.case import MISSING
         from pytest_llmeval.collect import conclude
+        from pytest_llmeval.errors import PredictionError
+        from pytest_llmeval.execute import json_like, unanswered
 
-        answered = replace(self._loaded, case=self._loaded.case.answered(prediction))
-        execution = answered.run(None)
-        conclude(self._item, answered, execution)
-        return execution.scores(answered.suite)
+        loaded = self._loaded
+        try:
+            answered = loaded.case.answered(json_like(prediction))
+        except PredictionError as error:
+            execution = unanswered(loaded.case.answered(MISSING), error)
+        else:
+            execution = replace(loaded, case=answered).run(None)
+        conclude(self._item, loaded, execution)
+        return execution.scores(loaded.suite)
 
 
 @pytest.fixture
@@ -67,8 +75,15 @@ def eval_case(request: pytest.FixtureRequest) -> EvalCase:
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
     loaded = getattr(request, "param", None) or getattr(request.node, "loaded", None)
     if loaded is None:
-        raise pytest.UsageError(
-            f"{request.node.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test"
+        raise pytest.fail.Exception(
+            f"{request.node.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test",
+            pytrace=False,
+        )
+    if isinstance(loaded, Exception):
+        raise pytest.fail.Exception(str(loaded), pytrace=False)
+    if getattr(request.node, "bulk", ()):
+        raise pytest.fail.Exception(
+            f"{request.node.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
     callspec = getattr(request.node, "callspec", None)
     others = {name: value for name, value in callspec.params.items() if name != "eval_case"} if callspec else {}

@@ -3,7 +3,7 @@
 __all__ = ("load_suite",)
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import EvaluatorError, Problem, SuiteError
-from pytest_llmeval.evaluator import Evaluator
+from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.gates import PASS_RATE, Gate, gate_from_mapping, parse_gate
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import Document, read_document, read_json, render_path
@@ -87,6 +87,7 @@ class _Loader:
         if not isinstance(data, Mapping):
             self._fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
             raise SuiteError(self.problems)
+        data = {key: value for key, value in data.items() if key != "$schema"}  # how JSON files name theirs to editors
         entry = self._check(SuiteEntry, data, ())
         if entry is None:
             wrong = [problem.path for problem in self.problems]
@@ -151,7 +152,7 @@ class _Loader:
         if not entries and not self.problems:
             self._fault(("evaluators",), "found an empty list, expected at least one evaluator")
         evaluators: dict[str, Evaluator] = {}
-        owner = {PASS_RATE: "every suite"}
+        owner = {PASS_RATE: "the suite"}
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
             built = self._evaluator(entry, path)
@@ -197,7 +198,7 @@ class _Loader:
             self._fault(path, str(error), key=True)
             return None
         built = self._check(evaluator, options, path)
-        return None if built is None else (label, built)
+        return None if built is None else (label, _with_paths(built, self.path.parent))
 
     def _metric_fault(self, metric: str, evaluators: Mapping[str, Evaluator], extra: Iterable[str] = ()) -> str | None:
         known = list(extra)
@@ -205,7 +206,7 @@ class _Loader:
             prefix = metric_prefix(label, evaluator)
             for each in evaluator.describe():
                 known.append(prefix + each.name)
-                if "[" in each.name and metric.startswith(prefix + each.family) and metric.endswith("]"):
+                if _names(metric, prefix, each):
                     return None
         if metric in known or not self.knows_metrics:
             return None
@@ -213,7 +214,7 @@ class _Loader:
 
     def _lower_is_better(self, metric: str, evaluators: Mapping[str, Evaluator]) -> bool:
         return any(
-            not each.higher_is_better and metric == metric_prefix(label, evaluator) + each.name
+            not each.higher_is_better and _names(metric, metric_prefix(label, evaluator), each)
             for label, evaluator in evaluators.items()
             for each in evaluator.describe()
         )
@@ -380,6 +381,18 @@ class _Loader:
             for wrong in evaluator.check(case):
                 return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
         return None
+
+
+def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
+    """Read options that name files or folders from the suite file's folder, as everything in it is."""
+    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
+    return replace(evaluator, **{name: str(folder / value) for name, value in named.items() if value is not None})
+
+
+def _names(metric: str, prefix: str, declared: Metric) -> bool:
+    """Return whether a name is that of a declared metric, or of a member of a declared family."""
+    in_family = "[" in declared.name and metric.startswith(prefix + declared.family) and metric.endswith("]")
+    return in_family or metric == prefix + declared.name
 
 
 def _leads_through(key: str, path: str) -> bool:

@@ -18,12 +18,14 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         enabled: Whether suites are collected.
 
     Raises:
-        pytest.UsageError: The function does not take the fixture.
-        pytest.Collector.CollectError: The file has faults.
+        pytest.Collector.CollectError: The function does not take the fixture, or the file cannot be used. Faults of
+            single cases are one more parameter, which fails.
     """
     node = metafunc.definition
     if "eval_case" not in metafunc.fixturenames:
-        raise pytest.UsageError(f"{node.nodeid} is marked llmeval({name!r}), so it must take the fixture eval_case")
+        raise pytest.Collector.CollectError(
+            f"{node.nodeid} is marked llmeval({name!r}), so it must take the fixture eval_case"
+        )
     if not enabled:
         skip = pytest.mark.skip(reason="runs with --llmeval")
         metafunc.parametrize("eval_case", [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
@@ -47,4 +49,6 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         )
         for case in suite.cases
     ]
+    if suite.problems:
+        cases.append(pytest.param(SuiteError(suite.problems), id="<faults>"))
     metafunc.parametrize("eval_case", cases, indirect=True)

@@ -53,7 +53,10 @@ class Suites:
         if path not in self._loaded:
             registry = default_registry()
             session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
-            self._loaded[path] = load_suite(path, registry, root=self.config.rootpath, shown=self.shown(path))
+            suite = load_suite(path, registry, root=self.config.rootpath, shown=self.shown(path))
+            for tag in sorted({tag for case in suite.cases for tag in case.tags}):
+                self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
+            self._loaded[path] = suite
         return self._loaded[path]
 
     def shown(self, path: Path) -> str:
@@ -74,9 +77,13 @@ class Suites:
             case: The case.
             key: What its result is gathered under.
             target: What the user's fixture gave; ``None`` for the suite's own target.
+
+        Raises:
+            pytest.exit.Exception: The target wants the whole run to end.
         """
         __tracebackhide__ = True
-        recorded = case.prediction is not MISSING
+        # A Python test brings a prediction of its own, which no batch of the file's predictions holds.
+        recorded = case.prediction is not MISSING and not key.test
 
         def predict(asked: Case) -> Any:
             __tracebackhide__ = True
@@ -89,6 +96,10 @@ class Suites:
 
         started = time.perf_counter()
         execution = execute(suite, case, predict, measure)
+        if isinstance(execution.error, pytest.exit.Exception):
+            raise execution.error
+        if isinstance(execution.error, pytest.skip.Exception):
+            execution.record.outcome, execution.record.errors = "skipped", {}
         execution.record.duration_s = time.perf_counter() - started
         return execution
 

@@ -36,6 +36,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     properties["cases"]["items"] = case
     properties["target"] = {"anyOf": [{"type": "string"}, _schema(TargetSpec, definitions), {"type": "null"}]}
     properties["source"] = {"anyOf": [*(_source(name, definitions) for name in sorted(SOURCES)), {"type": "null"}]}
+    properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     schema = {"$schema": DIALECT, "title": "Eval suite", **suite}
     return {**schema, "$defs": definitions} if definitions else schema
 

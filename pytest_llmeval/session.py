@@ -87,6 +87,7 @@ class Run:
                 report = self._judge(suite, key, total, records)
             except LlmevalError as error:
                 self.notes.append(f"{key.shown}: not judged: {error}")
+                emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {error}")))
                 continue
             suites.append(report)
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
@@ -205,4 +206,4 @@ def _settle(record: CaseRecord, outcome: str) -> None:
     elif outcome == "error" and record.outcome == "passed":
         record.outcome, record.reason = "errored", "teardown failed"
     elif outcome == "failed" and record.outcome == "passed":
-        record.outcome, record.reason = "failed", "failed by another plugin"
+        record.outcome, record.reason = "failed", "the test failed after scoring"

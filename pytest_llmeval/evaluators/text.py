@@ -3,7 +3,7 @@
 __all__ = ("METRICS", "TextEvaluator")
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -90,7 +90,7 @@ class TextEvaluator(Evaluator):
     name = "text"
     metrics: tuple[str, ...] = _DEFAULT
     tokenizer: str = "auto"
-    wordnet: str | None = None
+    wordnet: str | None = field(default=None, metadata={"path": True})
 
     def __post_init__(self) -> None:
         for name in self.metrics:

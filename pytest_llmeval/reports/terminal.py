@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 from tabulate import tabulate
 
+from pytest_llmeval.explain import printable
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.numbers import interval, number
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -44,7 +45,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
-    yield Line(f"{suite.suite}  ({suite.path})", "bold")
+    yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
@@ -87,13 +88,16 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
     ]
     yield from _table(rows, (key, "cases", *names[:fitting]))
     if len(names) > fitting:
-        yield Line(f"(and {', '.join(names[fitting:])}: see --llmeval-report)")
+        rest = ", ".join(names[fitting:])
+        if len(rest) > width - len("(and : see --llmeval-report)"):
+            rest = f"{len(names) - fitting} more metrics"
+        yield Line(printable(f"(and {rest}: see --llmeval-report)"))
 
 
 def _table(rows: Sequence[Sequence[object]], headers: Sequence[str]) -> Iterator[Line]:
     # The headers go in as a row: tabulate would make their columns two characters wider than needed.
     text = tabulate(
-        [headers, *rows],
+        [[printable(str(cell)) for cell in row] for row in (headers, *rows)],
         tablefmt="plain",
         disable_numparse=True,
         colalign=("left", *["right"] * (len(headers) - 1)),
@@ -106,7 +110,7 @@ def _table(rows: Sequence[Sequence[object]], headers: Sequence[str]) -> Iterator
 def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
     verdict, colour = ("PASSED", "green") if gate.outcome == "passed" else ("FAILED", "red")
     where = f"{suite.suite}: " if suite else ""
-    return Line(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})", colour)
+    return Line(printable(f"gate {verdict}  {where}{gate.gate}  ({gate.reason})"), colour)
 
 
 def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:

@@ -106,7 +106,7 @@ def test_a_case_that_the_test_does_not_score_did_not_run(over: "Project") -> Non
 def test_a_prediction_that_is_no_json_fails_its_case_in_one_clear_line(over: "Project") -> None:
     over.write("test_over.py", OVER.replace("ANSWERS[eval_case.input]", "{1, 2}"))
     ran = over.run("-k", "paris", "--llmeval-predictions=p.jsonl")
-    assert "the prediction is a set, expected text or JSON data" in ran.section("FAILURES")
+    assert "returned set, expected text or JSON data" in ran.section("FAILURES")
     assert "pytest_llmeval" not in ran.section("FAILURES")
 
 

@@ -104,7 +104,7 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
     assert (suite.total, suite.problems) == (3, ())
 
 
-@pytest.mark.parametrize(("name", "suite"), [("a.b.eval.yaml", "a.b"), ("x.eval.json", "x"), ("plain.yaml", "plain.yaml")])
+@pytest.mark.parametrize(("name", "suite"), [("a.b.eval.yaml", "a.b"), ("x.eval.json", "x"), ("plain.yaml", "plain")])
 def test_a_suite_is_called_as_its_file_unless_it_says_otherwise(load: Load, name: str, suite: str) -> None:
     text = '{"evaluators": ["text"], "cases": [{"id": "a", "expected": "x"}]}'
     assert load(text, name).name == suite
@@ -213,7 +213,7 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         (F1, "1:1  found no case, expected cases or a source that has some"),
         (F1 + ONE_CASE + "group by: [x]\n", "3:1  ['group by']: found the unknown key 'group by', expected one of"),
         (F1 + ONE_CASE + "confidence: 1\n", "3:13  confidence: found 1.0, expected a number between 0 and 1"),
-        (F1 + ONE_CASE + "target: {python: 'a:b', timeout: 0}\n", "3:33  target.timeout: found 0.0, expected seconds above 0"),
+        (F1 + ONE_CASE + "target: {python: 'a:b', timeout: 0}\n", "3:34  target.timeout: found 0.0, expected seconds above 0"),
         (F1 + ONE_CASE + "target: 'a:b c'\n", "3:9  target: found 'a:b c', expected MODULE:NAME"),
         (F1 + ONE_CASE + "target: ':b'\n", "3:9  target: found ':b', expected MODULE:NAME"),
         (F1 + ONE_CASE + "gates: [f2 > 0]\n", "3:9  gates[0]: found the unknown metric 'f2', expected one of pass_rate, f1"),
@@ -234,15 +234,3 @@ def test_what_concerns_every_case_stops_the_suite(faults: Faults, text: str, fau
     found = faults(text)
     assert len(found) == 1
     assert found[0].startswith(f"s.eval.yaml:{fault}")
-
-
-def test_two_evaluators_with_the_same_metric_need_a_name(load: Load, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(default_registry().get("classification"), "describe", default_registry().get("text").describe)
-    monkeypatch.setattr(default_registry().get("classification"), "metrics", ("f1",), raising=False)
-    monkeypatch.setattr(default_registry().get("classification"), "tokenizer", "words", raising=False)
-    assert faults("evaluators: [{text: {metrics: [f1]}}, classification]\n" + ONE_CASE) == [
-        "s.eval.yaml:1:39  evaluators[1]: found metric 'f1', which 'text' reports too, expected distinct names: "
-        "give this evaluator a name with 'as'"
-    ]
-    named = load("evaluators: [{text: {metrics: [f1]}}, {classification: {as: c}}]\nthresholds: {c.f1: 0.5}\n" + ONE_CASE)
-    assert list(named.evaluators) == ["text", "c"]
