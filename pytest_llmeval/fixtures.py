@@ -138,4 +138,5 @@ def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
     callspec = getattr(request.node, "callspec", None)
     if loaded is None and callspec is not None:
         loaded = callspec.params.get("eval_case")
-    return _ByName(loaded.suite.evaluators if loaded is not None else {})
+    suite = getattr(loaded, "suite", None)
+    return _ByName(suite.evaluators if suite is not None else {})

@@ -180,7 +180,7 @@ class ControllerHooks:
         self._run.finish(session)
         return result
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary and write the report files."""
         from pytest_llmeval.reports.terminal import print_summary
 

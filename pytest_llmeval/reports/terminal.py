@@ -122,7 +122,7 @@ def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:
 
 
 def print_summary(
-    reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]
+    reporter: "pytest.TerminalReporter", report: RunReport, notes: Sequence[str], written: Sequence[Path]
 ) -> None:
     """Print the summary at the end of a run."""
     width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)

@@ -83,6 +83,22 @@ def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "
     assert "gate FAILED  length >= 1  (1 cases errored)" in ran.text
 
 
+def test_an_evaluator_with_batches_scores_what_a_python_test_brings_and_not_the_file(project: "Project") -> None:
+    project.write("conftest.py", LENGTH.replace('    name = "length"', '    name = "length"\n    batch = 8'))
+    project.suite("s.yaml", [*CASES, {"id": "c"}], evaluators=["length"])
+    project.write(
+        "test_over.py",
+        """\
+        import pytest
+
+        @pytest.mark.llmeval("s.yaml")
+        def test_over(eval_case):
+            assert eval_case.score("one two three") == {"length": 3.0}
+        """,
+    )
+    assert project.run().counts == {"passed": 3}
+
+
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [

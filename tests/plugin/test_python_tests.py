@@ -73,12 +73,11 @@ def test_several_tests_and_parameters_over_one_suite_stay_apart(over: "Project",
         """,
     )
     ran = over.run(workers=workers)
-    assert ran.code == 0
-    shown = {name: suite["metrics"]["f1"]["value"] for name, suite in ran.suites.items()}
+    shown = {name: (suite["metrics"]["f1"]["value"], *ran.gates(name).values()) for name, suite in ran.suites.items()}
     assert shown == {
-        "capitals[test_over.py::TestClass::test_method]": 1.0,
-        "capitals[test_over.py::test_models][model=claude]": 1.0,
-        "capitals[test_over.py::test_models][model=paris]": pytest.approx(0.5),
+        "capitals[test_over.py::TestClass::test_method]": (1.0, "passed"),
+        "capitals[test_over.py::test_models][model=claude]": (1.0, "passed"),
+        "capitals[test_over.py::test_models][model=paris]": (0.5, "failed"),
     }
     assert all(suite["counts"]["passed"] == 3 for suite in ran.suites.values())
 

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import os
 import pkgutil
 import re
@@ -240,6 +241,29 @@ def test_every_key_of_a_suite_file_is_described() -> None:
 def test_every_public_name_is_described() -> None:
     text = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
     assert {name for name in pytest_llmeval.__all__ if name not in text} == set()
+
+
+def report_keys(data: Any) -> set[str]:
+    """Return the keys of a JSON report, without the names of metrics, labels and details."""
+    if isinstance(data, list):
+        return set().union(*(report_keys(each) for each in data))
+    if not isinstance(data, dict):
+        return set()
+    names = {"metrics", "groups", "details"}
+    below = [report_keys(value) for key, value in data.items() if key not in names]
+    metrics = [report_keys(value) for value in data.get("metrics", {}).values()]
+    groups = [report_keys(group) for label in data.get("groups", {}).values() for group in label.values()]
+    return set(data).union(*below, *metrics, *groups)
+
+
+def test_every_key_of_the_json_report_is_described(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "reports.md"
+    write_files(tmp_path, page)
+    run("pytest --llmeval --llmeval-report=report.json", tmp_path)
+    keys = report_keys(json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
+    assert {"schema_version", "signature", "limit", "cases", "duration_s", "not_run"} <= keys
+    text = page.read_text(encoding="utf-8")
+    assert {key for key in keys if f"`{key}`" not in text} == set()
 
 
 def test_json_suite_in_the_docs_loads(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The JSON Schema of suite files: a schema, and one that agrees with the loader."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ GOOD = [
     TEXT + CASES,
     "suite: s\ndescription: d\nmode: bulk\nconfidence: null\ngroup_by: [a, b]\n" + TEXT + CASES,
     "evaluators: [{text: {metrics: [f1], tokenizer: words, as: t}}, {classification: null}]\n" + CASES,
+    "$schema: ../suite.schema.json\n" + TEXT + CASES,
     TEXT + "target: a.b:c\n" + CASES,
     TEXT + "target: {python: 'a:b', timeout: 2}\n" + CASES,
     TEXT + "thresholds: {f1: 0.5, rougeL: {min: 0, max: 1}}\n" + CASES,
@@ -100,7 +101,7 @@ def test_the_schema_refuses_what_the_loader_refuses(tmp_path: Path, text: str) -
 
 
 def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
-    assert set(SCHEMA["properties"]) == set(SuiteEntry.__dataclass_fields__)
+    assert set(SCHEMA["properties"]) == {"$schema", *(each.name for each in fields(SuiteEntry))}
     assert SCHEMA["additionalProperties"] is False
 
 

@@ -1,0 +1,131 @@
+"""Gates in a run: what is judged, what is not, and what the user and the exit code learn of it."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+HALF: list[dict[str, Any]] = [
+    {"id": "one", "expected": "x", "prediction": "x", "labels": {"kind": "good"}},
+    {"id": "two", "expected": "x", "prediction": "x", "labels": {"kind": "good"}},
+    {"id": "three", "expected": "x", "prediction": "y", "labels": {"kind": "bad"}},
+    {"id": "four", "expected": "x", "prediction": "y", "labels": {"kind": "bad"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("gate", "verdict"),
+    [
+        ("f1 >= 0.5", "PASSED"),
+        ("f1 > 0.5", "FAILED"),
+        ("median(f1) <= 0.5", "PASSED"),
+        ("low(f1) >= 0.4", "FAILED"),
+        ("pass_rate >= 0.5", "PASSED"),
+    ],
+)
+def test_a_gate_alone_decides_the_exit_code(project: "Project", gate: str, verdict: str) -> None:
+    project.suite("s.eval.yaml", HALF, gates=[gate], thresholds={} if "pass" not in gate else {"f1": 1})
+    ran = project.run("-v")
+    assert ran.verdicts()[f"s.eval.yaml::gate[{gate}]"] == verdict
+    assert (ran.counts.get("failed", 0) == 0) == (ran.code == 0)
+    assert f"gate {verdict}  {gate}  (" in ran.section("llmeval")
+
+
+def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "Project", workers: int) -> None:
+    gates = [
+        "f1 >= 0.9",
+        {"metric": "f1", "by": "kind", "min": 0.5},
+        {"metric": "f1", "by": "kind", "min": 0.4, "min_cases": 3},
+        {"metric": "mean(f1)", "max": 0.6},
+        {"metric": "pass_rate", "by": "kind", "min": 1},
+    ]
+    project.suite("s.eval.yaml", HALF, gates=gates)
+    ran = project.run("-v", workers=workers)
+    assert ran.code == 1
+    assert [tuple(gate.values()) for gate in ran.suites["s"]["gates"]] == [
+        ("f1 >= 0.9", "failed", 0.5, 0.9, "f1 is 0.5000, expected >= 0.9"),
+        ("f1 >= 0.5 by kind", "failed", 0.0, 0.5, "1 of 2 groups fail: bad: f1 is 0.0000, expected >= 0.5"),
+        (
+            "f1 >= 0.4 by kind",
+            "failed",
+            None,
+            0.4,
+            "no group of 'kind' has 3 cases; not judged, under 3 cases: bad, good",
+        ),
+        ("mean(f1) <= 0.6", "passed", 0.5, 0.6, "mean(f1) is 0.5000"),
+        ("pass_rate >= 1 by kind", "passed", 1.0, 1.0, "all 2 groups hold, closest bad: pass_rate is 1.0000"),
+    ]
+    assert ran.gates("s") == {
+        name.partition("[")[2].removesuffix("]"): verdict.lower()
+        for name, verdict in ran.verdicts().items()
+        if "::gate[" in name
+    }
+
+
+def test_quiet_output_names_the_failed_gate_only(project: "Project") -> None:
+    project.suite("s.eval.yaml", HALF, gates=["f1 >= 0.9", "f1 >= 0.1"])
+    ran = project.run("-q")
+    assert "gate FAILED  s: f1 >= 0.9  (f1 is 0.5000, expected >= 0.9)" in ran.text
+    assert "gate PASSED" not in ran.text
+    assert "scored" not in ran.text
+    assert ".....F." not in ran.text
+    assert "....F.   " in ran.text
+
+
+def test_an_errored_case_fails_the_gate_unless_it_is_allowed_for(project: "Project", workers: int) -> None:
+    cases = [*HALF[:2], {"id": "e", "input": "e", "expected": "x"}]
+    gates = ["f1 >= 0.5", {"metric": "f1", "min": 0.4, "max_errors": 1}]
+    project.suite("s.eval.yaml", cases, gates=gates, target="no_such_module:answer")
+    ran = project.run(workers=workers)
+    assert ran.gates("s") == {"f1 >= 0.5": "failed", "f1 >= 0.4": "passed"}
+    assert ran.suites["s"]["gates"][0]["reason"] == "1 cases errored"
+
+
+@pytest.mark.parametrize("arguments", [("-k", "one or two"), ("s.eval.yaml::one", "s.eval.yaml::two"), ("-m", "smoke")])
+def test_a_part_that_was_chosen_is_not_judged_and_the_failed_gate_of_before_is_remembered(
+    project: "Project", workers: int, arguments: tuple[str, ...]
+) -> None:
+    cases = [{**case, "tags": ["smoke"]} if case["id"] in ("one", "two") else case for case in HALF]
+    project.suite("s.eval.yaml", cases, gates=["f1 >= 0.9", {"metric": "f1", "min": 0.95, "partial": True}])
+    project.run()
+    ran = project.run("-v", *arguments, workers=workers)
+    assert ran.code == 0
+    assert ran.counts["passed"] == 3
+    assert "s.eval.yaml::gate[f1 >= 0.9]" not in ran.verdicts()
+    assert ran.verdicts()["s.eval.yaml::gate[f1 >= 0.95]"] == "PASSED"
+    assert "1 of 2 gates not judged: 2 of 4 cases ran" in ran.text
+    assert ran.gates("s") == {"f1 >= 0.9": "not_judged", "f1 >= 0.95": "passed"}
+    assert "gate[f1 >= 0.9]" in (project.path / ".pytest_cache/v/cache/lastfailed").read_text(encoding="utf-8")
+
+
+def test_suites_that_ran_whole_are_judged_beside_one_that_did_not(project: "Project") -> None:
+    for name in ("one", "two"):
+        project.suite(f"{name}.eval.yaml", HALF, gates=["f1 >= 0.5"])
+    ran = project.run("one.eval.yaml", "two.eval.yaml::one")
+    assert (ran.gates("one"), ran.gates("two")) == ({"f1 >= 0.5": "passed"}, {"f1 >= 0.5": "not_judged"})
+
+
+def test_a_selection_of_nothing_exits_5_and_judges_nothing(project: "Project", workers: int) -> None:
+    project.suite("s.eval.yaml", HALF, gates=[{"metric": "f1", "min": 0.9, "partial": True}])
+    ran = project.run("-m", "nothing", workers=workers)
+    assert ran.code == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert ran.report.get("suites") == []
+    assert "gate" not in ran.text
+
+
+def test_a_case_without_ground_truth_is_undefined_and_never_a_zero(project: "Project") -> None:
+    project.suite("s.eval.yaml", [*HALF[:2], {"id": "e", "prediction": "x"}], gates=["f1 >= 1"])
+    ran = project.run()
+    assert ran.code == 0
+    value = ran.suites["s"]["metrics"]["f1"]
+    assert (value["value"], value["scored"], value["undefined"]) == (1.0, 2, 1)
+    assert ran.suites["s"]["cases"][2]["metrics"]["f1"] is None
+
+
+def test_a_gate_over_nothing_but_undefined_cases_fails(project: "Project") -> None:
+    project.suite("s.eval.yaml", [{"id": "e", "prediction": "x"}], gates=["f1 >= 0"])
+    ran = project.run()
+    assert ran.code == 1
+    assert "f1 is undefined: 0 cases scored, 1 undefined" in ran.text

@@ -1,0 +1,140 @@
+"""The public interface as a user's type checker sees it. Checked by mypy, never run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, assert_type
+
+import pytest
+
+from pytest_llmeval import (
+    MISSING,
+    Case,
+    CaseResult,
+    Evaluator,
+    GroupResult,
+    LlmevalError,
+    Metric,
+    MetricValue,
+    Observation,
+    PredictionError,
+    Registry,
+    Result,
+    SuiteError,
+    Sums,
+    Totals,
+    get_evaluator,
+    register_tokenizer,
+    score,
+)
+from pytest_llmeval.fixtures import EvalCase
+from pytest_llmeval.qa import EvalResult, QAPair, QuestionType, Sample, compute_metrics, run_eval, token_f1
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    """An evaluator of one's own."""
+
+    name = "length"
+    unit: str = "words"
+
+    def describe(self) -> list[Metric]:
+        return [Metric("length", high=None, higher_is_better=False)]
+
+    def measure(self, case: Case) -> Observation:
+        if case.expected is None:
+            return Observation({}, undefined={"length": "no gold"})
+        return Observation({"size": len(case.prediction.split()), "n": 1}, details={"unit": self.unit})
+
+    def summarize(self, sums: Sums) -> Mapping[str, Any]:
+        return {"length": sums["size"] / sums["n"]}
+
+    def check(self, case: Case) -> Iterable[str]:
+        if not isinstance(case.expected, str):
+            yield "expected text"
+
+
+def pytest_llmeval_register(registry: Registry) -> None:
+    assert_type(registry.register(Length), type[Evaluator])
+
+
+@pytest.fixture
+def llmeval_target() -> Any:
+    async def answer(question: str) -> str:
+        return question
+
+    return answer
+
+
+@pytest.mark.llmeval("capitals.eval.yaml")
+def test_capitals(eval_case: EvalCase, evaluators: Mapping[str, Evaluator]) -> None:
+    assert_type(eval_case.id, str)
+    assert_type(eval_case.score("Paris"), dict[str, float | None])
+    assert_type(evaluators["text"].evaluate("Paris", "Paris"), dict[str, Any])
+
+
+def scoring() -> None:
+    case = Case("paris", input="What?", expected="Paris", labels={"kind": "easy"})
+    if case.prediction is MISSING:
+        case = case.answered("It is Paris")
+    assert_type(case, Case)
+    assert_type(case.labels, Mapping[str, str])
+
+    evaluator = get_evaluator("text", metrics=["f1"])
+    assert_type(evaluator, Evaluator)
+    assert_type(evaluator.evaluate("Paris", ["Paris", "paris"], text="context"), dict[str, Any])
+    assert_type(evaluator.describe(), Sequence[Metric])
+
+    result = score(evaluator, [case], group_by=["kind"], confidence=None)
+    assert_type(result, Result)
+    assert_type(result.metrics["f1"], MetricValue)
+    assert_type(result.metrics["f1"].value, float | None)
+    assert_type(result.metrics["f1"].scored, int)
+    assert_type(result.groups["kind"]["easy"], GroupResult)
+    assert_type(result.cases[0], CaseResult)
+    assert_type(result.cases[0].metrics["f1"], float | None)
+    assert_type(result.cases[0].reason, str | None)
+    assert_type(score(Length(unit="letters"), iter([case])).pass_rate, MetricValue)
+    register_tokenizer("commas", lambda text: text.split(","))
+
+
+def adding_up(some: Sequence[Observation]) -> None:
+    total = Totals.of(some) + Totals()
+    assert_type(total, Totals)
+    assert_type(total["n"], float)
+    assert_type(Totals.from_json(total.to_json()), Totals)
+    assert_type(Observation.from_json(some[0].to_json()), Observation)
+
+
+def failing(path: Path) -> None:
+    try:
+        path.read_text(encoding="utf-8")
+    except SuiteError as error:
+        assert_type(error.problems[0].line, int)
+    except (PredictionError, LlmevalError) as error:
+        assert_type(error, PredictionError | LlmevalError)
+
+
+class Notebook:
+    """A memory of one's own."""
+
+    def reset(self) -> None: ...
+
+
+class Agent:
+    """An agent of one's own."""
+
+    memory = Notebook()
+
+    def ingest_sample(self, sample: Sample) -> None: ...
+
+    def answer(self, question: str) -> str:
+        return question
+
+
+def remembering() -> None:
+    pair = QAPair("1", "When?", "May", QuestionType.TEMPORAL)
+    results = run_eval([Sample("s", ["hello"], [pair])], Agent(), show_progress=False)
+    assert_type(results, list[EvalResult])
+    assert_type(compute_metrics(results, [1.0, None], metrics=["f1"]), dict[str, dict[str, Any]])
+    assert_type(token_f1("May", "May"), float)
