@@ -1,9 +1,10 @@
 """Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
 
-__all__ = ("PAYLOAD", "SUITES", "CaseItem", "EvalModule", "conclude", "payload_of", "variant_of")
+__all__ = ("PAYLOAD", "SUITES", "CaseItem", "EvalModule", "case_of", "conclude", "payload_of", "variant_of")
 
 import types
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +97,13 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
 def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:
     """Return what an item hands to its report; a case whose fixtures failed or skipped it is counted too."""
     if call.when == "call":
-        return item.stash.get(PAYLOAD, None)
+        payload = item.stash.get(PAYLOAD, None)
+        item.stash.setdefault(PAYLOAD, "")
+        del item.stash[PAYLOAD]  # an item can be run again
+        return payload
     if report.outcome == "passed":
         return None
-    loaded = item.loaded if isinstance(item, CaseItem) else _parameter(item)
+    loaded = case_of(item)
     if loaded is None:
         return None
     reason = call.excinfo.exconly() if call.excinfo else report.outcome
@@ -114,11 +118,22 @@ def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
     return encode(loaded.key, loaded.suite.total, executions, predictions=False)
 
 
-def _parameter(item: pytest.Item) -> LoadedCase | None:
-    """Return the case of a Python test over a suite."""
+def case_of(item: pytest.Item) -> LoadedCase | None:
+    """Return the case of an item: of a suite, or of a Python test over one, whose other parameters name a variant."""
+    if isinstance(item, CaseItem):
+        return item.loaded
     callspec = getattr(item, "callspec", None)
     loaded = callspec.params.get("eval_case") if callspec is not None else None
-    return loaded if isinstance(loaded, LoadedCase) else None
+    if callspec is None or not isinstance(loaded, LoadedCase):
+        return None
+    others = sorted((name, value) for name, value in callspec.params.items() if name != "eval_case")
+    variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in others)
+    return replace(loaded, key=loaded.key._replace(variant=variant))
+
+
+def _shown(value: Any, index: int) -> str:
+    """Name a parameter of a test: by its value where that is short text, by its number otherwise."""
+    return str(value) if isinstance(value, str | int | float | bool) else str(index)
 
 
 # The bodies are one line each: a traceback then starts at the line of the case in its file.

@@ -73,29 +73,23 @@ class EvalCase:
 @pytest.fixture
 def eval_case(request: pytest.FixtureRequest) -> EvalCase:
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
-    loaded = getattr(request, "param", None) or getattr(request.node, "loaded", None)
+    from pytest_llmeval.collect import case_of
+
+    item = request.node
+    faults = getattr(request, "param", None)
+    if isinstance(faults, Exception):
+        raise pytest.fail.Exception(str(faults), pytrace=False)
+    loaded = case_of(item)
     if loaded is None:
         raise pytest.fail.Exception(
-            f"{request.node.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test",
+            f"{item.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test",
             pytrace=False,
         )
-    if isinstance(loaded, Exception):
-        raise pytest.fail.Exception(str(loaded), pytrace=False)
-    if getattr(request.node, "bulk", ()):
+    if getattr(item, "bulk", ()):
         raise pytest.fail.Exception(
-            f"{request.node.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
+            f"{item.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
-    callspec = getattr(request.node, "callspec", None)
-    others = {name: value for name, value in callspec.params.items() if name != "eval_case"} if callspec else {}
-    if callspec and others and not loaded.key.variant:
-        variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in sorted(others.items()))
-        loaded = replace(loaded, key=loaded.key._replace(variant=variant))
-    return EvalCase(request.node, loaded)
-
-
-def _shown(value: Any, index: int) -> str:
-    """Name a parameter of a test: by its value where that is short text, by its number otherwise."""
-    return str(value) if isinstance(value, str | int | float | bool) else str(index)
+    return EvalCase(item, loaded)
 
 
 @pytest.fixture

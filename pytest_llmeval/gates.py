@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pytest_llmeval.numbers import limit, number
+from pytest_llmeval.numbers import counted, limit, number
 from pytest_llmeval.summary import MetricValue, Result
 from pytest_llmeval.thresholds import TOLERANCE
 
@@ -124,37 +124,39 @@ class Gate:
                 continue
             outcome, value, reason = self._one(metric, self._scores(result, group.rows))
             judged.append((self._slack(value), name, outcome, value, reason))
-        note = f"; not judged, under {self.min_cases} cases: {', '.join(small)}" if small else ""
+        note = f"; not judged, under {counted(self.min_cases, 'case')}: {', '.join(small)}" if small else ""
         if not judged:
-            return self._verdict("failed", None, f"no group of {self.by!r} has {self.min_cases} cases{note}")
+            return self._verdict("failed", None, f"no group of {self.by!r} has {counted(self.min_cases, 'case')}{note}")
         failed = [each for each in judged if each[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
             listed = "; ".join(f"{each[1]}: {each[4]}" for each in failed)
             return self._verdict(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
-        return self._verdict(outcome, value, f"all {len(judged)} groups hold, closest {name}: {reason}{note}")
+        return self._verdict(
+            outcome, value, f"all {counted(len(judged), 'group')} hold, closest {name}: {reason}{note}"
+        )
 
     def _one(self, metric: MetricValue | None, scores: "FloatArray | None") -> tuple[GateOutcome, float | None, str]:
         if metric is None:
             return "failed", None, f"{self.metric} does not occur in the results"
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
-            return "failed", self._statistic(metric, scores), f"{metric.errored} cases errored{allowed}"
+            return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
         if value is None:
             return (
                 "failed",
                 None,
-                f"{self._subject()} is undefined: {metric.scored} cases scored, {metric.undefined} undefined",
+                (f"{self._subject()} is undefined: {counted(metric.scored, 'case')} scored, "
+                f"{metric.undefined} undefined"),
             )
+        # Skipped cases do not hold a gate back, but nobody should have to look for them.
+        absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
-            return (
-                "failed",
-                value,
-                f"{self._subject()} is {number(value)}, expected {' and '.join(map(str, missed))}",
-            )
-        return "passed", value, f"{self._subject()} is {number(value)}"
+            expected = " and ".join(map(str, missed))
+            return "failed", value, f"{self._subject()} is {number(value)}, expected {expected}{absent}"
+        return "passed", value, f"{self._subject()} is {number(value)}{absent}"
 
     def _subject(self) -> str:
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
@@ -216,7 +218,7 @@ def parse_gate(text: str) -> Gate:
         ValueError: The text is no comparison of a metric with a number.
     """
     comparison = _COMPARISON.match(text.strip())
-    if comparison is None:
+    if comparison is None or comparison["left"][-1] in "=<>!":
         raise ValueError(
             f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
             f"(operators >= > <= < ==; statistics {', '.join(_STATISTICS)}, p0 to p100)"

@@ -1,6 +1,6 @@
 """How numbers are written for people, everywhere. Files carry the shortest text that reads back as the same number."""
 
-__all__ = ("interval", "limit", "number", "seconds")
+__all__ = ("counted", "interval", "limit", "number", "seconds")
 
 NOT_AVAILABLE = "n/a"
 
@@ -33,6 +33,15 @@ def limit(value: float) -> str:
     ('0.7', '1', '20')
     """
     return f"{value:.12g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted(1, "case"), counted(3, "case")
+    ('1 case', '3 cases')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def seconds(value: float) -> str:

@@ -160,6 +160,7 @@ class ControllerHooks:
     def __init__(self, run: "Run", paths: list[Path]) -> None:
         self._run = run
         self._paths = paths
+        self._written: list[Path] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -180,10 +181,16 @@ class ControllerHooks:
         self._run.finish(session)
         return result
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report files; a run whose report cannot be written does not pass."""
+        if self._run.report is not None:
+            self._written = self._run.write(self._paths)
+            if self._written != self._paths and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
-        """Print the summary and write the report files."""
+        """Print the summary."""
         from pytest_llmeval.reports.terminal import print_summary
 
         if self._run.report is not None:
-            self._run.write(self._paths)
-            print_summary(terminalreporter, self._run.report, self._run.notes, self._paths)
+            print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

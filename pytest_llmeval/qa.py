@@ -91,7 +91,9 @@ class Memory(Protocol):
 class Agent(Protocol):
     """What `run_eval` drives."""
 
-    memory: Memory
+    @property
+    def memory(self) -> Memory:
+        """What is forgotten before each sample."""
 
     def ingest_sample(self, sample: Sample) -> None:
         """Read a sample's conversation into memory."""

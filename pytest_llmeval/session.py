@@ -185,18 +185,31 @@ class Run:
             ):
                 self.config.hook.pytest_runtest_logreport(report=phase)
 
-    def write(self, paths: "list[Path]") -> None:
-        """Write the report files, and GitHub's job summary where there is one."""
+    def write(self, paths: "list[Path]") -> list[Path]:
+        """Write the report files, and GitHub's job summary where there is one.
+
+        Returns:
+            The files written; the notes say why one is missing.
+        """
         from pytest_llmeval.reports.json import write_json
         from pytest_llmeval.reports.markdown import append_markdown, write_markdown
 
         assert self.report is not None
+        written = []
         for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            {".json": write_json, ".md": write_markdown}[path.suffix](self.report, path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                {".json": write_json, ".md": write_markdown}[path.suffix](self.report, path)
+                written.append(path)
+            except OSError as error:
+                self.notes.append(f"report NOT written to {path}: {error.strerror}")
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary and self.report.suites:
-            append_markdown(self.report, Path(summary))
+            try:
+                append_markdown(self.report, Path(summary))
+            except OSError as error:
+                self.notes.append(f"job summary NOT written to {summary}: {error.strerror}")
+        return written
 
 
 def _settle(record: CaseRecord, outcome: str) -> None:

@@ -283,6 +283,15 @@ def _family(name: str) -> str:
     return head + bracket
 
 
+def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
+    try:
+        return evaluator.summarize(sums)
+    except Exception as error:
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r} cannot summarize: {type(error).__name__}: {error}"
+        ) from error
+
+
 def _declared(
     evaluator: Evaluator, prefix: str, values: "Mapping[str, FloatArray]"
 ) -> "Iterable[tuple[str, FloatArray]]":

@@ -61,12 +61,7 @@ def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predic
         if predictions and execution.case.prediction is not MISSING:
             entry["recording"] = recording(key.shown, key.variant, execution.case)
         entries.append(entry)
-    return json.dumps([key, total, entries], default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """Return what stands for a value that JSON does not know: a numpy scalar or array by its items, others as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return json.dumps([key, total, entries])
 
 
 def decode(text: str) -> Payload:

@@ -5,7 +5,7 @@ __all__ = ("check", "describe", "expectation", "option_fault")
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import Document, render_path
@@ -90,16 +90,29 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
             return f"found {describe(error['input'])}, expected {expectation(error)}"
 
 
-def _field_names(kind: Any) -> list[str]:
-    if is_dataclass(kind):
-        return [each.name for each in fields(kind)]
-    return list(getattr(kind, "model_fields", {}))
+def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
+    """Return the keys that a mapping at a place of the data may have.
+
+    Args:
+        kind: The dataclass of the whole.
+        location: Of the key in question; its last part is the key itself.
+    """
+    for part in location[:-1]:
+        nested = [each for each in _alternatives(get_type_hints(kind).get(str(part))) if is_dataclass(each)]
+        if nested:
+            kind = nested[0]
+    return [each.name for each in fields(kind)] if is_dataclass(kind) else []
+
+
+def _alternatives(hint: Any) -> Sequence[Any]:
+    """Return the branches of a union type, or the type itself."""
+    return get_args(hint) or (hint,)
 
 
 def option_fault(error: "ErrorDetails", kind: type) -> str:
     """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
     path = render_path([part for part in error["loc"] if not _is_tag(part)])
-    message = _message(error, _field_names(kind))
+    message = _message(error, _field_names(kind, error["loc"]))
     return f"{path}: {message}" if path and error["type"] != "missing" else message
 
 
@@ -128,7 +141,7 @@ def check(
     for fault in _most_telling(faults):
         place = [*path, *_inside(data, fault["loc"])]
         unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        problems.append(document.problem(place, _message(fault, _field_names(kind)), key=unknown_key))
+        problems.append(document.problem(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
     return None, problems
 
 

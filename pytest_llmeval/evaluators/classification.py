@@ -13,7 +13,7 @@ from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.measures import confusion
 from pytest_llmeval.measures.labels import NO_LABEL, Label, label_key, label_name
-from pytest_llmeval.naming import suggest
+from pytest_llmeval.naming import suggest, unknown_name
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Classification(Evaluator):
       to be averaged. With a closed set, a prediction outside it is treated alike, under its own name.
 
     Attributes:
+        metrics: Which metrics to report, families of labels as ``f1[label]``; empty: all.
         labels: The closed set of labels; empty: any label. A gold label outside it is a fault of the case.
         ignore: Labels left out of micro, macro and weighted averages, as by scikit-learn's ``labels=``; micro
             averages then differ from accuracy. They stay in all other metrics.
@@ -53,6 +54,7 @@ class Classification(Evaluator):
 
     name = "classification"
 
+    metrics: tuple[str, ...] = ()
     labels: tuple[Label, ...] = ()
     ignore: tuple[Label, ...] = ()
     positive: Label | None = None
@@ -61,6 +63,10 @@ class Classification(Evaluator):
     def __post_init__(self) -> None:
         if self.positive is not None and self.negatives:
             raise ValueError("found both positive and negatives, expected one of them")
+        known = [metric.name for metric in self._all_metrics()]
+        for name in self.metrics:
+            if name not in known:
+                raise ValueError(unknown_name("metric", name, known))
         for option, values in self._named_labels():
             for fault in map(self._fault, values):
                 if fault:
@@ -122,7 +128,10 @@ class Classification(Evaluator):
         return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
 
     def describe(self) -> Sequence[Metric]:
-        """Return all metrics; ``positive_*`` only where an option says what is positive."""
+        """Return the metrics asked for; ``positive_*`` only where an option says what is positive."""
+        return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
+
+    def _all_metrics(self) -> list[Metric]:
         signature = self._signature()
         averages = [f"{part}_{kind}" for kind in _KINDS for part in _PARTS]
         binary = [f"positive_{part}" for part in _PARTS] if self._has_positive else []
@@ -151,10 +160,11 @@ class Classification(Evaluator):
         surplus = predicted[len(gold) :]
         predicted = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
         cells = Counter(zip(gold, predicted, strict=True))
+        fixed = self._fixed_names()
         return Observation(
             {confusion.cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
-            undefined=self._undefined(gold, predicted),
+            undefined={name: why for name, why in self._undefined(gold, predicted).items() if name in fixed},
             malformed=malformed,
         )
 
@@ -210,7 +220,9 @@ class Classification(Evaluator):
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
         metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
         labels = self._closed or [key for key in margins.labels if key != NO_LABEL]
-        return metrics | confusion.per_label(margins, labels)
+        metrics |= confusion.per_label(margins, labels)
+        families = {metric.family for metric in self.describe()}
+        return {name: column for name, column in metrics.items() if Metric(name).family in families}
 
 
 def _key(label: Label) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from pytest_llmeval.numbers import interval, number, seconds
+from pytest_llmeval.numbers import counted, interval, number, seconds
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
@@ -54,7 +54,8 @@ def _suite(suite: SuiteReport) -> list[str]:
     lines = [
         f"## {text(suite.suite)}",
         "",
-        f"{text(suite.path)}: {suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}",
+        (f"{text(suite.path)}: {counted(suite.total, 'case')}: {counts}; "
+        f"pass rate {number(suite.result.pass_rate.value)}"),
         "",
     ]
     rows = [

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from pytest_llmeval.explain import printable
 from pytest_llmeval.gates import GateResult
-from pytest_llmeval.numbers import interval, number
+from pytest_llmeval.numbers import counted, interval, number
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 
@@ -49,7 +49,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
-    yield Line(f"{suite.total} cases: {counts}; pass rate {number(suite.result.pass_rate.value)}")
+    yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}")
     rows = [
         (
             name,
@@ -71,7 +71,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line("")
             yield from _groups(key, suite, width)
         else:
-            yield Line(f"by {key}: {len(groups)} groups (-v shows them)")
+            yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
 

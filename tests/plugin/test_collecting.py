@@ -152,4 +152,4 @@ def test_a_fixture_that_fails_makes_its_case_errored_and_the_gate_fail(capitals:
     assert ran.counts == {"passed": 2, "failed": 3, "errors": 1}
     case = ran.suites["capitals"]["cases"][0]
     assert (case["outcome"], case["reason"]) == ("errored", "ConnectionError: no database")
-    assert "gate FAILED  f1 >= 0.6  (1 cases errored)" in ran.text
+    assert "gate FAILED  f1 >= 0.6  (1 case errored)" in ran.text

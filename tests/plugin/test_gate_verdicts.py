@@ -80,7 +80,7 @@ def test_an_errored_case_fails_the_gate_unless_it_is_allowed_for(project: "Proje
     project.suite("s.eval.yaml", cases, gates=gates, target="no_such_module:answer")
     ran = project.run(workers=workers)
     assert ran.gates("s") == {"f1 >= 0.5": "failed", "f1 >= 0.4": "passed"}
-    assert ran.suites["s"]["gates"][0]["reason"] == "1 cases errored"
+    assert ran.suites["s"]["gates"][0]["reason"] == "1 case errored"
 
 
 @pytest.mark.parametrize("arguments", [("-k", "one or two"), ("s.eval.yaml::one", "s.eval.yaml::two"), ("-m", "smoke")])

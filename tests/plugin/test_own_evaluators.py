@@ -54,7 +54,9 @@ def test_an_installed_package_registers_by_its_entry_point(
     project: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("site/length_evaluator.py", LENGTH.partition("def pytest_llmeval_register")[0])
-    project.write("site/length_evaluator-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: length-evaluator\nVersion: 1.0\n")
+    project.write(
+        "site/length_evaluator-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: length-evaluator\nVersion: 1.0\n"
+    )
     project.write(
         "site/length_evaluator-1.0.dist-info/entry_points.txt",
         "[pytest_llmeval.evaluators]\nlength = length_evaluator:Length\n",
@@ -80,7 +82,7 @@ def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "
     ran = project.run(workers=workers)
     assert ran.counts == {"passed": 2, "failed": 2}
     assert ran.suites["s"]["cases"][2]["reason"] == "length: RuntimeError: cannot measure"
-    assert "gate FAILED  length >= 1  (1 cases errored)" in ran.text
+    assert "gate FAILED  length >= 1  (1 case errored)" in ran.text
 
 
 def test_an_evaluator_with_batches_scores_what_a_python_test_brings_and_not_the_file(project: "Project") -> None:

@@ -118,9 +118,7 @@ def test_a_file_with_faults_is_a_usage_error_that_names_the_lines(asking: "Proje
 
 
 @pytest.mark.parametrize("answer", ["1 / 0", "__import__('pytest').skip('no key')", "'A\\ud83d'"])
-def test_a_run_without_usable_answers_leaves_a_file_that_the_next_run_can_read(
-    project: "Project", answer: str
-) -> None:
+def test_a_run_without_usable_answers_leaves_a_file_that_the_next_run_can_read(project: "Project", answer: str) -> None:
     project.asking("s.eval.yaml", "bot:answer", "a")
     project.write("bot.py", BOT.format(answer=answer))
     first = project.run(FILE)

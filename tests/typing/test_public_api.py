@@ -11,7 +11,9 @@ VIEW = Path(__file__).with_name("user_view.py")
 
 
 def check(path: Path, cache: Path) -> tuple[str, int]:
-    out, err, code = mypy.api.run(["--strict", "--config-file=", f"--cache-dir={cache}", "--no-error-summary", str(path)])
+    out, err, code = mypy.api.run(
+        ["--strict", "--config-file=", f"--cache-dir={cache}", "--no-error-summary", str(path)]
+    )
     assert err == ""
     return out, code
 

@@ -156,7 +156,9 @@ def test_an_undefined_score_is_held_against_no_limit() -> None:
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("oh"), MissingDataError("no WordNet: install it")])
 def test_an_evaluator_that_raises_costs_its_own_metrics_only(error: Exception) -> None:
-    both = suite(length=Length(), other=Length(error=error), limits={"length": Limit(min=5), "other.length": Limit(min=5)})
+    both = suite(
+        length=Length(), other=Length(error=error), limits={"length": Limit(min=5), "other.length": Limit(min=5)}
+    )
     record = execute(both, Case("c", expected="gold"), asked("four")).record
     assert record.outcome == "errored"
     assert list(record.observations) == ["length"]

@@ -68,7 +68,9 @@ def test_a_case_without_prediction_shows_its_reason_only() -> None:
     assert explained("Paris", MISSING, reason=None) == "failed"
 
 
-@pytest.mark.parametrize(("expected", "prediction"), [({"a": 1}, "x"), ("x", ["x"]), (None, "x"), ([], "x"), ([3], "x")])
+@pytest.mark.parametrize(
+    ("expected", "prediction"), [({"a": 1}, "x"), ("x", ["x"]), (None, "x"), ([], "x"), ([3], "x")]
+)
 def test_data_are_shown_as_json_without_difference(expected: Any, prediction: Any) -> None:
     text = explained(expected, prediction)
     assert "difference" not in text

@@ -26,7 +26,17 @@ KNOWS_PYTEST = {
     "runtime",
     "session",
 }
-FILES = {"csv_rows", "json_strict", "loading", "reading", "sources", "text_file", "transport", "yaml_core", "yaml_faults"}
+FILES = {
+    "csv_rows",
+    "json_strict",
+    "loading",
+    "reading",
+    "sources",
+    "text_file",
+    "transport",
+    "yaml_core",
+    "yaml_faults",
+}
 """Modules that read or write files, or know the shape of suite files."""
 
 
@@ -60,7 +70,7 @@ def runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
 def imports(name: str) -> frozenset[str]:
     """All modules that a module imports at run time, also inside functions, with full names."""
     tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
-    found = set()
+    found: set[str] = set()
     for node in runtime_nodes(tree):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

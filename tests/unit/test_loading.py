@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
-from pytest_llmeval.errors import Problem
 from pytest_llmeval.gates import parse_gate
 from pytest_llmeval.loading import load_suite
 from pytest_llmeval.registry import default_registry
@@ -181,14 +179,20 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_and_column(load: Load) 
     ("case", "fault"),
     [
         ("{id: good, expected: x}", "4:1  cases: found the id 'good' twice, expected it once (first in line 3)"),
-        ("{id: a, expected: {a: 1}}", "4:1  cases: case 'a', evaluator 'text': found an object, expected text or a list"),
+        (
+            "{id: a, expected: {a: 1}}",
+            "4:1  cases: case 'a', evaluator 'text': found an object, expected text or a list",
+        ),
         ("{id: 'a::b'}", "4:1  cases: found the id 'a::b' with '::', which pytest splits at"),
         ("{id: ''}", "4:1  cases: found an empty id"),
         ("{id: 1.5}", "4:10  cases[1].id: found the number 1.5, expected text"),
         ("{tags: [not good]}", "4:1  cases: found the tag 'not good', expected letters, digits, '-' and '_'"),
         ("{tags: [parametrize]}", "4:1  cases: found the tag 'parametrize', which means something else to pytest"),
         ("{tags: smoke}", "4:12  cases[1].tags: found the text 'smoke', expected a list"),
-        ("{id: 'gate[f1 > 0]'}", "4:1  cases: found the id 'gate[f1 > 0]', expected one that does not read like a gate"),
+        (
+            "{id: 'gate[f1 > 0]'}",
+            "4:1  cases: found the id 'gate[f1 > 0]', expected one that does not read like a gate",
+        ),
         ("{labels: {a: [x]}}", "4:18  cases[1].labels.a: found a list of 1, expected text"),
         ("{thresholds: {f2: 1}}", "4:19  cases[1].thresholds.f2: found the unknown metric 'f2', expected one of f1"),
         ("{thresholds: {f1: {mni: 1}}}", "4:24  cases[1].thresholds.f1.mni: found the unknown key 'mni'"),
@@ -213,21 +217,48 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         (F1, "1:1  found no case, expected cases or a source that has some"),
         (F1 + ONE_CASE + "group by: [x]\n", "3:1  ['group by']: found the unknown key 'group by', expected one of"),
         (F1 + ONE_CASE + "confidence: 1\n", "3:13  confidence: found 1.0, expected a number between 0 and 1"),
-        (F1 + ONE_CASE + "target: {python: 'a:b', timeout: 0}\n", "3:34  target.timeout: found 0.0, expected seconds above 0"),
+        (
+            F1 + ONE_CASE + "target: {python: 'a:b', timeout: 0}\n",
+            "3:34  target.timeout: found 0.0, expected seconds above 0",
+        ),
         (F1 + ONE_CASE + "target: 'a:b c'\n", "3:9  target: found 'a:b c', expected MODULE:NAME"),
         (F1 + ONE_CASE + "target: ':b'\n", "3:9  target: found ':b', expected MODULE:NAME"),
-        (F1 + ONE_CASE + "gates: [f2 > 0]\n", "3:9  gates[0]: found the unknown metric 'f2', expected one of pass_rate, f1"),
+        (
+            F1 + ONE_CASE + "gates: [f2 > 0]\n",
+            "3:9  gates[0]: found the unknown metric 'f2', expected one of pass_rate, f1",
+        ),
         (F1 + ONE_CASE + "gates: [{metric: f2, min: 0}]\n", "3:18  gates[0].metric: found the unknown metric 'f2'"),
         (F1 + ONE_CASE + "gates: [{min: 0}]\n", "3:9  gates[0]: found nothing, expected 'metric'"),
-        (F1 + ONE_CASE + "gates: [{metric: f1, min: 1, min_cases: 0}]\n", "3:9  gates[0]: found min_cases 0, expected at least 1"),
-        (F1 + ONE_CASE + "gates: [f1 > 0, f1 > 0.0]\n", "3:17  gates[1]: found the gate 'f1 > 0' a second time, expected it once"),
-        (F1 + ONE_CASE + "thresholds: {f1: {min: 1, max: 0}}\n", "3:18  thresholds.f1: found min 1.0 above max 0.0, expected min <= max"),
-        (F1 + ONE_CASE + "thresholds: {f1: {}}\n", "3:18  thresholds.f1: found neither min nor max, expected at least one"),
-        (F1 + ONE_CASE + "source: x.jsonl\n", "3:9  source: found the text 'x.jsonl', expected a mapping with 'format' and 'path'"),
+        (
+            F1 + ONE_CASE + "gates: [{metric: f1, min: 1, min_cases: 0}]\n",
+            "3:9  gates[0]: found min_cases 0, expected at least 1",
+        ),
+        (
+            F1 + ONE_CASE + "gates: [f1 > 0, f1 > 0.0]\n",
+            "3:17  gates[1]: found the gate 'f1 > 0' a second time, expected it once",
+        ),
+        (
+            F1 + ONE_CASE + "thresholds: {f1: {min: 1, max: 0}}\n",
+            "3:18  thresholds.f1: found min 1.0 above max 0.0, expected min <= max",
+        ),
+        (
+            F1 + ONE_CASE + "thresholds: {f1: {}}\n",
+            "3:18  thresholds.f1: found neither min nor max, expected at least one",
+        ),
+        (
+            F1 + ONE_CASE + "source: x.jsonl\n",
+            "3:9  source: found the text 'x.jsonl', expected a mapping with 'format' and 'path'",
+        ),
         (F1 + ONE_CASE + "source: {path: x}\n", "3:9  source: found no 'format', expected one of csv, json, jsonl"),
         (F1 + ONE_CASE + "source: {format: jsonl}\n", "3:9  source: found nothing, expected 'path'"),
-        ("evaluators: [{text: {as: 3}}]\n" + ONE_CASE, "1:26  evaluators[0].text.as: found the number 3, expected a name"),
-        ("evaluators: [{text: [f1]}]\n" + ONE_CASE, "1:21  evaluators[0].text: found a list of 1, expected a mapping of options"),
+        (
+            "evaluators: [{text: {as: 3}}]\n" + ONE_CASE,
+            "1:26  evaluators[0].text.as: found the number 3, expected a name",
+        ),
+        (
+            "evaluators: [{text: [f1]}]\n" + ONE_CASE,
+            "1:21  evaluators[0].text: found a list of 1, expected a mapping of options",
+        ),
     ],
 )
 def test_what_concerns_every_case_stops_the_suite(faults: Faults, text: str, fault: str) -> None:

@@ -75,7 +75,9 @@ def test_a_file_outside_the_root_is_not_read(folder: Path, part: str, name: str)
     found = faults(folder, one_case(name, part))
     assert len(found) == 1
     assert found[0].startswith("s.eval.yaml:4:")
-    assert found[0].endswith(f"cases[1].{part}: found {name!r}, which leaves the folder 'root', expected a file inside it")
+    assert found[0].endswith(
+        f"cases[1].{part}: found {name!r}, which leaves the folder 'root', expected a file inside it"
+    )
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -134,13 +136,17 @@ def test_giving_both_a_value_and_its_file_is_told(folder: Path) -> None:
     (folder / "a.txt").write_text("x")
     found = faults(folder, "cases: [{id: a, prediction: null, prediction_file: a.txt}]\n")
     assert found == [
-        "s.eval.yaml:2:35  cases[0].prediction_file: found both 'prediction' and 'prediction_file', "
-        "expected one of them"
+        (
+            "s.eval.yaml:2:35  cases[0].prediction_file: found both 'prediction' and 'prediction_file', "
+            "expected one of them"
+        )
     ]
 
 
 def test_cases_of_a_source_stand_behind_those_of_the_file(folder: Path) -> None:
-    (folder / "d.jsonl").write_text('{"id": "b", "expected": "x", "thresholds": {"f1": 0.5}}\n{"id": "c", "expected": "y"}\n')
+    (folder / "d.jsonl").write_text(
+        '{"id": "b", "expected": "x", "thresholds": {"f1": 0.5}}\n{"id": "c", "expected": "y"}\n'
+    )
     (folder / "p.jsonl").write_text('{"id": "c", "prediction": "y"}\n')
     suite = load(
         folder, "cases: [{id: a, expected: x}]\nsource: {format: jsonl, path: d.jsonl, predictions: p.jsonl}\n"
@@ -150,7 +156,9 @@ def test_cases_of_a_source_stand_behind_those_of_the_file(folder: Path) -> None:
 
 
 def test_thresholds_of_a_row_are_checked_and_told_with_its_line(folder: Path) -> None:
-    (folder / "d.jsonl").write_text('{"id": "a", "expected": "x"}\n{"id": "b", "expected": "x", "thresholds": {"f2": 1}}\n')
+    (folder / "d.jsonl").write_text(
+        '{"id": "a", "expected": "x"}\n{"id": "b", "expected": "x", "thresholds": {"f2": 1}}\n'
+    )
     found = faults(folder, "source: {format: jsonl, path: d.jsonl}\n")
     assert found == [
         "d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of f1 (did you mean 'f1'?)"

@@ -76,8 +76,10 @@ TEXT = "{text: {metrics: [f1]}}"
 
 def test_two_evaluators_with_the_same_metric_are_told_how_to_differ(tmp_path: Path) -> None:
     assert faults(tmp_path, f"[{TEXT}, clash]") == [
-        "s.eval.yaml:1:39  evaluators[1]: found metric 'f1', which 'text' reports too, expected distinct names: "
-        "give this evaluator a name with 'as'"
+        (
+            "s.eval.yaml:1:39  evaluators[1]: found metric 'f1', which 'text' reports too, expected distinct names: "
+            "give this evaluator a name with 'as'"
+        )
     ]
 
 
@@ -89,8 +91,10 @@ def test_as_gives_an_evaluator_a_name_under_which_its_metrics_are_known(tmp_path
 
 def test_the_name_of_the_pass_rate_is_taken(tmp_path: Path) -> None:
     assert faults(tmp_path, "[passing]") == [
-        "s.eval.yaml:1:14  evaluators[0]: found metric 'pass_rate', which 'the suite' reports too, "
-        "expected distinct names: give this evaluator a name with 'as'"
+        (
+            "s.eval.yaml:1:14  evaluators[0]: found metric 'pass_rate', which 'the suite' reports too, "
+            "expected distinct names: give this evaluator a name with 'as'"
+        )
     ]
     assert list(load(tmp_path, "[{passing: {as: mine}}]").evaluators) == ["mine"]
 
@@ -129,8 +133,10 @@ def test_what_is_no_member_of_a_family_is_unknown(tmp_path: Path, metric: str) -
 
 def test_metrics_of_an_evaluator_that_cannot_be_built_are_not_called_unknown(tmp_path: Path) -> None:
     assert faults(tmp_path, "[clsh]", "gates: [f1 > 0]\nthresholds: {f1: 0.5}") == [
-        "s.eval.yaml:1:14  evaluators[0]: found evaluator 'clsh', expected one of choosy, clash, classification, "
-        "errors, passing, semantic, text (did you mean 'clash'?)"
+        (
+            "s.eval.yaml:1:14  evaluators[0]: found evaluator 'clsh', expected one of choosy, clash, classification, "
+            "errors, passing, semantic, text (did you mean 'clash'?)"
+        )
     ]
 
 

@@ -49,6 +49,8 @@ def test_a_limit_is_written_as_typed(value: float, text: str) -> None:
     assert limit(value) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.0, "0 ms"), (0.0041, "4 ms"), (0.5, "500 ms"), (1.0, "1.0 s"), (754.26, "754.3 s")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0 ms"), (0.0041, "4 ms"), (0.5, "500 ms"), (1.0, "1.0 s"), (754.26, "754.3 s")]
+)
 def test_durations_are_milliseconds_or_seconds(value: float, text: str) -> None:
     assert seconds(value) == text

@@ -47,7 +47,7 @@ def test_details_that_json_cannot_carry_are_a_fault(details: dict[str, Any]) -> 
 
 
 def test_a_sound_observation_has_no_fault() -> None:
-    assert Observation({"n": np.int64(1), "x": -0.5}, {"list": [1, None, {"a": "b"}]}).fault() is None
+    assert Observation({"n": np.float64(1), "x": -0.5}, {"list": [1, None, {"a": "b"}]}).fault() is None
 
 
 def test_an_absent_name_reads_as_zero_and_is_not_listed() -> None:

@@ -154,7 +154,7 @@ def test_two_modules_of_one_name_are_not_confused(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         write_module(tmp_path / folder, "same_name", "def answer(x): return x")
     load_target("same_name:answer", tmp_path / "a")
-    with pytest.raises(PredictionError, match="was already imported from .*same_name.py, not from .*: rename one of"):
+    with pytest.raises(PredictionError, match=r"was already imported from .*same_name\.py, not from .*: rename one of"):
         load_target("same_name:answer", tmp_path / "b")
 
 
@@ -254,7 +254,9 @@ def test_the_file_is_sorted_one_line_per_case_with_its_own_characters(tmp_path: 
         ("y", "a"),
         ("y", "b"),
     ]
-    assert lines[0] == f'{{"case": "a", "input": "{fingerprint("q")}", "prediction": "東京", "suite": "s", "variant": ""}}'
+    assert (
+        lines[0] == f'{{"case": "a", "input": "{fingerprint("q")}", "prediction": "東京", "suite": "s", "variant": ""}}'
+    )
     assert b"\r" not in path.read_bytes()
 
 

@@ -47,7 +47,11 @@ class Agent:
 
 
 SAMPLES = [
-    Sample("s1", ["hello"], [QAPair("1", "who", "me", QuestionType.SINGLE_HOP), QAPair("2", "when", "now", QuestionType.TEMPORAL)]),
+    Sample(
+        "s1",
+        ["hello"],
+        [QAPair("1", "who", "me", QuestionType.SINGLE_HOP), QAPair("2", "when", "now", QuestionType.TEMPORAL)],
+    ),
     Sample("s2", [], []),
 ]
 
@@ -62,7 +66,8 @@ def test_an_agent_forgets_reads_and_answers_sample_by_sample() -> None:
 
 @pytest.mark.parametrize("shown", [True, False])
 def test_the_progress_bar_goes_to_standard_error_and_can_be_turned_off(
-    shown: bool, capsys: pytest.CaptureFixture[str]  # noqa: FBT001 (a column of the table)
+    shown: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     run_eval(iter(SAMPLES), Agent(), show_progress=shown)
     out, err = capsys.readouterr()
@@ -89,7 +94,11 @@ def test_metrics_are_means_overall_and_by_type_with_counts() -> None:
 def test_types_stand_in_the_order_of_their_first_result() -> None:
     kinds = ["multi_hop", "temporal", "adversarial", "temporal"]
     results = [answered("x", "x", kind) for kind in kinds]
-    assert list(compute_metrics(results, [1] * 4, metrics=["f1"])["by_type"]) == ["multi_hop", "temporal", "adversarial"]
+    assert list(compute_metrics(results, [1] * 4, metrics=["f1"])["by_type"]) == [
+        "multi_hop",
+        "temporal",
+        "adversarial",
+    ]
 
 
 def test_a_mean_over_no_judge_score_is_none() -> None:
@@ -110,7 +119,10 @@ def test_there_are_twelve_metrics() -> None:
     [
         ({"metrics": ["f1", "rouge9"]}, r"found the unknown metrics \['rouge9'\], expected some of judge_score, exact"),
         ({"judge_scores": [1.0]}, "found 1 judge scores for 3 results, expected one for each"),
-        ({"metrics": ["f1"], "tokeniser": "words"}, r"found the unknown options \['tokeniser'\], expected some of metr"),
+        (
+            {"metrics": ["f1"], "tokeniser": "words"},
+            r"found the unknown options \['tokeniser'\], expected some of metr",
+        ),
     ],
 )
 def test_what_cannot_be_computed_is_told(arguments: dict[str, Any], message: str) -> None:
@@ -125,7 +137,9 @@ def test_an_option_reaches_the_evaluator_that_knows_it() -> None:
     assert (plain["overall"]["f1"], characters["overall"]["f1"]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("metric", "package"), [("bert_f1", "bert_score"), ("sbert_similarity", "sentence_transformers")])
+@pytest.mark.parametrize(
+    ("metric", "package"), [("bert_f1", "bert_score"), ("sbert_similarity", "sentence_transformers")]
+)
 def test_a_semantic_metric_without_its_package_is_an_import_error(
     monkeypatch: pytest.MonkeyPatch, metric: str, package: str
 ) -> None:
@@ -160,4 +174,4 @@ def test_token_f1_is_symmetric_and_between_0_and_1(left: str, right: str) -> Non
 def test_the_metrics_are_those_of_the_evaluators() -> None:
     text = get_evaluator("text", metrics=list(qa._TEXT)).describe()
     semantic = get_evaluator("semantic").describe()
-    assert ALL_METRICS == ("judge_score", *(metric.name for metric in (*text, *semantic)))
+    assert ("judge_score", *(metric.name for metric in (*text, *semantic))) == ALL_METRICS

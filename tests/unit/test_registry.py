@@ -164,7 +164,10 @@ def test_an_installed_package_that_is_broken_is_named(points: list[Point], found
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": ["f1"]}, "found the unknown key 'metric', expected one of metrics, tokenizer, wordnet (did you mean 'metrics'?)"),
+        (
+            {"metric": ["f1"]},
+            "found the unknown key 'metric', expected one of metrics, tokenizer, wordnet (did you mean 'metrics'?)",
+        ),
         ({"metrics": ["f2"]}, "unknown metric 'f2'"),
         ({"metrics": 3}, "metrics: found the number 3, expected a list"),
         ({"metrics": ["f1", 3]}, "metrics[1]: found the number 3, expected text"),

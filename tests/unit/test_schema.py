@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
 import pytest
 import yaml
 
-from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, SuiteError
+from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.loading import load_suite
 from pytest_llmeval.observation import FloatArray
 from pytest_llmeval.registry import default_registry
@@ -52,6 +52,7 @@ BAD = [
     TEXT + "target: {python: 'a:b', timeuot: 2}\n" + CASES,
     TEXT + "source: {format: jsnol, path: x}\n" + CASES,
     TEXT + "source: {format: jsonl}\n" + CASES,
+    TEXT + "source: {path: x.jsonl}\n" + CASES,
     TEXT + "cases: [{id: 1.5}]\n",
     TEXT + "cases: [{labels: {a: [x]}}]\n",
     TEXT + "cases: [{predicton: y}]\n",

@@ -32,7 +32,12 @@ SPLIT = SplitAverage()
 def pair_cases(pairs: Iterable[Sequence[float] | None], kinds: str = "") -> list[Case]:
     labels = [{"kind": kind} for kind in kinds] or None
     return [
-        Case(str(number), expected=None if pair is None else "yes", prediction=pair, labels=labels[number] if labels else {})
+        Case(
+            str(number),
+            expected=None if pair is None else "yes",
+            prediction=pair,
+            labels=labels[number] if labels else {},
+        )
         for number, pair in enumerate(pairs)
     ]
 
@@ -57,7 +62,7 @@ class Scripted(Evaluator):
         return case.prediction  # type: ignore[no-any-return]  # a test may return something else on purpose
 
     def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        return {name: sums[name] for name in sums} or {"value": sums["value"]}
+        return {name: sums[name] for name in {*sums, *(each for each in self.columns if "[" not in each)}}
 
 
 def scripted(*predictions: Any) -> list[Case]:
@@ -114,6 +119,15 @@ def test_a_formula_that_gives_zero_for_nothing_does_not_make_a_score(observation
     assert result.metrics["sum"].value is None
     assert result.metrics["sum"].mean is None
     assert math.isnan(result.scores["sum"][0])
+
+
+def test_what_an_observation_calls_undefined_is_no_score_whatever_the_formula_gives() -> None:
+    observed = Observation({"sure": 1}, undefined={"unsure": "no gold"})
+    evaluator = Scripted(columns=("sure", "unsure"))
+    result = score(evaluator, scripted(observed, Observation({"sure": 2, "unsure": 5})))
+    assert result.cases[0].metrics == evaluator.scores(observed) == {"sure": 1.0, "unsure": None}
+    assert counts(result.metrics["unsure"]) == (1, 1, 0, 0)
+    assert result.metrics["unsure"].mean == 5.0
 
 
 def test_a_metric_that_no_single_case_has_can_exist_over_all() -> None:
@@ -229,8 +243,10 @@ def test_an_interval_of_a_mean_holds_its_value_or_does_not_exist(some: list[Case
         assert metric.low <= metric.value <= metric.high
 
 
-@pytest.mark.parametrize(("pairs", "exists"), [([(1, 1)], False), ([(1, 1), None, None], False), ([(1, 1), (2, 1)], True)])
-def test_an_interval_needs_two_scored_cases(pairs: list[tuple[int, int] | None], exists: bool) -> None:  # noqa: FBT001 (a column of the table)
+@pytest.mark.parametrize(
+    ("pairs", "exists"), [([(1, 1)], False), ([(1, 1), None, None], False), ([(1, 1), (2, 1)], True)]
+)
+def test_an_interval_needs_two_scored_cases(pairs: list[tuple[int, int] | None], exists: bool) -> None:
     metric = score(SPLIT, pair_cases(pairs)).metrics["ratio"]
     assert metric.value is not None
     assert (metric.low is not None, metric.high is not None) == (exists, exists)

@@ -20,12 +20,13 @@ from pytest_llmeval.thresholds import Limit, Unmet, unmet
         (Limit(), -1e300, True),
     ],
 )
-def test_both_ends_belong_to_a_limit_with_a_little_slack(limit: Limit, value: float, holds: bool) -> None:  # noqa: FBT001 (a column of the table)
+def test_both_ends_belong_to_a_limit_with_a_little_slack(limit: Limit, value: float, holds: bool) -> None:
     assert limit.holds(value) is holds
 
 
 @pytest.mark.parametrize(
-    ("limit", "text"), [(Limit(0.5), ">= 0.5"), (Limit(max=2), "<= 2"), (Limit(0.5, 1.0), ">= 0.5 and <= 1"), (Limit(), "")]
+    ("limit", "text"),
+    [(Limit(0.5), ">= 0.5"), (Limit(max=2), "<= 2"), (Limit(0.5, 1.0), ">= 0.5 and <= 1"), (Limit(), "")],
 )
 def test_a_limit_reads_as_a_comparison(limit: Limit, text: str) -> None:
     assert str(limit) == text

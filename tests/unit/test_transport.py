@@ -16,7 +16,7 @@ from pytest_llmeval.transport import SuiteKey, decode, encode
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml", "test_it", "gpt")
 
 
-def sent(record: CaseRecord, *, predictions: bool = False, **case: Any) -> Execution:
+def sent(record: CaseRecord, **case: Any) -> Execution:
     return Execution(Case(record.id, **case), record)
 
 

@@ -1,0 +1,85 @@
+"""Runs that end badly: what finished is kept, what did not is said to be missing, and nothing passes by accident."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+BOT = """\
+import os
+import pathlib
+import signal
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+def answer(word):
+    if word == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word == "interrupts":
+        raise KeyboardInterrupt
+    if word == "exits":
+        pytest.exit("no more money", returncode=7)
+    return word.upper()
+"""
+
+GATE = {"f1 >= 0": "not_judged"}
+
+
+@pytest.fixture
+def fragile(project: "Project") -> "Project":
+    """A sound suite, and one whose third case is given by each test."""
+    project.write("bot.py", BOT)
+    project.asking("sound.eval.yaml", "bot:answer", "a", "b", gates=["f1 >= 0"])
+    return project
+
+
+@pytest.mark.parametrize("restarts", [(), ("--max-worker-restart=0",)], ids=["restarted", "not restarted"])
+def test_a_killed_worker_costs_its_unfinished_case_only(fragile: "Project", restarts: tuple[str, ...]) -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", "a", "b", "dies", gates=["f1 >= 0"])
+    ran = fragile.run("broken.eval.yaml", *restarts, workers=2)
+    assert ran.code != 0
+    outcomes = ran.outcomes("broken")
+    assert outcomes["dies"] == "not_run"
+    assert outcomes["a"] == "passed"
+    cases = {case["id"]: case for case in ran.suites["broken"]["cases"]}
+    assert cases["dies"]["reason"] == "a worker crashed"
+    assert ran.suites["broken"]["metrics"]["f1"]["missing"] == list(outcomes.values()).count("not_run")
+    assert ran.gates("broken") == GATE
+    assert "gate PASSED" not in ran.text
+    assert "; a worker crashed" in ran.section("llmeval")
+
+
+def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fragile: "Project") -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", "dies", gates=["f1 >= 0"])
+    ran = fragile.run("--dist=loadfile", workers=2)
+    assert ran.code == 1
+    assert ran.outcomes("sound") == {"a": "passed", "b": "passed"}
+    assert ran.gates("sound") == {"f1 >= 0": "passed"}
+
+
+def test_an_interrupt_leaves_a_report_of_what_finished(fragile: "Project") -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", "a", "interrupts", "b", gates=["f1 >= 0"])
+    ran = fragile.run("broken.eval.yaml")
+    assert ran.code == pytest.ExitCode.INTERRUPTED
+    assert ran.outcomes("broken") == {"a": "passed", "interrupts": "not_run", "b": "not_run"}
+    assert ran.gates("broken") == GATE
+    assert "1 of 1 gates not judged: 1 of 3 cases ran; KeyboardInterrupt" in ran.text
+
+
+def test_an_exit_asked_for_by_a_target_ends_the_run_with_its_code(fragile: "Project") -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", "a", "exits", "b", gates=["f1 >= 0"])
+    ran = fragile.run("broken.eval.yaml")
+    assert ran.code == 7
+    assert ran.outcomes("broken") == {"a": "passed", "exits": "not_run", "b": "not_run"}
+    assert ran.gates("broken") == GATE
+    assert "; no more money" in ran.section("llmeval")
+
+
+def test_a_crash_does_not_lose_recorded_answers(fragile: "Project") -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", "a", "interrupts")
+    fragile.run("broken.eval.yaml", "--llmeval-predictions=p.jsonl")
+    assert '"prediction": "A"' in (fragile.path / "p.jsonl").read_text(encoding="utf-8")

@@ -1,0 +1,125 @@
+"""What a run writes: JSON, Markdown, GitHub's job summary, JUnit."""
+
+import json
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+SECRET = "sk-do-not-print-0123456789"
+
+
+def test_the_json_report_has_the_documented_shape(capitals: "Project", workers: int) -> None:
+    report = capitals.run(workers=workers).report
+    assert list(report) == ["schema_version", "run", "suites"]
+    assert report["schema_version"] == 1
+    assert list(report["run"]) == ["started_at", "duration_s", "version", "commit"]
+    suite = report["suites"][0]
+    assert list(suite)[:7] == ["suite", "path", "counts", "metrics", "groups", "gates", "cases"]
+    assert suite["counts"] == {"total": 4, "passed": 3, "failed": 1, "errored": 0, "skipped": 0, "not_run": 0}
+    assert list(suite["groups"]["continent"]) == ["America", "Asia", "Europe"]
+    case = suite["cases"][3]
+    assert list(case)[:6] == ["id", "outcome", "metrics", "details", "reason", "duration_s"]
+    assert (case["id"], case["outcome"], case["metrics"]) == ("quito[1]", "failed", {"exact_match": 0.0, "f1": 0.0})
+    assert case["reason"] == "f1 0.0000, limit >= 0.5"
+
+
+def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project", workers: int) -> None:
+    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md", workers=workers)
+    written = json.loads((capitals.path / "new/deep/a.json").read_text(encoding="utf-8"))
+    assert written == ran.report
+    markdown = (capitals.path / "new/b.md").read_text(encoding="utf-8")
+    assert markdown.startswith("# Evaluation report\n")
+    assert "東京" not in markdown.partition("### Failing cases")[2]
+    assert r"quito\[1\]" in markdown
+    for name in ("report.json", "new/deep/a.json", "new/b.md"):
+        assert f"report written to {capitals.path / name}" in ran.text
+
+
+@pytest.mark.parametrize("name", ["report.html", "report", "report.xml"])
+def test_a_suffix_without_a_report_is_a_usage_error(capitals: "Project", name: str) -> None:
+    ran = capitals.run("--llmeval", f"--llmeval-report={name}", llmeval=False)
+    assert ran.code == pytest.ExitCode.USAGE_ERROR
+    assert "expected one of .json, .md" in ran.text
+    assert "Traceback" not in ran.text
+
+
+def test_a_report_that_cannot_be_written_is_told_and_the_run_does_not_pass(capitals: "Project") -> None:
+    (capitals.path / "folder.json").mkdir()
+    ran = capitals.run("-k", "paris", "--llmeval-report=folder.json", "--llmeval-report=fine.md")
+    assert ran.code == 1
+    assert f"report NOT written to {capitals.path / 'folder.json'}: Is a directory" in ran.text
+    assert (capitals.path / "fine.md").exists()
+    assert "exact_match" in ran.section("llmeval")
+    assert "Traceback" not in ran.text
+
+
+def test_the_job_summary_is_appended_to(capitals: "Project", workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = capitals.write("summary.md", "# Earlier step\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    capitals.run("-k", "paris", workers=workers)
+    capitals.run("-m", "nothing")
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith("# Earlier step\n# Evaluation report\n")
+    assert text.count("# Evaluation report") == 1
+
+
+def test_a_job_summary_that_cannot_be_written_does_not_end_in_a_traceback(
+    capitals: "Project", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(capitals.path))
+    ran = capitals.run("-k", "paris")
+    assert ran.code == 0
+    assert f"job summary NOT written to {capitals.path}: Is a directory" in ran.text
+
+
+def test_junit_holds_a_property_per_metric_and_a_test_case_per_gate(capitals: "Project", workers: int) -> None:
+    # pytest 9.2 writes a bracket too many after an id that holds one in the middle.
+    path = capitals.path / "capitals.eval.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("delhi [in]", "delhi"), encoding="utf-8")
+    ran = capitals.run("--junitxml=junit.xml", workers=workers)
+    assert ran.counts == {"passed": 4, "failed": 2}
+    root = ET.parse(capitals.path / "junit.xml").getroot()
+    suite = next(iter(root.iter("testsuite")))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("6", "2", "0")
+    found = {case.get("name"): case for case in root.iter("testcase")}
+    assert set(found) == {
+        "paris",
+        "東京",
+        "new delhi 🎉",
+        "quito[1]",
+        "gate[f1 >= 0.6]",
+        "gate[f1 >= 0.4 by continent]",
+    }
+    properties = {each.get("name"): each.get("value") for each in found["東京"].iter("property")}
+    assert properties == {"llmeval.exact_match": "1.0", "llmeval.f1": "1.0"}
+    failure = found["gate[f1 >= 0.4 by continent]"].find("failure")
+    assert failure is not None
+    assert "America: f1 is 0.0000, expected >= 0.4" in str(failure.text)
+
+
+def test_no_report_holds_anything_of_the_environment(
+    project: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    project.write(
+        "bot.py",
+        """\
+        import os
+
+        def answer(word):
+            key = os.environ["OPENAI_API_KEY"]
+            assert key
+            raise ConnectionError("no answer")
+        """,
+    )
+    project.asking("s.eval.yaml", "bot:answer", "a", gates=["f1 >= 1"])
+    ran = project.run("--llmeval-report=r.md", "--junitxml=j.xml", "--llmeval-predictions=p.jsonl", workers=workers)
+    assert ran.code == 1
+    assert SECRET not in ran.text
+    for path in project.path.rglob("*"):
+        if path.is_file():
+            assert SECRET.encode() not in path.read_bytes(), path

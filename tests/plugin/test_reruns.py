@@ -1,0 +1,62 @@
+"""Cases that pytest-rerunfailures runs again: the last result counts."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+pytest.importorskip("pytest_rerunfailures")
+
+FLAKY = """\
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+def answer(word):
+    times = HERE / f"{word}.times"
+    count = len(times.read_text()) if times.exists() else 0
+    times.write_text("x" * (count + 1))
+    if word == "wrong" or count == 0 and word == "unsure":
+        return "?"
+    if count == 0 and word == "raises":
+        raise ConnectionError("try again")
+    return word.upper()
+"""
+OTHERS = ("asyncio", "hypothesispytest", "syrupy")
+
+
+def test_the_last_result_of_a_rerun_case_counts(project: "Project", workers: int) -> None:
+    project.write("flaky.py", FLAKY)
+    words = ("sure", "unsure", "raises", "wrong")
+    top = {"gates": ["exact_match >= 0.75"], "thresholds": {"exact_match": 1}}
+    project.asking("s.eval.yaml", "flaky:answer", *words, **top)
+    ran = project.run("--reruns=1", workers=workers, without=OTHERS)
+    assert ran.counts == {"passed": 4, "failed": 1, "rerun": 3}
+    assert ran.outcomes("s") == {"sure": "passed", "unsure": "passed", "raises": "passed", "wrong": "failed"}
+    assert ran.gates("s") == {"exact_match >= 0.75": "passed"}
+    metric = ran.suites["s"]["metrics"]["exact_match"]
+    assert (metric["value"], metric["scored"], metric["errored"]) == (0.75, 4, 0)
+
+
+def test_a_python_test_that_scores_only_at_first_did_not_score(project: "Project") -> None:
+    project.suite("s.yaml", [{"id": "a", "expected": "x"}])
+    project.write(
+        "test_over.py",
+        """\
+        import pytest
+
+        attempts = []
+
+        @pytest.mark.llmeval("s.yaml")
+        def test_over(eval_case):
+            attempts.append(1)
+            assert len(attempts) == 1
+            eval_case.score("x")
+            raise ConnectionError
+        """,
+    )
+    ran = project.run("--reruns=1", without=OTHERS)
+    assert ran.counts == {"failed": 1, "rerun": 1}
+    assert ran.suites["s[test_over.py::test_over]"]["counts"]["passed"] == 0
