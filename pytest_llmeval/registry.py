@@ -15,6 +15,7 @@ ENTRY_POINTS = "pytest_llmeval.evaluators"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
+    "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }

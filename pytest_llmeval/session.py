@@ -57,6 +57,8 @@ class Run:
         payload = report.__dict__.pop("llmeval", None)
         # Node ids of files outside rootdir lack the file's name.
         item = (report.location[0], report.nodeid)
+        if report.when == "setup":
+            self._seen.pop(item, None)
         if payload is not None:
             self._seen[item] = _Seen(payload, report.outcome, report.duration)
         elif report.when == "teardown" and report.failed and item in self._seen:

@@ -194,12 +194,7 @@ class _Table:
                 columns = {name: matrix[:, start + place] for place, name in enumerate(names)}
                 start += len(names)
                 prefix = metric_prefix(label, evaluator)
-                try:
-                    values = evaluator.summarize(Sums(columns, length=len(matrix)))
-                except Exception as error:
-                    raise EvaluatorError(
-                        f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
-                    ) from error
+                values = _formula(evaluator, Sums(columns, length=len(matrix)))
                 out.update(_declared(evaluator, prefix, values))
         return out
 
@@ -288,7 +283,7 @@ def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
         return evaluator.summarize(sums)
     except Exception as error:
         raise EvaluatorError(
-            f"evaluator {evaluator.name!r} cannot summarize: {type(error).__name__}: {error}"
+            f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
         ) from error
 
 

@@ -17,20 +17,17 @@ def test_help_lists_the_options_under_a_heading_of_their_own(project: "Project")
     assert "llmeval_files (args):" in ran.text
 
 
-@pytest.mark.parametrize("llmeval", [True, False])
-def test_the_marker_and_the_fixtures_are_described(capitals: "Project", llmeval: bool) -> None:
-    markers = capitals.run("--markers", llmeval=llmeval)
+def test_the_marker_and_the_fixtures_are_described(capitals: "Project") -> None:
+    markers = capitals.run("--markers", llmeval=False)
     assert "@pytest.mark.llmeval(path): run the test once per case of an eval suite" in markers.text
-    fixtures = capitals.run("--fixtures", llmeval=llmeval)
+    fixtures = capitals.run("--fixtures")
     assert fixtures.code == 0
     for name in ("eval_case", "evaluators", "llmeval_target"):
         assert f"\n{name} -- " in fixtures.text
     assert "no docstring available" not in fixtures.text
 
 
-def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(
-    capitals: "Project", workers: int
-) -> None:
+def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(capitals: "Project", workers: int) -> None:
     ran = capitals.run("--strict-markers", "--strict-config", "-W", "error", workers=workers)
     assert ran.counts == {"passed": 4, "failed": 2}
     assert ran.code == 1
@@ -40,12 +37,8 @@ def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(
     "arguments",
     [
         ("--import-mode=importlib",),
-        ("-p", "no:cacheprovider"),
-        ("-p", "no:xdist"),
-        ("-p", "no:junitxml"),
-        ("--tb=native",),
-        ("--color=yes",),
-        ("-rA", "--durations=3"),
+        ("-pno:cacheprovider", "-pno:xdist", "-pno:junitxml"),
+        ("--tb=native", "--color=yes", "-rA", "--durations=3"),
     ],
     ids=" ".join,
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from conftest import Project
 
-CASES = [
+CASES: list[dict[str, Any]] = [
     {"id": "paris", "input": "Paris", "expected": "Paris", "labels": {"kind": "x"}},
     {"id": "東京", "input": "Tokyo", "expected": "Kyoto", "labels": {"kind": "y"}},
     {"id": "quito[1]", "input": "raise", "expected": "Quito"},

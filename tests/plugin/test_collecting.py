@@ -1,13 +1,13 @@
 """Which files become items, under which ids, and what surrounds them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from conftest import Project
 
-ONE = [{"id": "a", "expected": "x", "prediction": "x"}]
+ONE: list[dict[str, Any]] = [{"id": "a", "expected": "x", "prediction": "x"}]
 
 
 def test_every_case_is_an_item_whose_id_reads_as_in_the_file_and_gates_follow(

@@ -70,13 +70,13 @@ def test_an_interrupt_leaves_a_report_of_what_finished(fragile: "Project") -> No
     assert "1 of 1 gates not judged: 1 of 3 cases ran; KeyboardInterrupt" in ran.text
 
 
-def test_an_exit_asked_for_by_a_target_ends_the_run_with_its_code(fragile: "Project") -> None:
+def test_an_exit_asked_for_by_a_target_ends_the_run_with_its_code_and_a_report(fragile: "Project") -> None:
     fragile.asking("broken.eval.yaml", "bot:answer", "a", "exits", "b", gates=["f1 >= 0"])
     ran = fragile.run("broken.eval.yaml")
     assert ran.code == 7
     assert ran.outcomes("broken") == {"a": "passed", "exits": "not_run", "b": "not_run"}
     assert ran.gates("broken") == GATE
-    assert "; no more money" in ran.section("llmeval")
+    assert ran.suites["broken"]["cases"][2]["reason"] == "no more money"
 
 
 def test_a_crash_does_not_lose_recorded_answers(fragile: "Project") -> None:

@@ -18,15 +18,14 @@ def llmeval_target(request):
 """
 
 
-@pytest.mark.parametrize("scope", ["function", "session"])
-def test_what_a_conftest_returns_answers_the_cases(project: "Project", workers: int, scope: str) -> None:
+def test_what_a_conftest_returns_answers_the_cases(project: "Project", workers: int) -> None:
     project.asking("s.eval.yaml", "no_such_module:answer", "a", "b", gates=["exact_match >= 1"])
     project.write(
         "conftest.py",
-        f"""\
+        """\
         import pytest
 
-        @pytest.fixture(scope={scope!r})
+        @pytest.fixture(scope="session")
         def llmeval_target():
             return str.upper
         """,

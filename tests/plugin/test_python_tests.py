@@ -39,7 +39,7 @@ def over(project: "Project") -> "Project":
 
 
 def test_a_test_runs_once_per_case_and_its_results_are_judged_under_its_name(over: "Project", workers: int) -> None:
-    ran = over.run(workers=workers)
+    ran = over.run("-v", workers=workers)
     assert (ran.code, ran.counts) == (1, {"passed": 3, "failed": 1})
     assert list(ran.suites) == ["capitals[test_over.py::test_capitals]"]
     suite = ran.suites["capitals[test_over.py::test_capitals]"]
@@ -52,7 +52,7 @@ def test_a_test_runs_once_per_case_and_its_results_are_judged_under_its_name(ove
     assert suite["metrics"]["f1"]["value"] == pytest.approx(2 / 3)
     assert "f1 0.0000, limit >= 0.5" in ran.section("FAILURES")
     assert "pytest_llmeval" not in ran.section("FAILURES")
-    assert "capitals.yaml::gate[f1 >= 0.6][test_over.py::test_capitals] PASSED" in over.run("-v").text
+    assert ran.verdicts()["capitals.yaml::gate[f1 >= 0.6][test_over.py::test_capitals]"] == "PASSED"
 
 
 def test_several_tests_and_parameters_over_one_suite_stay_apart(over: "Project", workers: int) -> None:

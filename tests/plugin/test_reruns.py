@@ -59,4 +59,4 @@ def test_a_python_test_that_scores_only_at_first_did_not_score(project: "Project
     )
     ran = project.run("--reruns=1", without=OTHERS)
     assert ran.counts == {"failed": 1, "rerun": 1}
-    assert ran.suites["s[test_over.py::test_over]"]["counts"]["passed"] == 0
+    assert not ran.suites

@@ -125,7 +125,7 @@ def test_workers_change_nothing(rich: "Project", serial: str, distribution: str)
     assert _essence(rich, f"--dist={distribution}", workers=2) == serial
 
 
-@pytest.mark.parametrize("arguments", [("--reversed",), ("-p", "no:randomly"), ("-p", "no:xdist", "-s"), ("-vv",)])
+@pytest.mark.parametrize("arguments", [("--reversed",), ("-pno:randomly", "-vv"), ("-pno:xdist", "-s")])
 def test_the_order_and_the_look_of_a_run_change_nothing(
     rich: "Project", serial: str, arguments: tuple[str, ...]
 ) -> None:

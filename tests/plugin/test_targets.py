@@ -174,21 +174,17 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
     }
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["bots:deep", "bots:deep_async", {"python": "bots:deep", "timeout": 60}],
-    ids=["plain", "async", "with a timeout"],
-)
-def test_the_traceback_of_a_target_starts_at_the_case_and_shows_the_users_frames_only(
-    project: "Project", target: object
-) -> None:
+def test_the_traceback_of_a_target_starts_at_the_case_and_shows_the_users_frames_only(project: "Project") -> None:
     project.write("bots.py", TARGETS)
     cases = [{"id": "a", "input": "a", "expected": "A"}]
-    project.suite("deep.eval.yaml", cases, target=target)
-    failures = project.run("deep.eval.yaml").section("FAILURES")
-    assert "deep.eval.yaml:" in failures
-    assert "return deeper(word)" in failures
-    assert "E       ValueError: cannot answer 'a'" in failures
+    project.suite("plain.eval.yaml", cases, target="bots:deep")
+    project.suite("awaited.eval.yaml", cases, target="bots:deep_async")
+    project.suite("timely.eval.yaml", cases, target={"python": "bots:deep", "timeout": 60})
+    failures = project.run().section("FAILURES")
+    for name in ("plain", "awaited", "timely"):
+        assert f"\n{name}.eval.yaml:" in failures
+    assert failures.count("return deeper(word)") == 3
+    assert failures.count("E       ValueError: cannot answer 'a'") == 3
     for foreign in ("pytest_llmeval", "asyncio/", "threading", "LoadedCase", "_pytest"):
         assert foreign not in failures
 

@@ -52,7 +52,23 @@ def test_gates_are_read(text: str, expected: Gate) -> None:
     assert parse_gate(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "f1", "f1 = 0.7", "f1 >= high", "f1 >= nan", "f1 >= 70%", "0.7 <= f1", ">= 0.7"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "f1",
+        "f1 = 0.7",
+        "f1 => 0.7",
+        "f1 != 0.7",
+        "f1 === 0.7",
+        "f1 >== 0.7",
+        "f1 >= high",
+        "f1 >= nan",
+        "f1 >= 70%",
+        "0.7 <= f1",
+        ">= 0.7",
+    ],
+)
 def test_what_is_no_comparison_is_told_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected METRIC OPERATOR NUMBER such as 'f1 >= 0\.7'") as caught:
         parse_gate(text)
@@ -184,6 +200,15 @@ def test_a_value_that_does_not_exist_fails_whatever_the_limit(gate: str) -> None
     verdict = parse_gate(gate).judge(result(()))
     assert (verdict.outcome, verdict.value) == ("failed", None)
     assert verdict.reason == f"{gate.split(' ', maxsplit=1)[0]} is undefined: 0 cases scored, 2 undefined"
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"), [(0.1, "f1 is 0.4000; 1 case not run"), (0.9, "f1 is 0.4000, expected >= 0.9; 1 case not run")]
+)
+def test_skipped_cases_are_mentioned_in_the_verdict(limit: float, reason: str) -> None:
+    skipped = MetricValue(0.4, 0.4, 0.3, 0.5, 4, 0, 0, missing=1)
+    verdict = Gate("f1", (Bound(">=", limit),)).judge(Result({"f1": skipped}, {}, [], skipped))
+    assert verdict.reason == reason
 
 
 def test_a_metric_that_no_case_has_fails() -> None:

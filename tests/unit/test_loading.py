@@ -140,7 +140,7 @@ cases:
   - 5
 """
 
-EVALUATORS = "classification, semantic, text"
+EVALUATORS = ", ".join(default_registry())
 
 GOLDEN = f"""\
 s.eval.yaml:1:8  suite: found the number 3, expected text

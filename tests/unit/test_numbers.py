@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.numbers import interval, limit, number, seconds
+from pytest_llmeval.numbers import counted, interval, limit, number, seconds
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,10 @@ def test_an_interval_needs_both_ends(low: float | None, high: float | None, text
 )
 def test_a_limit_is_written_as_typed(value: float, text: str) -> None:
     assert limit(value) == text
+
+
+def test_things_are_counted_in_words() -> None:
+    assert [counted(count, "case") for count in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
 
 
 @pytest.mark.parametrize(

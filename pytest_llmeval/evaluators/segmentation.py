@@ -1,0 +1,218 @@
+"""Evaluator ``segmentation``: where a text is cut into segments, against where it should be."""
+
+__all__ = ("Segmentation", "boundary_counts", "describe_boundaries", "summarize_boundaries")
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.case import Case
+from pytest_llmeval.errors import EvaluatorError
+from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.measures.segmentation import BoundaryMatch, boundary_score, match_boundaries, pk, window_diff
+from pytest_llmeval.measures.sentences import sentence_spans
+from pytest_llmeval.observation import Observation
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray, Sums
+
+_COUNTS = ("exact_matches", "near_misses", "insertions", "deletions")
+_WINDOWED = {"pk": pk, "window_diff": window_diff}
+_FORM = "expected a list of whole numbers"
+_UNKNOWN_LENGTH = "the number of sentences is unknown: give a text or a list of sentences as input, or n_sentences"
+_TOO_SHORT = "the text is not longer than one window"
+
+
+@dataclass(frozen=True)
+class Segmentation(Evaluator):
+    """Boundary similarity, exact and near matches, insertions and deletions, Pk and WindowDiff.
+
+    Boundary i lies after sentence i, counted from 0. ``expected`` is a list of boundaries, or an object with
+    ``boundaries`` and ``n_sentences``; an empty list says that there is one segment only. ``prediction`` is a list
+    of boundaries, or an object with ``boundaries``. ``input`` is the list of sentences or their text, and gives the
+    number of sentences where ``n_sentences`` does not; Pk and WindowDiff are undefined without it, and where the text
+    is not longer than one window.
+
+    Lists are read as sets. A predicted boundary outside the text counts as any other for all metrics but Pk and
+    WindowDiff, where it has no effect. A predicted value that is no whole number is malformed and counts nowhere.
+
+    The counts of a suite are sums, its boundary score is that of all boundaries pooled, and its Pk and WindowDiff are
+    wrong windows over windows of all cases.
+
+    Attributes:
+        tolerance: n_t of Fournier (2013): boundaries less than this apart are near misses; 1 allows none.
+    """
+
+    name = "segmentation"
+
+    tolerance: int = 2
+
+    def __post_init__(self) -> None:
+        if self.tolerance < 1:
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the boundary score in [0, 1], four counts, and the error rates Pk and WindowDiff in [0, 1]."""
+        return describe_boundaries(self.tolerance, self.version)
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the right boundaries, those outside the text included."""
+        gold = _Gold.of(case)
+        if gold.fault:
+            yield gold.fault
+            return
+        if isinstance(case.input, (list, tuple)) and gold.n_sentences != len(case.input):
+            yield f"found n_sentences {gold.n_sentences}, expected {len(case.input)} as input has so many sentences"
+        for boundary in _outside(gold.boundaries, gold.n_sentences):
+            last = "" if gold.n_sentences is None else f" to {gold.n_sentences - 1}"
+            yield f"found boundary {boundary}, expected the index of a sentence, 0{last or ' or more'}"
+
+    def measure(self, case: Case) -> Observation:
+        """Match the boundaries of one case.
+
+        Raises:
+            EvaluatorError: If the expected boundaries are neither absent nor whole numbers.
+        """
+        gold = _Gold.of(case)
+        if gold.fault:
+            raise EvaluatorError(gold.fault)
+        predicted, malformed = _read_prediction(case.prediction)
+        if gold.absent:
+            names = [metric.name for metric in self.describe()]
+            return Observation({}, undefined=dict.fromkeys(names, "no expected boundaries"), malformed=malformed)
+        match = match_boundaries(gold.boundaries, predicted, self.tolerance)
+        counts = boundary_counts(match)
+        undefined = {}
+        for name, measure in _WINDOWED.items():
+            errors, windows = measure(gold.n_sentences or 0, gold.boundaries, predicted)
+            if windows:
+                counts |= {f"{name}.errors": errors, f"{name}.windows": windows}
+            else:
+                undefined[name] = _UNKNOWN_LENGTH if gold.n_sentences is None else _TOO_SHORT
+        details = _details(match, gold, predicted)
+        return Observation(counts, details=details, undefined=undefined, malformed=malformed)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the boundary score of all boundaries pooled, sums of the counts, and pooled error rates."""
+        rates = {name: sums[f"{name}.errors"] / sums[f"{name}.windows"] for name in _WINDOWED}
+        return summarize_boundaries(sums) | rates
+
+
+def describe_boundaries(tolerance: int, version: str) -> list[Metric]:
+    """Return the metrics of `summarize_boundaries`, then Pk and WindowDiff."""
+    matching = f"n_t:{tolerance}|matching:optimal|v:{version}"
+    windowed = f"window:half-mean-segment|segeval:compatible|v:{version}"
+    return [
+        Metric("boundary_score", signature=matching),
+        *(Metric(name, name == "exact_matches", high=None, signature=matching) for name in _COUNTS),
+        *(Metric(name, higher_is_better=False, signature=windowed) for name in _WINDOWED),
+    ]
+
+
+def boundary_counts(match: BoundaryMatch) -> dict[str, float]:
+    """Return what an observation says of matched boundaries, for `summarize_boundaries`."""
+    numbers = (match.exact, match.near, match.insertions, match.deletions)
+    return dict(zip(_COUNTS, numbers, strict=True)) | {"near_misses.weight": match.weight, "boundaries.n": 1}
+
+
+def summarize_boundaries(sums: "Sums") -> "dict[str, FloatArray]":
+    """Return the pooled ``boundary_score``, and the sums of the counts; NaN where no case had any to match."""
+    import numpy as np
+
+    exact, near, insertions, deletions = (sums[name] for name in _COUNTS)
+    pooled = boundary_score(exact, near, insertions, deletions, sums["near_misses.weight"])
+    columns = {"boundary_score": pooled} | {name: sums[name] for name in _COUNTS}
+    return {name: np.where(sums["boundaries.n"] > 0, column, np.nan) for name, column in columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Gold:
+    """The right boundaries of a case.
+
+    Attributes:
+        absent: Whether there are none to compare with, which is not the same as an empty list.
+        boundaries: As given.
+        n_sentences: ``None`` where nothing tells it.
+        fault: What is wrong with the form of the expected value.
+    """
+
+    absent: bool = False
+    boundaries: list[int] = field(default_factory=list)
+    n_sentences: int | None = None
+    fault: str | None = None
+
+    @classmethod
+    def of(cls, case: Case) -> "_Gold":
+        stated = case.expected.get("n_sentences") if isinstance(case.expected, Mapping) else None
+        n_sentences = _sentence_count(case.input) if stated is None else _whole(stated)
+        if stated is not None and (n_sentences is None or n_sentences < 0):
+            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number, 0 or more")
+        values = _listed(case.expected)
+        if values is None:
+            return cls(absent=True, n_sentences=n_sentences)
+        boundaries, fault = _read(values)
+        return cls(False, boundaries, n_sentences, fault)
+
+
+def _sentence_count(given: Any) -> int | None:
+    if isinstance(given, str):
+        return len(sentence_spans(given))
+    return len(given) if isinstance(given, (list, tuple)) else None
+
+
+def _listed(value: Any) -> Any:
+    """Return the boundaries of an object that has some, else the value itself."""
+    return value["boundaries"] if isinstance(value, Mapping) and "boundaries" in value else value
+
+
+def _read_prediction(prediction: Any) -> tuple[list[int], str | None]:
+    """Return the whole numbers of a prediction; with what is malformed about it."""
+    return _read(_listed(prediction))
+
+
+def _read(values: Any) -> tuple[list[int], str | None]:
+    """Return the whole numbers of a list; with what is wrong if it is no list, or holds anything else."""
+    if not isinstance(values, (list, tuple)):
+        return [], f"found {describe_found(values)}, {_FORM}"
+    numbers = [_whole(value) for value in values]
+    wrong = [
+        f"{describe_found(value)} at position {position}"
+        for position, (value, number) in enumerate(zip(values, numbers, strict=True), start=1)
+        if number is None
+    ]
+    more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    fault = f"found {wrong[0]}{more}, {_FORM}" if wrong else None
+    return [number for number in numbers if number is not None], fault
+
+
+def _whole(value: Any) -> int | None:
+    """Return a whole number as an integer (JSON does not tell 3 from 3.0); ``None`` for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
+    """Return the boundaries that lie after no sentence."""
+    return sorted(each for each in set(boundaries) if each < 0 or (n_sentences is not None and each >= n_sentences))
+
+
+def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
+    """Return what people want to see; what there is none of is left out."""
+    found = {
+        "n_sentences": gold.n_sentences,
+        "missing_boundaries": list(match.deleted),
+        "extra_boundaries": list(match.inserted),
+        "near_pairs": [list(pair) for pair in match.near_pairs],
+        "outside_text": _outside(predicted, gold.n_sentences),
+        "repeated_boundaries": sorted(each for each, times in Counter(predicted).items() if times > 1),
+    }
+    return {name: value for name, value in found.items() if value not in (None, [])}
