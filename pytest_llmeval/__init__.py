@@ -43,4 +43,5 @@ from pytest_llmeval.errors import (
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.observation import Observation, Sums, Totals
 from pytest_llmeval.registry import Registry, get_evaluator, register_tokenizer
-from pytest_llmeval.summary import CaseResult, GroupResult, MetricValue, Result, score
+from pytest_llmeval.results import CaseResult, GroupResult, MetricValue, Result
+from pytest_llmeval.scoring import score

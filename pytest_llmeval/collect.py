@@ -15,9 +15,9 @@ from pytest_llmeval.errors import PredictionError, SuiteError
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.explain import explain
 from pytest_llmeval.predict import Target
+from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import LoadedCase, Suites
 from pytest_llmeval.suite import Suite
-from pytest_llmeval.summary import CaseRecord
 from pytest_llmeval.transport import encode
 
 PAYLOAD = pytest.StashKey[str]()

@@ -11,8 +11,10 @@ from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import PredictionError
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.observation import Observation
+from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.scoring import measure_each
 from pytest_llmeval.suite import Suite
-from pytest_llmeval.summary import CaseRecord, measure_each, metric_prefix
+from pytest_llmeval.table import metric_prefix
 from pytest_llmeval.thresholds import Unmet, unmet
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")

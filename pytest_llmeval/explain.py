@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.numbers import number
-from pytest_llmeval.summary import CaseRecord
+from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.thresholds import Unmet
 
 _LONGEST = 1_000

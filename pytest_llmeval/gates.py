@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pytest_llmeval.numbers import counted, limit, number
-from pytest_llmeval.summary import MetricValue, Result
+from pytest_llmeval.results import MetricValue, Result
 from pytest_llmeval.thresholds import TOLERANCE
 
 if TYPE_CHECKING:
@@ -147,8 +147,10 @@ class Gate:
             return (
                 "failed",
                 None,
-                (f"{self._subject()} is undefined: {counted(metric.scored, 'case')} scored, "
-                f"{metric.undefined} undefined"),
+                (
+                    f"{self._subject()} is undefined: {counted(metric.scored, 'case')} scored, "
+                    f"{metric.undefined} undefined"
+                ),
             )
         # Skipped cases do not hold a gate back, but nobody should have to look for them.
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""

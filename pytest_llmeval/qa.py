@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.registry import default_registry, get_evaluator
-from pytest_llmeval.summary import score
+from pytest_llmeval.scoring import score
 
 _TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor")
 _SEMANTIC = ("bert_f1", "sbert_similarity")

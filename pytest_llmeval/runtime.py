@@ -18,8 +18,8 @@ from pytest_llmeval.loading import load_suite
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.predict import Predictor, Recordings, Target, load_target
 from pytest_llmeval.registry import default_registry
+from pytest_llmeval.scoring import measure_each
 from pytest_llmeval.suite import Suite
-from pytest_llmeval.summary import measure_each
 from pytest_llmeval.transport import SuiteKey
 
 

@@ -17,9 +17,10 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import Suites
 from pytest_llmeval.suite import Suite
-from pytest_llmeval.summary import CaseRecord, summarize
+from pytest_llmeval.summary import summarize
 from pytest_llmeval.transport import SuiteKey, decode
 
 
@@ -137,7 +138,9 @@ class Run:
             )
             record.labels = case.labels
             rows.append(record)
-        result = summarize(suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence)
+        result = summarize(
+            suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty
+        )
         name = suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part)
         report = SuiteReport(name, key.shown, result, [], total, suite.confidence)
         incomplete = self._incomplete(suite, report.run, total)

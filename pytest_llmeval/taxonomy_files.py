@@ -40,7 +40,10 @@ def read_actions(path: Path) -> Actions:
 def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Faults], _T]) -> _T:
     faults = Faults(str(path))
     if path.suffix.lower() in _TABLES:
-        found = from_rows(read_rows(path, faults), faults)
+        rows = read_rows(path, faults)
+        if not rows:
+            faults.check()
+        found = from_rows(rows, faults)
         faults.check()
         return found
     from pydantic import TypeAdapter

@@ -15,7 +15,7 @@ from pytest_llmeval.case import MISSING
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.predict import recording
-from pytest_llmeval.summary import CaseRecord
+from pytest_llmeval.results import CaseRecord
 
 
 class SuiteKey(NamedTuple):

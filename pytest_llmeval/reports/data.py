@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_llmeval.gates import GateResult
-from pytest_llmeval.summary import Result
+from pytest_llmeval.results import Result
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.summary import MetricValue
+from pytest_llmeval.results import MetricValue
 
 SCHEMA_VERSION = 1
 

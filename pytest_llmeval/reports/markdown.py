@@ -54,8 +54,10 @@ def _suite(suite: SuiteReport) -> list[str]:
     lines = [
         f"## {text(suite.suite)}",
         "",
-        (f"{text(suite.path)}: {counted(suite.total, 'case')}: {counts}; "
-        f"pass rate {number(suite.result.pass_rate.value)}"),
+        (
+            f"{text(suite.path)}: {counted(suite.total, 'case')}: {counts}; "
+            f"pass rate {number(suite.result.pass_rate.value)}"
+        ),
         "",
     ]
     rows = [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SOURCES: dict[str, str] = {
     "csv": "pytest_llmeval.sources.csv:CsvSource",
     "json": "pytest_llmeval.sources.json:JsonSource",
+    "json_v3": "pytest_llmeval.sources.json_v3:JsonV3Source",
     "jsonl": "pytest_llmeval.sources.jsonl:JsonlSource",
     "locomo": "pytest_llmeval.sources.locomo:LocomoSource",
     "longmemeval": "pytest_llmeval.sources.longmemeval:LongMemEvalSource",

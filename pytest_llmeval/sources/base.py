@@ -1,6 +1,6 @@
 """What a source is: the options of a dataset format, and the way from its files to cases."""
 
-__all__ = ("CaseFile", "Source", "check_names")
+__all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -46,16 +46,39 @@ class CaseFile:
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """A dataset format. Subclass as a frozen dataclass whose fields are the options.
+    """A dataset format. Subclass as a frozen dataclass whose fields are the options."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    format: ClassVar[str]
+
+    @abstractmethod
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the selected cases, in the order of the data.
+
+        Args:
+            folder: The folder of the suite file.
+            problems: Gets the faults; good cases survive them.
+        """
+
+    @abstractmethod
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many cases cannot run because of the faults that `load` told."""
+
+    @abstractmethod
+    def file_of(self, case: Case) -> str:
+        """Return the file that a case stands in, for a fault of its row."""
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A dataset format of one data file.
 
     Attributes:
         path: The data file; relative to the suite file's folder, or absolute.
         predictions: A file of answers by question id, or ``None``; they replace answers of the data file.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
-
-    format: ClassVar[str]
     short_ids: ClassVar[bool] = False
     """Whether answers may name a case by the part of its id behind the slash, where only one case has it."""
 
@@ -76,13 +99,8 @@ class Source(ABC):
         return True
 
     def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
-        """Return the selected cases, in the order of the file.
-
-        Args:
-            folder: The folder of the suite file.
-            problems: Gets the faults; good cases survive them.
-        """
-        file = CaseFile(folder / self.path, _shown(folder / self.path))
+        """Return the selected cases, in the order of the file; see `Source.load`."""
+        file = CaseFile(folder / self.path, shown_path(folder / self.path))
         try:
             self.read(file)
         except SuiteError as error:
@@ -92,12 +110,22 @@ class Source(ABC):
             file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
         problems.extend(file.faults.problems())
         if self.predictions is not None:
-            faults = Faults(_shown(folder / self.predictions))
+            faults = Faults(shown_path(folder / self.predictions))
             answers = read_answers(folder / self.predictions, faults)
             if selected:
                 add_predictions(selected, answers, file.cases, faults, short_ids=self.short_ids)
             problems.extend(faults.problems())
         return list(selected.values())
+
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many lines of the data file have faults."""
+        data = Path(self.path).name
+        return len({problem.line for problem in problems if problem.line and Path(problem.file).name == data})
+
+    def file_of(self, case: Case) -> str:
+        """Return the data file."""
+        del case
+        return self.path
 
 
 def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -109,7 +137,7 @@ def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterab
             file.faults.add(0, 0, option, message)
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """Name a file as a user in the current directory would."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

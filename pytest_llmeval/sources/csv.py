@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.errors import Problem
 from pytest_llmeval.reading import read_csv
-from pytest_llmeval.sources.base import CaseFile, Source
+from pytest_llmeval.sources.base import CaseFile, FileSource
 from pytest_llmeval.sources.fields import Fields
 from pytest_llmeval.sources.rows import Row, add_rows
 from pytest_llmeval.sources.values import kind
@@ -16,7 +16,7 @@ _NESTED = ("labels", "thresholds")
 
 
 @dataclass(frozen=True)
-class CsvSource(Source):
+class CsvSource(FileSource):
     """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` make objects.
 
     An empty cell is an absent value, except that an empty prediction is an empty answer.

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.faults import render_path
 from pytest_llmeval.reading import load_json
-from pytest_llmeval.sources.base import CaseFile, Source
+from pytest_llmeval.sources.base import CaseFile, FileSource
 from pytest_llmeval.sources.fields import Fields
 from pytest_llmeval.sources.rows import Row, add_rows
 from pytest_llmeval.sources.values import kind
 
 
 @dataclass(frozen=True)
-class JsonSource(Source):
+class JsonSource(FileSource):
     """A list of objects.
 
     Attributes:

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from pytest_llmeval.errors import Problem
 from pytest_llmeval.reading import read_jsonl
-from pytest_llmeval.sources.base import CaseFile, Source
+from pytest_llmeval.sources.base import CaseFile, FileSource
 from pytest_llmeval.sources.fields import Fields
 from pytest_llmeval.sources.rows import Row, add_rows
 
 
 @dataclass(frozen=True)
-class JsonlSource(Source):
+class JsonlSource(FileSource):
     """One object a line.
 
     Attributes:

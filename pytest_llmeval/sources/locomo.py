@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.reading import Document, load_json
-from pytest_llmeval.sources.base import CaseFile, Source, check_names
+from pytest_llmeval.sources.base import CaseFile, FileSource, check_names
 from pytest_llmeval.sources.values import case_id, json_text, kind, wrong_values
 from pytest_llmeval.taxonomies import load_taxonomy
 
@@ -16,7 +16,7 @@ _ADVERSARIAL = 5
 
 
 @dataclass(frozen=True)
-class LocomoSource(Source):
+class LocomoSource(FileSource):
     """A list of ``{sample_id, conversation, qa}``.
 
     The id of a case is ``sample_id/index``, since the file counts questions anew in each conversation. Labels

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.reading import Document, load_json
-from pytest_llmeval.sources.base import CaseFile, Source, check_names
+from pytest_llmeval.sources.base import CaseFile, FileSource, check_names
 from pytest_llmeval.sources.values import case_id, json_text, kind, wrong_values
 from pytest_llmeval.taxonomies import load_taxonomy
 
@@ -18,7 +18,7 @@ _EVIDENCE_MARK = "has_answer"
 
 
 @dataclass(frozen=True)
-class LongMemEvalSource(Source):
+class LongMemEvalSource(FileSource):
     """A list of ``{question_id, question_type, question, answer, question_date, haystack_sessions, ...}``.
 
     Labels are ``question_type`` (with underscores), and ``abstention: "true"`` where the id ends in ``_abs``:

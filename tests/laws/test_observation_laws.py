@@ -11,7 +11,8 @@ from strategies import AWKWARD, SplitAverage, counted, observations, records, to
 
 from pytest_llmeval import Observation, Totals
 from pytest_llmeval.observation import stack
-from pytest_llmeval.summary import CaseRecord, MetricValue, summarize
+from pytest_llmeval.results import CaseRecord, MetricValue
+from pytest_llmeval.summary import summarize
 
 lists = st.lists(counted, max_size=10)
 

@@ -74,7 +74,7 @@ def test_a_long_list_of_failing_cases_is_cut_and_says_so(project: "Project") -> 
     assert "... and 10 more, all of them in the reports" in text
 
 
-def test_bulk_with_a_model_matrix_has_one_item_per_variant(project: "Project", workers: int) -> None:
+def test_bulk_with_a_model_matrix_has_one_item_per_variant(project: "Project") -> None:
     cases = [{"id": name, "input": name, "expected": name.upper()} for name in "abc"]
     project.suite("bulk.eval.yaml", cases, mode="bulk", gates=["exact_match >= 1"])
     project.write(
@@ -87,7 +87,7 @@ def test_bulk_with_a_model_matrix_has_one_item_per_variant(project: "Project", w
             return {"gpt": str.upper, "mute": lambda word: "-"}[request.param]
         """,
     )
-    ran = project.run("-v", workers=workers)
+    ran = project.run("-v")
     assert ran.verdicts() == {
         "bulk.eval.yaml::bulk[gpt]": "PASSED",
         "bulk.eval.yaml::bulk[mute]": "PASSED",

@@ -54,9 +54,9 @@ def test_without_the_flag_suites_are_left_alone_and_tests_run(capitals: "Project
     assert "llmeval ==" not in ran.text
 
 
-def test_the_ini_option_stands_in_for_the_flag(capitals: "Project", workers: int) -> None:
+def test_the_ini_option_stands_in_for_the_flag(capitals: "Project") -> None:
     capitals.ini("llmeval = true")
-    ran = capitals.run("-k", "paris", workers=workers, llmeval=False)
+    ran = capitals.run("-k", "paris", llmeval=False)
     assert (ran.code, ran.counts["passed"]) == (0, 1)
 
 
@@ -126,10 +126,10 @@ def test_fixtures_and_hooks_of_the_users_conftest_apply_to_cases(capitals: "Proj
     assert ran.outcomes("capitals")["paris"] == "failed"
 
 
-def test_the_tag_skip_skips_a_case_and_the_rest_is_judged(project: "Project", workers: int) -> None:
+def test_the_tag_skip_skips_a_case_and_the_rest_is_judged(project: "Project") -> None:
     cases = [*ONE, {"id": "b", "expected": "x", "prediction": "y", "tags": ["skip"]}]
     project.suite("s.eval.yaml", cases, gates=["f1 >= 1"])
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert (ran.code, ran.counts) == (0, {"passed": 2, "skipped": 1})
     assert ran.outcomes("s") == {"a": "passed", "b": "skipped"}
     assert ran.gates("s") == {"f1 >= 1": "passed"}

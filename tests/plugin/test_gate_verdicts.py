@@ -72,11 +72,11 @@ def test_quiet_output_names_the_failed_gate_only(project: "Project") -> None:
     assert "....F.   " in ran.text
 
 
-def test_an_errored_case_fails_the_gate_unless_it_is_allowed_for(project: "Project", workers: int) -> None:
+def test_an_errored_case_fails_the_gate_unless_it_is_allowed_for(project: "Project") -> None:
     cases = [*HALF[:2], {"id": "e", "input": "e", "expected": "x"}]
     gates = ["f1 >= 0.5", {"metric": "f1", "min": 0.4, "max_errors": 1}]
     project.suite("s.eval.yaml", cases, gates=gates, target="no_such_module:answer")
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.gates("s") == {"f1 >= 0.5": "failed", "f1 >= 0.4": "passed"}
     assert ran.suites["s"]["gates"][0]["reason"] == "1 case errored"
 

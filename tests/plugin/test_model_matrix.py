@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from conftest import Project
 
@@ -72,20 +70,20 @@ def test_every_variant_has_its_own_items_metrics_and_gates(project: "Project", w
     assert list(ran.suites) == ["capitals[echo]", "capitals[gpt]"]
 
 
-def test_a_variant_that_is_selected_whole_is_judged(project: "Project", workers: int) -> None:
+def test_a_variant_that_is_selected_whole_is_judged(project: "Project") -> None:
     project.asking("s.eval.yaml", "unused:unused", "a", "b", gates=["exact_match >= 1"])
     project.write("conftest.py", MATRIX)
-    ran = project.run("-k", "gpt", workers=workers)
+    ran = project.run("-k", "gpt")
     assert list(ran.suites) == ["s[gpt]"]
     assert ran.gates("s[gpt]") == {"exact_match >= 1": "passed"}
 
 
-def test_last_failed_finds_the_failed_variant_of_a_case(project: "Project", workers: int) -> None:
+def test_last_failed_finds_the_failed_variant_of_a_case(project: "Project") -> None:
     cases = [{"id": "quito[1]", "input": "one two", "expected": "ONE TWO THREE"}]
     project.suite("s.eval.yaml", cases, thresholds={"f1": 0.5})
     project.write("conftest.py", MATRIX.replace('"echo": str', '"echo": lambda word: "-"'))
-    assert project.run(workers=workers).counts == {"passed": 1, "failed": 1}
-    again = project.run("--lf", workers=workers)
+    assert project.run().counts == {"passed": 1, "failed": 1}
+    again = project.run("--lf")
     assert list(again.suites) == ["s[echo]"]
 
 

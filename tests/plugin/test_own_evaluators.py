@@ -75,11 +75,11 @@ def test_an_unknown_option_of_an_own_evaluator_is_a_fault_of_the_file(project: "
     assert "found the unknown key 'units', expected one of unit (did you mean 'unit'?)" in ran.section("ERRORS")
 
 
-def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "Project", workers: int) -> None:
+def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "Project") -> None:
     project.write("conftest.py", LENGTH)
     cases = [*CASES, {"id": "c", "prediction": "crash"}]
     project.suite("s.eval.yaml", cases, evaluators=["length"], gates=["length >= 1"])
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.counts == {"passed": 2, "failed": 2}
     assert ran.suites["s"]["cases"][2]["reason"] == "length: RuntimeError: cannot measure"
     assert "gate FAILED  length >= 1  (1 case errored)" in ran.text

@@ -109,9 +109,9 @@ def test_a_prediction_that_is_no_json_fails_its_case_in_one_clear_line(over: "Pr
     assert "pytest_llmeval" not in ran.section("FAILURES")
 
 
-def test_without_the_flag_the_test_is_skipped_and_the_suite_not_even_read(project: "Project", workers: int) -> None:
+def test_without_the_flag_the_test_is_skipped_and_the_suite_not_even_read(project: "Project") -> None:
     project.write("test_over.py", OVER)
-    ran = project.run("-rs", llmeval=False, workers=workers)
+    ran = project.run("-rs", llmeval=False)
     assert (ran.code, ran.counts) == (0, {"skipped": 1})
     assert "runs with --llmeval" in ran.text
 
@@ -152,11 +152,11 @@ def test_faulty_cases_of_the_suite_do_not_vanish(over: "Project", workers: int) 
     assert ran.suites["capitals[test_over.py::test_capitals]"]["counts"]["not_run"] == 1
 
 
-def test_a_suite_can_be_run_by_its_items_and_by_tests_at_once(over: "Project", workers: int) -> None:
+def test_a_suite_can_be_run_by_its_items_and_by_tests_at_once(over: "Project") -> None:
     over.write("capitals.eval.yaml", SUITE.replace("cases:", "target: bot:answer\ncases:"))
     over.write("bot.py", "def answer(country): return 'Paris'\n")
     over.write("test_over.py", OVER.replace("capitals.yaml", "capitals.eval.yaml"))
-    ran = over.run(workers=workers)
+    ran = over.run()
     assert {name: suite["counts"]["passed"] for name, suite in ran.suites.items()} == {
         "capitals": 1,
         "capitals[test_over.py::test_capitals]": 2,

@@ -63,12 +63,12 @@ def test_the_file_has_the_same_bytes_however_often_and_wherever_it_is_written(as
     assert b"\\u" not in first
 
 
-def test_auto_asks_for_what_is_new_or_has_another_input(asking: "Project", workers: int) -> None:
+def test_auto_asks_for_what_is_new_or_has_another_input(asking: "Project") -> None:
     asking.run(FILE)
     _asked(asking)
     cases = [{"id": "a", "input": "changed", "expected": "CHANGED"}, *({"id": x, "input": x} for x in "bc")]
     asking.suite("s.eval.yaml", cases, target="bot:answer")
-    asking.run(FILE, workers=workers)
+    asking.run(FILE)
     assert _asked(asking) == ["c", "changed"]
     assert dict(_rows(asking)) == {"a": "CHANGED", "b": "B", "c": "C", "東": "東"}
 
@@ -102,8 +102,8 @@ def test_record_asks_again_and_keeps_the_rest_while_refresh_forgets_it(asking: "
     assert dict(_rows(asking)) == {"a": "A!", "b": "B!"}
 
 
-def test_replay_of_a_file_that_is_not_there_is_a_usage_error(asking: "Project", workers: int) -> None:
-    ran = asking.run(FILE, REPLAY, workers=workers)
+def test_replay_of_a_file_that_is_not_there_is_a_usage_error(asking: "Project") -> None:
+    ran = asking.run(FILE, REPLAY)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
     assert "recorded.jsonl does not exist; record it with --llmeval-predictions-mode=record" in ran.text
     assert "Traceback" not in ran.text
@@ -127,7 +127,7 @@ def test_a_run_without_usable_answers_leaves_a_file_that_the_next_run_can_read(p
     assert (second.code, second.counts) == (first.code, first.counts)
 
 
-def test_every_variant_of_a_model_matrix_has_its_own_recordings(project: "Project", workers: int) -> None:
+def test_every_variant_of_a_model_matrix_has_its_own_recordings(project: "Project") -> None:
     project.asking("s.eval.yaml", "unused:unused", "a")
     conftest = """\
     import pytest
@@ -137,9 +137,9 @@ def test_every_variant_of_a_model_matrix_has_its_own_recordings(project: "Projec
         return {answers}[request.param]
     """
     project.write("conftest.py", conftest.format(answers='{"loud": str.upper, "mute": lambda word: ""}'))
-    first = project.run(FILE, workers=workers)
+    first = project.run(FILE)
     project.write("conftest.py", conftest.format(answers='{"loud": None, "mute": None}'))
-    again = project.run(FILE, REPLAY, workers=workers)
+    again = project.run(FILE, REPLAY)
     shown = {name: suite["metrics"]["exact_match"]["value"] for name, suite in first.suites.items()}
     assert shown == {"s[loud]": 1.0, "s[mute]": 0.0}
     assert shown == {name: suite["metrics"]["exact_match"]["value"] for name, suite in again.suites.items()}

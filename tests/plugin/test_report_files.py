@@ -27,8 +27,8 @@ def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
     assert case["reason"] == "f1 0.0000, limit >= 0.5"
 
 
-def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project", workers: int) -> None:
-    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md", workers=workers)
+def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project") -> None:
+    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md")
     written = json.loads((capitals.path / "new/deep/a.json").read_text(encoding="utf-8"))
     assert written == ran.report
     markdown = (capitals.path / "new/b.md").read_text(encoding="utf-8")
@@ -101,9 +101,7 @@ def test_junit_holds_a_property_per_metric_and_a_test_case_per_gate(capitals: "P
     assert "America: f1 is 0.0000, expected >= 0.4" in str(failure.text)
 
 
-def test_no_report_holds_anything_of_the_environment(
-    project: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_report_holds_anything_of_the_environment(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     project.write(
         "bot.py",
@@ -117,7 +115,7 @@ def test_no_report_holds_anything_of_the_environment(
         """,
     )
     project.asking("s.eval.yaml", "bot:answer", "a", gates=["f1 >= 1"])
-    ran = project.run("--llmeval-report=r.md", "--junitxml=j.xml", "--llmeval-predictions=p.jsonl", workers=workers)
+    ran = project.run("--llmeval-report=r.md", "--junitxml=j.xml", "--llmeval-predictions=p.jsonl")
     assert ran.code == 1
     assert SECRET not in ran.text
     for path in project.path.rglob("*"):

@@ -73,12 +73,10 @@ def test_last_failed_runs_exactly_the_failed_cases_whatever_their_ids(project: "
     ]
 
 
-def test_last_failed_after_a_failed_gate_alone_runs_and_judges_its_suite_again(
-    project: "Project", workers: int
-) -> None:
+def test_last_failed_after_a_failed_gate_alone_runs_and_judges_its_suite_again(project: "Project") -> None:
     project.suite("gated.eval.yaml", WEAK, gates=["f1 >= 0.9"])
-    assert project.run(workers=workers).counts == {"passed": 5, "failed": 1}
-    again = project.run("--lf", workers=workers)
+    assert project.run().counts == {"passed": 5, "failed": 1}
+    again = project.run("--lf")
     assert again.counts == {"passed": 5, "failed": 1}
     assert again.gates("gated") == {"f1 >= 0.9": "failed"}
 

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from conftest import Project
 
@@ -207,10 +205,10 @@ def test_two_modules_of_one_name_beside_two_suites_are_not_confused(project: "Pr
     assert reason.endswith("rename one of them")
 
 
-def test_a_failing_case_shows_scores_limits_and_the_difference(project: "Project", workers: int) -> None:
+def test_a_failing_case_shows_scores_limits_and_the_difference(project: "Project") -> None:
     case = {"id": "a", "expected": ["the red house", "a house"], "prediction": "the blue house"}
     project.suite("s.eval.yaml", [case], thresholds={"f1": 0.9, "exact_match": {"min": 0.5}})
-    ran = project.run(workers=workers)
+    ran = project.run()
     text = ran.section("FAILURES")
     assert "f1 0.6667, limit >= 0.9; exact_match 0.0000, limit >= 0.5" in text
     assert "difference: the [-red-]{+blue+} house" in text

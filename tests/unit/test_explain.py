@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.explain import explain, marked_difference
-from pytest_llmeval.summary import CaseRecord
+from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.thresholds import Limit, Unmet
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.gates import Bound, Gate, gate_from_mapping, parse_gate, split_statistic
-from pytest_llmeval.summary import GroupResult, MetricValue, Result
+from pytest_llmeval.results import GroupResult, MetricValue, Result
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)

@@ -162,7 +162,7 @@ s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER su
 (operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100)
 s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of them
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
-s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of csv, json, jsonl, locomo, longmemeval \
+s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of csv, json, json_v3, jsonl, locomo, longmemeval \
 (did you mean 'jsonl'?)
 s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, expected, \
 expected_file, prediction, prediction_file, labels, tags, thresholds (did you mean 'prediction'?)
@@ -178,20 +178,20 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_and_column(load: Load) 
 @pytest.mark.parametrize(
     ("case", "fault"),
     [
-        ("{id: good, expected: x}", "4:1  cases: found the id 'good' twice, expected it once (first in line 3)"),
+        ("{id: good, expected: x}", "4:5  cases[1]: found the id 'good' twice, expected it once (first in line 3)"),
         (
             "{id: a, expected: {a: 1}}",
-            "4:1  cases: case 'a', evaluator 'text': found an object, expected text or a list",
+            "4:5  cases[1]: case 'a', evaluator 'text': found an object, expected text or a list",
         ),
-        ("{id: 'a::b'}", "4:1  cases: found the id 'a::b' with '::', which pytest splits at"),
-        ("{id: ''}", "4:1  cases: found an empty id"),
+        ("{id: 'a::b'}", "4:5  cases[1]: found the id 'a::b' with '::', which pytest splits at"),
+        ("{id: ''}", "4:5  cases[1]: found an empty id"),
         ("{id: 1.5}", "4:10  cases[1].id: found the number 1.5, expected text"),
-        ("{tags: [not good]}", "4:1  cases: found the tag 'not good', expected letters, digits, '-' and '_'"),
-        ("{tags: [parametrize]}", "4:1  cases: found the tag 'parametrize', which means something else to pytest"),
+        ("{tags: [not good]}", "4:5  cases[1]: found the tag 'not good', expected letters, digits, '-' and '_'"),
+        ("{tags: [parametrize]}", "4:5  cases[1]: found the tag 'parametrize', which means something else to pytest"),
         ("{tags: smoke}", "4:12  cases[1].tags: found the text 'smoke', expected a list"),
         (
             "{id: 'gate[f1 > 0]'}",
-            "4:1  cases: found the id 'gate[f1 > 0]', expected one that does not read like a gate",
+            "4:5  cases[1]: found the id 'gate[f1 > 0]', expected one that does not read like a gate",
         ),
         ("{labels: {a: [x]}}", "4:18  cases[1].labels.a: found a list of 1, expected text"),
         ("{thresholds: {f2: 1}}", "4:19  cases[1].thresholds.f2: found the unknown metric 'f2', expected one of f1"),
@@ -249,7 +249,7 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
             F1 + ONE_CASE + "source: x.jsonl\n",
             "3:9  source: found the text 'x.jsonl', expected a mapping with 'format' and 'path'",
         ),
-        (F1 + ONE_CASE + "source: {path: x}\n", "3:9  source: found no 'format', expected one of csv, json, jsonl"),
+        (F1 + ONE_CASE + "source: {path: x}\n", "3:9  source: found no 'format', expected one of csv, json, json_v3, jsonl"),
         (F1 + ONE_CASE + "source: {format: jsonl}\n", "3:9  source: found nothing, expected 'path'"),
         (
             "evaluators: [{text: {as: 3}}]\n" + ONE_CASE,

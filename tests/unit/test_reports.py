@@ -14,7 +14,8 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.summary import CaseRecord, summarize
+from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.summary import summarize
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
 

@@ -108,7 +108,8 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_is_there_with_its_options(name: str) -> None:
-    source = {"format": name, "path": "data", "predictions": None}
+    data = "gold" if name == "json_v3" else "path"
+    source = {"format": name, data: "data", "predictions": None}
     assert VALIDATOR.is_valid({"evaluators": ["text"], "source": source})
     assert not VALIDATOR.is_valid({"evaluators": ["text"], "source": {**source, "no_such_option": 1}})
 

@@ -24,7 +24,9 @@ from pytest_llmeval import (
     score,
 )
 from pytest_llmeval.observation import FloatArray
-from pytest_llmeval.summary import CaseRecord, measure_each, summarize
+from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.scoring import measure_each
+from pytest_llmeval.summary import summarize
 
 SPLIT = SplitAverage()
 

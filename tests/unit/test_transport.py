@@ -10,7 +10,7 @@ from strategies import observations
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.predict import fingerprint
-from pytest_llmeval.summary import CaseRecord
+from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.transport import SuiteKey, decode, encode
 
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml", "test_it", "gpt")

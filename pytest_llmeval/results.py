@@ -1,0 +1,113 @@
+"""What summaries read and what they return."""
+
+__all__ = ("UNLABELLED", "CaseRecord", "CaseResult", "GroupResult", "MetricValue", "Outcome", "Result")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pytest_llmeval.observation import Observation
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray
+
+Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+
+UNLABELLED = "(none)"
+"""The group of the cases that lack the label."""
+
+
+@dataclass(slots=True)
+class CaseRecord:
+    """What happened to one case: the input of every summary.
+
+    Attributes:
+        id: The case's id.
+        labels: Its labels.
+        outcome: What became of it.
+        observations: Evaluator label to observation; absent where that evaluator could not measure.
+        errors: Evaluator label to why it could not measure; ``""`` stands for all of them (no prediction).
+        reason: Why the case failed, was skipped or did not run.
+        duration_s: Seconds that the case took.
+    """
+
+    id: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    outcome: Outcome = "passed"
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    duration_s: float = 0.0
+
+    @property
+    def ran(self) -> bool:
+        """Whether anything was measured or tried."""
+        return bool(self.observations or self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One metric over a set of cases.
+
+    Attributes:
+        value: The formula over summed counts; ``None`` where it is undefined.
+        mean: Mean over the cases that have a value of their own.
+        low: Lower bound of the interval of `value`.
+        high: Upper bound.
+        scored: Cases with a value.
+        undefined: Cases measured that have none (ground truth absent, nothing to judge).
+        errored: Cases that could not be measured.
+        missing: Cases that did not run.
+        signature: How the metric is computed.
+    """
+
+    value: float | None
+    mean: float | None
+    low: float | None
+    high: float | None
+    scored: int
+    undefined: int
+    errored: int
+    missing: int
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case's scores."""
+
+    id: str
+    outcome: Outcome
+    metrics: Mapping[str, float | None]
+    details: Mapping[str, Any]
+    reason: str | None
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """The metrics of one group of cases."""
+
+    cases: int
+    metrics: Mapping[str, MetricValue]
+    pass_rate: MetricValue
+    rows: "Sequence[int]" = field(repr=False, default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All metrics of a suite.
+
+    Attributes:
+        metrics: Metric name to value.
+        groups: Label name, label value to metrics.
+        cases: One result per case.
+        pass_rate: Share of the cases that passed among those that ran.
+        scores: Metric name to the cases' own values (NaN where there is none), shape ``(cases,)``.
+    """
+
+    metrics: Mapping[str, MetricValue]
+    groups: Mapping[str, Mapping[str, GroupResult]]
+    cases: Sequence[CaseResult]
+    pass_rate: MetricValue
+    scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
