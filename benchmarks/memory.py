@@ -10,7 +10,14 @@ from pathlib import Path
 
 from per_case import write_projects
 
-MEASURE = "import resource, runpy, sys; sys.argv[0] = 'pytest'\ntry:\n    runpy.run_module('pytest', run_name='__main__')\nfinally:\n    print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)\n"
+MEASURE = """\
+import resource, runpy, sys
+sys.argv[0] = "pytest"
+try:
+    runpy.run_module("pytest", run_name="__main__")
+finally:
+    print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+"""
 
 
 def peak(arguments: list[str]) -> int:

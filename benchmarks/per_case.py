@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 SUITE = """\
@@ -46,14 +45,12 @@ def write_projects(folder: Path, cases: int) -> dict[str, list[str]]:
     return commands
 
 
-def timed(command: list[str]) -> tuple[float, float]:
-    """Run a command; return user plus system seconds and peak memory in MiB."""
+def timed(command: list[str]) -> float:
+    """Run a command; return user plus system seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    wall = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
-    del wall
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss / 1024
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main(cases: int = 10_000, rounds: int = 5) -> None:
@@ -62,12 +59,14 @@ def main(cases: int = 10_000, rounds: int = 5) -> None:
         seconds: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(rounds + 1):
             for name, command in commands.items():
-                seconds[name].append(timed(command)[0])
+                seconds[name].append(timed(command))
         print(f"{cases} cases, {rounds} rounds after one to warm up, CPU seconds of the whole process")
         for name, times in seconds.items():
             counted = times[1:]
             ratio = statistics.median(a / b for a, b in zip(counted, seconds["bare"][1:], strict=True))
-            print(f"{name:6} median {statistics.median(counted):6.2f}  min {min(counted):6.2f}  ratio to bare {ratio:5.2f}")
+            print(
+                f"{name:6} median {statistics.median(counted):6.2f}  min {min(counted):6.2f}  ratio to bare {ratio:5.2f}"
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import PredictionError, SuiteError
+from pytest_llmeval.errors import LlmevalError, PredictionError, SuiteError
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.explain import explain
 from pytest_llmeval.predict import Target
@@ -158,7 +158,7 @@ class EvalModule(pytest.Module):
         suites = self.config.stash[SUITES]
         try:
             self._suite = suites.load(self.path, self.session)
-        except SuiteError as error:
+        except LlmevalError as error:
             suites.faulty_files += 1
             raise self.CollectError(str(error)) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))

@@ -4,7 +4,7 @@ __all__ = ("over_suite",)
 
 import pytest
 
-from pytest_llmeval.errors import SuiteError
+from pytest_llmeval.errors import LlmevalError, SuiteError
 
 
 def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
@@ -37,7 +37,7 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
     path = (node.path.parent / name).resolve()
     try:
         suite = suites.load(path, node.session)
-    except SuiteError as error:
+    except LlmevalError as error:
         suites.faulty_files += 1
         raise pytest.Collector.CollectError(str(error)) from None
     key = suites.key(suite, test=node.nodeid)

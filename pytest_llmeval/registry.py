@@ -15,6 +15,12 @@ ENTRY_POINTS = "pytest_llmeval.evaluators"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
+    "narrative": "pytest_llmeval.evaluators.narrative.composite:Narrative",
+    "narrative.action_layer": "pytest_llmeval.evaluators.narrative.action_layer:ActionLayer",
+    "narrative.characters": "pytest_llmeval.evaluators.narrative.characters:Characters",
+    "narrative.relationships": "pytest_llmeval.evaluators.narrative.relationships:Relationships",
+    "narrative.sentiment": "pytest_llmeval.evaluators.narrative.sentiment:Sentiment",
+    "narrative.text_span": "pytest_llmeval.evaluators.narrative.text_span:TextSpan",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",

@@ -49,6 +49,7 @@ class Suites:
 
         Raises:
             SuiteError: The file has faults.
+            EvaluatorError: An evaluator cannot be registered.
         """
         if path not in self._loaded:
             registry = default_registry()

@@ -34,8 +34,8 @@ def best_pairs(edges: Edges) -> list[tuple[int, int]]:
     """Pair rows with columns one-to-one: a maximum bipartite matching, the best one by preference.
 
     Among the matchings of most pairs, the sum of the first preference is as large as possible, then that of the
-    second, and so on. Exact, as far as a matching's total value stays below 2 ** 53; preferences that would go beyond are
-    left out, the last ones first (three preferences of 0 or 1 fit for 9,000 pairs).
+    second, and so on. Exact; but of so many pairs that their value goes beyond 2 ** 53, the last preferences are
+    left out (three preferences of 0 or 1 fit for 9,000 pairs).
 
     Returns:
         The pairs, sorted. Equally good matchings are told apart by the numbers of rows and columns alone.

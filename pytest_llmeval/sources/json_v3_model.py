@@ -5,7 +5,9 @@ __all__ = ("Annotation", "annotation_problems")
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
 
 from pytest_llmeval.errors import Problem
 from pytest_llmeval.reading import Document
@@ -13,6 +15,15 @@ from pytest_llmeval.validation import check, describe
 
 _TOLERANT = {"extra": "ignore"}
 """Every key may be absent or null, and there may be more keys: annotation tools write different ones."""
+
+
+def _whole(value: Any) -> Any:
+    """Return 3 for 3.0, which JSON does not tell apart, and anything else as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Texts = str | list[str | None] | None
+_Whole = Annotated[int, BeforeValidator(_whole)]
 
 _PARTS = ("characters", "narrative_events")
 _VERSION = "3"
@@ -26,8 +37,8 @@ class TextSpan:
 
     __pydantic_config__: ClassVar = _TOLERANT
 
-    start: int | None = None
-    end: int | None = None
+    start: _Whole | None = None
+    end: _Whole | None = None
     text: str | None = None
 
 
@@ -41,7 +52,7 @@ class Relationship:
     target: str | None = None
     relationship_level1: str | None = None
     relationship_level2: str | None = None
-    sentiment: str | list[str | None] | None = None
+    sentiment: _Texts = None
 
 
 @dataclass(frozen=True)
@@ -63,12 +74,12 @@ class Event:
 
     __pydantic_config__: ClassVar = _TOLERANT
 
-    id: str | int | None = None
-    time_order: int | float | str | None = None
+    id: str | int | float | bool | None = None
+    time_order: str | int | float | bool | None = None
     text_span: TextSpan | None = None
-    agents: str | list[str | None] | None = None
-    targets: str | list[str | None] | None = None
-    relationships: list[Relationship] | None = None
+    agents: _Texts = None
+    targets: _Texts = None
+    relationships: list[Relationship | None] | None = None
     action_layer: ActionLayer | None = None
 
 
@@ -79,7 +90,7 @@ class Character:
     __pydantic_config__: ClassVar = _TOLERANT
 
     name: str | None = None
-    alias: str | list[str | None] | None = None
+    alias: _Texts = None
     archetype: str | None = None
 
 
@@ -102,8 +113,8 @@ class Annotation:
     version: str | int | float | None = None
     metadata: dict[str, Any] | None = None
     source_info: SourceInfo | None = None
-    characters: list[Character] | None = None
-    narrative_events: list[Event] | None = None
+    characters: list[Character | None] | None = None
+    narrative_events: list[Event | None] | None = None
 
 
 def annotation_problems(document: Document) -> list[Problem]:
@@ -115,10 +126,23 @@ def annotation_problems(document: Document) -> list[Problem]:
         wanted = " or ".join(map(repr, _PARTS))
         return [document.problem((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
     version = data.get("version")
-    if version is not None and not str(version).startswith(_VERSION):
+    if not _is_blank(version) and not str(version).strip().startswith(_VERSION):
         return [document.problem(("version",), f"found version {version!r}, expected 3.0")]
-    _, problems = check(TypeAdapter(Annotation), Annotation, data, document, ())
+    _, problems = check(TypeAdapter(Annotation), Annotation, _blanks_as_null(data), document, ())
     return [_naming_entry(problem, data) for problem in problems]
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _blanks_as_null(value: Any) -> Any:
+    """Return data with null for every blank value: whatever is blank counts as absent, of whatever type it is."""
+    if _is_blank(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _blanks_as_null(each) for key, each in value.items()}
+    return [_blanks_as_null(each) for each in value] if isinstance(value, list) else value
 
 
 def _naming_entry(problem: Problem, data: Mapping[str, Any]) -> Problem:

@@ -75,6 +75,16 @@ def test_an_unknown_option_of_an_own_evaluator_is_a_fault_of_the_file(project: "
     assert "found the unknown key 'units', expected one of unit (did you mean 'unit'?)" in ran.section("ERRORS")
 
 
+def test_a_name_that_is_taken_is_told_in_one_line_while_other_suites_run(project: "Project") -> None:
+    project.write("inner/conftest.py", LENGTH.replace('name = "length"', 'name = "text"'))
+    for name in ("inner/s.eval.yaml", "outer.eval.yaml"):
+        project.suite(name, [{"id": "a", "expected": "x", "prediction": "x"}])
+    ran = project.run()
+    assert ran.counts == {"passed": 1, "errors": 1}
+    assert "the evaluator name 'text' is taken by TextEvaluator: choose another" in ran.section("ERRORS")
+    assert "pytest_llmeval" not in ran.section("ERRORS")
+
+
 def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "Project") -> None:
     project.write("conftest.py", LENGTH)
     cases = [*CASES, {"id": "c", "prediction": "crash"}]

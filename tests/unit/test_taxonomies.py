@@ -408,7 +408,7 @@ def test_a_category_of_the_shipped_name_keeps_its_short_name_in_a_users_file(tmp
             "relationships:\n- {label: Crew, level2: [{label: cook}, {label: cook}]}\n- label: Crew\n- {label: ' '}\n",
             [
                 "2:49 relationships[0].level2[1].label: found the label 'cook' twice, expected it once",
-                "3:11 relationships[1].label: found the label 'Crew' twice, expected it once",
+                "3:10 relationships[1].label: found the label 'Crew' twice, expected it once",
                 "4:11 relationships[2].label: found the text ' ', expected a label without blanks around it",
             ],
         ),

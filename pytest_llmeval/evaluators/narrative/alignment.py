@@ -1,9 +1,9 @@
 """What belongs together in two stories: characters, events, and the relationships of an event."""
 
-__all__ = ("ALIGNMENTS", "Alignment", "EventPair", "RelationshipPair", "relationship_pairs")
+__all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "RelationshipPair", "relationship_pairs")
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
@@ -11,6 +11,10 @@ from pytest_llmeval.evaluators.narrative.document import Character, Event, Relat
 from pytest_llmeval.evaluators.narrative.names import Resolver, name_key, nearest
 from pytest_llmeval.measures.matching import best_pairs, first_pairs
 from pytest_llmeval.measures.spans import pair_spans
+from pytest_llmeval.naming import unknown_name
+
+ALIGN = ("id", "time_order")
+"""By what events are aligned unless an option says otherwise."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the gold list and in the predicted list."""
@@ -24,6 +28,31 @@ RelationshipPair: TypeAlias = tuple[Relationship, Relationship | None]
 _Item = TypeVar("_Item")
 
 
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How two stories are matched.
+
+    Attributes:
+        fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+
+    Raises:
+        ValueError: An option has an impossible value.
+    """
+
+    fuzzy: float | None = None
+    align: Sequence[str] = ALIGN
+
+    def __post_init__(self) -> None:
+        if self.fuzzy is not None and not 0 < self.fuzzy <= 1:
+            raise ValueError(f"fuzzy: found {self.fuzzy!r}, expected a number above 0 and at most 1, or null")
+        for name in self.align:
+            if name not in _ALIGNMENTS:
+                raise ValueError(f"align: {unknown_name('field', name, _ALIGNMENTS)}")
+        if not self.align or len(set(self.align)) < len(self.align):
+            raise ValueError(f"align: found {list(self.align)!r}, expected one or more different fields")
+
+
 @dataclass(frozen=True)
 class Alignment:
     """Two stories and what belongs together in them; everything is found when it is first asked for.
@@ -32,15 +61,13 @@ class Alignment:
         gold: The right annotation.
         predicted: The one to be judged.
         text: What both are about; empty where nothing tells it.
-        fuzzy: How like two names must be to be equal, as in `nearest`; ``None``: their keys must be.
-        align: By what events are aligned, from `ALIGNMENTS`; each sees only what those before it left over.
+        matching: How they are matched.
     """
 
     gold: Story
     predicted: Story
     text: str = ""
-    fuzzy: float | None = None
-    align: Sequence[str] = ("id", "time_order")
+    matching: Matching = field(default_factory=Matching)
 
     @cached_property
     def characters(self) -> list[tuple[Character, Character]]:
@@ -51,8 +78,8 @@ class Alignment:
         most equal archetypes is taken.
         """
         stages = [_by_main_name, _by_any_name]
-        if self.fuzzy is not None:
-            least = self.fuzzy
+        if self.matching.fuzzy is not None:
+            least = self.matching.fuzzy
             stages.append(lambda gold, predicted: _by_like_name(gold, predicted, least))
         return _pair_in_stages(self.gold.characters, self.predicted.characters, stages)
 
@@ -70,7 +97,8 @@ class Alignment:
 
     @cached_property
     def _aligned(self) -> list[tuple[Event, Event]]:
-        return _pair_in_stages(self.gold.events, self.predicted.events, [ALIGNMENTS[name] for name in self.align])
+        stages = [_ALIGNMENTS[name] for name in self.matching.align]
+        return _pair_in_stages(self.gold.events, self.predicted.events, stages)
 
     @cached_property
     def relationships(self) -> list[list[RelationshipPair]]:
@@ -83,7 +111,7 @@ class Alignment:
     @cached_property
     def _resolver(self) -> Resolver:
         """Whom a name means: a gold main name or alias goes before the names of predicted characters."""
-        resolver = Resolver(self.fuzzy)
+        resolver = Resolver(self.matching.fuzzy)
         for each in self.gold.characters:
             resolver.add(each.key, each.key)
         for each in self.gold.characters:
@@ -92,12 +120,11 @@ class Alignment:
         for gold, predicted in self.characters:
             for key in predicted.keys:
                 resolver.add(key, gold.key)
-        if self.fuzzy is not None:
+        if self.matching.fuzzy is not None:
             # An end that no list of characters has can still be like the predicted one.
-            for event in self.gold.events:
-                for each in filter(_is_usable, event.relationships):
-                    for end in (name_key(each.agent), name_key(each.target)):
-                        resolver.add(end, resolver(end))
+            usable = (each for event in self.gold.events for each in event.relationships if each.is_usable)
+            for end in (name for each in usable for name in (each.agent, each.target)):
+                resolver.add(name_key(end), resolver(name_key(end)))
         return resolver
 
 
@@ -174,8 +201,7 @@ def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
     return [(right[row][-1], answered[column][-1]) for row, column, _ in pairs]
 
 
-ALIGNMENTS = {"id": _by_id, "time_order": _by_time_order, "span": _by_span}
-"""By what events can be aligned."""
+_ALIGNMENTS = {"id": _by_id, "time_order": _by_time_order, "span": _by_span}
 
 
 def relationship_pairs(

@@ -1,94 +1,126 @@
 """What the evaluators of story annotations have in common."""
 
-__all__ = ("ALIGN", "NarrativeEvaluator", "gaps", "weighted_mean")
+__all__ = ("NarrativeEvaluator", "listed", "mean_of_present")
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.case import Case
 from pytest_llmeval.errors import EvaluatorError
 from pytest_llmeval.evaluator import Evaluator
-from pytest_llmeval.evaluators.narrative.alignment import ALIGNMENTS, Alignment
-from pytest_llmeval.evaluators.narrative.document import Story, is_blank, read_story
-from pytest_llmeval.naming import unknown_name
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.narrative.alignment import Alignment, Matching
+from pytest_llmeval.evaluators.narrative.document import Story, is_blank, parse_document, read_story
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_llmeval.observation import FloatArray
 
-ALIGN = ("id", "time_order")
-"""By what events are aligned unless an option says otherwise."""
-
+_EXPECTED = "expected a JSON v3 document (an object)"
 _SHOWN = 3
-"""Faults, or gaps of the ground truth, that a message names."""
 
 
 @dataclass(frozen=True)
 class NarrativeEvaluator(Evaluator):
     """Base of the evaluators of JSON v3 annotations.
 
-    ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may stand in a fenced block. What
-    is no such document counts as an empty one, and what has a wrong form inside it as absent; in a prediction that
-    is *malformed*. ``input`` is the text of the story; without it, ``source_info.text_content`` is.
+    ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may stand in a fenced block. In
+    a prediction whatever has a wrong form is malformed and counts as absent. ``input`` is the text of the story;
+    where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 
-    What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction.
+    What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction. A
+    subclass may have the options of `Matching`, under their names.
     """
 
-    score_name: ClassVar[str] = ""
-    """The metric that stands for all of them, where there is one."""
-
-    @property
-    def _fuzzy(self) -> float | None:
-        return getattr(self, "fuzzy", None)
-
-    @property
-    def _align(self) -> tuple[str, ...]:
-        return getattr(self, "align", ALIGN)
-
     def __post_init__(self) -> None:
-        if self._fuzzy is not None and not 0 < self._fuzzy <= 1:
-            raise ValueError(f"fuzzy: found {self._fuzzy!r}, expected a number above 0 and at most 1, or null")
-        for name in self._align:
-            if name not in ALIGNMENTS:
-                raise ValueError(f"align: {unknown_name('way', name, ALIGNMENTS)}")
-        if not self._align or len(set(self._align)) < len(self._align):
-            raise ValueError(f"align: found {list(self._align)!r}, expected one or more different ways")
+        self._matching  # noqa: B018 (raises for impossible options)
 
-    def signature(self) -> str:
-        """Return how names are compared and events aligned, for the signatures of metrics."""
-        fuzzy = "strict" if self._fuzzy is None else f"fuzzy>={self._fuzzy:g}"
-        return f"names:{fuzzy}|align:{','.join(self._align)}|v:{self.version}"
+    @cached_property
+    def _matching(self) -> Matching:
+        return Matching(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in _OPTIONS})
+
+    def _signature(self) -> str:
+        """Return what the values depend on: how names are compared, how events are aligned, the version."""
+        own = {each.name for each in fields(self)}
+        fuzzy = self._matching.fuzzy
+        parts = {
+            "fuzzy": f"names:{'strict' if fuzzy is None else f'fuzzy>={fuzzy:g}'}",
+            "align": f"align:{','.join(self._matching.align)}",
+        }
+        return "|".join([*(part for name, part in parts.items() if name in own), f"v:{self.version}"])
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what has a wrong form in the ground truth."""
-        return _gold(case.expected).faults
+        if is_blank(case.expected):
+            return ()
+        gold = parse_document(case.expected)
+        return [_wrong(case.expected)] if gold is None else read_story(gold).faults
 
     def measure(self, case: Case) -> Observation:
         """Count one story.
 
         Raises:
-            EvaluatorError: The ground truth is no JSON v3 document.
+            EvaluatorError: The ground truth is no JSON v3 document. What has a wrong form inside it counts as absent.
         """
-        gold = _gold(case.expected)
-        if gold.faults and gold == Story(faults=gold.faults) and not isinstance(case.expected, dict):
-            raise EvaluatorError(gold.faults[0])
-        predicted = read_story(case.prediction)
+        stories = self._read(case)
+        observation = self.observe(stories)
+        details = dict(observation.details)
+        if stories.gold.faults:
+            details["gt_faults"] = list(stories.gold.faults)
+        faults = stories.predicted.faults
+        return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
+
+    def _read(self, case: Case) -> Alignment:
+        gold = {} if is_blank(case.expected) else parse_document(case.expected)
+        if gold is None:
+            raise EvaluatorError(_wrong(case.expected))
+        predicted = parse_document(case.prediction)
+        right = read_story(gold)
+        found = Story(faults=(_wrong(case.prediction),)) if predicted is None else read_story(predicted)
         given = case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
-        alignment = Alignment(gold, predicted, given or gold.text or predicted.text, self._fuzzy, self._align)
-        return self.observe(alignment)
+        return Alignment(right, found, given or right.text or found.text, self._matching)
+
+    def scores(self, observation: Observation) -> dict[str, float | None]:
+        """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""
+        things = {metric.name for metric in self.describe() if metric.high is None}
+        return {
+            name: int(value) if value is not None and name in things else value
+            for name, value in super().scores(observation).items()
+        }
 
     @abstractmethod
     def observe(self, stories: Alignment) -> Observation:
         """Count two stories that have been read."""
 
-    @abstractmethod
-    def score(self, metrics: "Mapping[str, FloatArray]") -> "FloatArray":
-        """Return the one score in [0, 1] that stands for these metrics in the composite; NaN where undefined."""
+
+_OPTIONS = frozenset(each.name for each in fields(Matching))
 
 
-def _gold(expected: Any) -> Story:
-    return Story() if is_blank(expected) else read_story(expected)
+def _wrong(value: object) -> str:
+    return f"found {describe_found(value)}, {_EXPECTED}"
+
+
+def listed(items: Sequence[str], separator: str = ", ") -> str:
+    """Write the first few of some things.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = len(items) - _SHOWN
+    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":
+    """Return the weighted mean over columns, row by row, without what is NaN; NaN where nothing of weight is left."""
+    import numpy as np
+
+    from pytest_llmeval.measures.confusion import ratio
+
+    values = np.array(list(columns.values()))
+    weight = np.array([1.0 if weights is None else weights[name] for name in columns])[:, np.newaxis]
+    present = np.where(np.isnan(values), 0.0, weight)
+    mean: FloatArray = ratio((np.nan_to_num(values) * present).sum(axis=0), present.sum(axis=0))
+    return mean

@@ -1,6 +1,6 @@
 """A JSON v3 document as the evaluators see it: tolerant reading, with everything of a wrong form named."""
 
-__all__ = ("ACTION_FIELDS", "Character", "Event", "Relationship", "Story", "is_blank", "read_story")
+__all__ = ("ACTION_FIELDS", "Character", "Event", "Relationship", "Story", "is_blank", "parse_document", "read_story")
 
 import json
 from collections.abc import Callable, Mapping
@@ -102,15 +102,15 @@ def is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
 
 
-def read_story(value: Any) -> Story:
-    """Read a document.
+def parse_document(value: Any) -> Mapping[str, Any] | None:
+    """Return an object, or the object that a JSON text is or has in a fenced block; ``None`` for anything else."""
+    data = _parsed(value) if isinstance(value, str) else value
+    return data if isinstance(data, Mapping) else None
 
-    Args:
-        value: An object, or its JSON text, which may stand in a fenced block. Anything else is an empty document with
-            a fault.
-    """
+
+def read_story(data: Mapping[str, Any]) -> Story:
+    """Read a document."""
     reader = _Reader()
-    data = reader.document(value)
     return Story(
         characters=tuple(filter(None, reader.each(data, "", "characters", reader.character))),
         events=tuple(reader.each(data, "", "narrative_events", reader.event)),
@@ -126,15 +126,7 @@ class _Reader:
         self.faults: list[str] = []
 
     def fault(self, path: str, value: Any, expected: str) -> None:
-        place = f"{path}: " if path else ""
-        self.faults.append(f"{place}found {describe_found(value)}, expected {expected}")
-
-    def document(self, value: Any) -> Mapping[str, Any]:
-        data = _parsed(value) if isinstance(value, str) else value
-        if isinstance(data, Mapping):
-            return data
-        self.fault("", value, "a JSON v3 document")
-        return {}
+        self.faults.append(f"{path}: found {describe_found(value)}, expected {expected}")
 
     def object(self, data: Mapping[str, Any], path: str, key: str) -> Mapping[str, Any]:
         value = data.get(key)
@@ -221,9 +213,13 @@ class _Reader:
         return Character(name, key, tuple(dict.fromkeys(aliases)), self.label(data, path, "archetype"))
 
     def relationship(self, data: Mapping[str, Any], path: str) -> Relationship:
-        ends = (self.label(data, path, end) for end in ("agent", "target"))
-        levels = (self.label(data, path, f"relationship_level{level}") for level in (1, 2))
-        return Relationship(*ends, *levels, frozenset(self.labels(data, path, "sentiment")))
+        return Relationship(
+            agent=self.label(data, path, "agent"),
+            target=self.label(data, path, "target"),
+            level1=self.label(data, path, "relationship_level1"),
+            level2=self.label(data, path, "relationship_level2"),
+            sentiments=frozenset(self.labels(data, path, "sentiment")),
+        )
 
     def event(self, data: Mapping[str, Any], path: str) -> Event:
         given = self.scalar(data, path, "id")
@@ -246,7 +242,6 @@ def _join(path: str, key: str) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """Return the value of a JSON text, or of the fenced block in a text; else the text itself."""
     first, last = text.find(_FENCE), text.rfind(_FENCE)
     _, _, block = text[first + len(_FENCE) : last].partition("\n")
     for candidate in (text, block):
@@ -254,4 +249,4 @@ def _parsed(text: str) -> Any:
             return json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-    return text
+    return None
