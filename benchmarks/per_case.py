@@ -64,9 +64,8 @@ def main(cases: int = 10_000, rounds: int = 5) -> None:
         for name, times in seconds.items():
             counted = times[1:]
             ratio = statistics.median(a / b for a, b in zip(counted, seconds["bare"][1:], strict=True))
-            print(
-                f"{name:6} median {statistics.median(counted):6.2f}  min {min(counted):6.2f}  ratio to bare {ratio:5.2f}"
-            )
+            middle = statistics.median(counted)
+            print(f"{name:6} median {middle:6.2f}  min {min(counted):6.2f}  ratio to bare {ratio:5.2f}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ def main() -> None:
             percentile_interval(totals[:, column] / totals[:, 0], 0.95)
         seconds.append(time.perf_counter() - started)
     print(
-        f"{RESAMPLES} resamples of {CASES} cases, {COUNTS} counts, {COUNTS - 1} intervals, wall seconds of {ROUNDS} rounds"
+        f"{RESAMPLES} resamples of {CASES} cases, {COUNTS} counts, {COUNTS - 1} intervals; "
+        f"wall seconds of {ROUNDS} rounds"
     )
     print(f"median {statistics.median(seconds):.2f}  min {min(seconds):.2f}  max {max(seconds):.2f}")
 

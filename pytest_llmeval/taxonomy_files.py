@@ -3,6 +3,7 @@
 __all__ = ("read_actions", "read_relationships", "read_sentiments")
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +19,9 @@ _T = TypeVar("_T")
 _TABLES = (".csv", ".md", ".markdown")
 
 
+@cache
 def read_relationships(path: Path) -> tuple[Level1, ...]:
-    """Read relationship labels.
+    """Read relationship labels; a file is read once in a process.
 
     Raises:
         SuiteError: The file cannot be read or has faults; all of them are listed.
@@ -27,11 +29,13 @@ def read_relationships(path: Path) -> tuple[Level1, ...]:
     return _read(path, Relationships, relationships_of).relationships
 
 
+@cache
 def read_sentiments(path: Path) -> tuple[Sentiment, ...]:
     """Read sentiment labels; see `read_relationships`."""
     return _read(path, Sentiments, sentiments_of).sentiments
 
 
+@cache
 def read_actions(path: Path) -> Actions:
     """Read action labels; see `read_relationships`."""
     return _read(path, Actions, actions_of)

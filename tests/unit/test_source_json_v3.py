@@ -126,6 +126,7 @@ def test_hidden_files_and_other_files_of_a_folder_are_passed_over(tmp_path: Path
         ("swan_v3", "swan_v3", {}),
         ("swan", "swan", {}),
         ("swan.gold", "swan.gpt", {"suffixes": [".gold", ".gpt"]}),
+        ("swan", "swan.b.z", {"suffixes": [".z", ".b.z"]}),
         ("CH_002_牛郎织女2_v3", "CH_002_牛郎织女2_v3_pred", {}),
         ("cafe\u0301_v3", "caf\u00e9_v3_pred", {}),
     ],

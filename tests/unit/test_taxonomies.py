@@ -222,6 +222,11 @@ def test_a_set_without_labels_checks_nothing() -> None:
 # Files of users
 
 
+def test_polarity_of_a_label_of_a_users_file_holds_in_any_letter_case(tmp_path: Path) -> None:
+    taxonomy = narrative_taxonomy(sentiments=written(tmp_path, "s.csv", "label,polarity\nCalm,neutral\n"))
+    assert taxonomy.polarity("calm") == taxonomy.polarity("Calm") == "neutral"
+
+
 def test_a_file_is_read_once(tmp_path: Path) -> None:
     path = written(tmp_path, "s.csv", "label,polarity\ncalm,neutral\n")
     first = narrative_taxonomy(sentiments=path)

@@ -42,6 +42,10 @@ class NarrativeEvaluator(Evaluator):
     def _matching(self) -> Matching:
         return Matching(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in _OPTIONS})
 
+    @cached_property
+    def _numbers_of_things(self) -> frozenset[str]:
+        return frozenset(metric.name for metric in self.describe() if metric.high is None)
+
     def _signature(self) -> str:
         """Return what the values depend on: how names are compared, how events are aligned, the version."""
         own = {each.name for each in fields(self)}
@@ -85,9 +89,8 @@ class NarrativeEvaluator(Evaluator):
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""
-        things = {metric.name for metric in self.describe() if metric.high is None}
         return {
-            name: int(value) if value is not None and name in things else value
+            name: int(value) if value is not None and name in self._numbers_of_things else value
             for name, value in super().scores(observation).items()
         }
 
