@@ -167,6 +167,15 @@ class ControllerHooks:
         """Gather results; they are taken off the report, which others keep."""
         self._run.take(report)
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note which suites are to run."""
+        self._run.expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note which suites are to run, as a worker has collected them."""
+        self._run.expect(ids)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Judge gates once, after the last case."""

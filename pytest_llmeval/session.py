@@ -5,7 +5,7 @@ __all__ = ("Run",)
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -42,6 +43,7 @@ class Run:
         suites: The suites of this process.
         broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
         notes: Lines for the terminal about suites that could not be summarised.
+        selected: Suite files of which some case was to run.
         report: The result, once `finish` has run.
     """
 
@@ -49,6 +51,7 @@ class Run:
     suites: Suites
     broken: str = ""
     notes: list[str] = field(default_factory=list)
+    selected: set[Path] = field(default_factory=set)
     report: RunReport | None = None
     _started: float = field(default_factory=time.time)
     _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict)
@@ -66,6 +69,13 @@ class Run:
             self._seen[item].outcome = "error"
         elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
+
+    def expect(self, nodeids: Iterable[str]) -> None:
+        """Note the suite files of items that are to run."""
+        patterns = self.config.getini("llmeval_files")
+        files = {nodeid.partition("::")[0] for nodeid in nodeids}
+        paths = (self.config.rootpath / file for file in files if is_suite_file(Path(file).name, patterns))
+        self.selected.update(path for path in paths if path.is_file())
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
         """Let the run go on if only suite files are faulty, as it does under xdist; the exit code still tells."""
@@ -87,7 +97,7 @@ class Run:
             predictions += made
             try:
                 suite = self.suites.load(Path(key.path), self._prepared(session, Path(key.path)))
-                report = self._judge(suite, key, total, records)
+                report = self._judge(suite, key, total or suite.total, records)
             except LlmevalError as error:
                 self.notes.append(f"{key.shown}: not judged: {error}")
                 emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {error}")))
@@ -104,7 +114,10 @@ class Run:
         self._emit(session, emitted)
 
     def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
-        """Yield suites sorted by path, test and variant, so that the order in which workers report does not show."""
+        """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
+
+        A suite of which nothing was heard because the run broke comes without records, its total 0.
+        """
         gathered: dict[SuiteKey, tuple[int, dict[str, CaseRecord], list[dict[str, Any]]]] = {}
         for seen in self._seen.values():
             payload = decode(seen.payload)
@@ -115,6 +128,9 @@ class Run:
                     _settle(record, seen.outcome)
                 records[record.id] = record
             predictions += payload.predictions
+        reported = {Path(key.path) for key in gathered}
+        for path in self.selected - reported if self.broken else ():
+            gathered[SuiteKey(str(path), self.suites.shown(path))] = (0, {}, [])
         for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
             yield key, *gathered[key]
 

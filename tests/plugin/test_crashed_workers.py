@@ -57,6 +57,8 @@ def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fr
     fragile.asking("broken.eval.yaml", "bot:answer", "dies", gates=["f1 >= 0"])
     ran = fragile.run("--dist=loadfile", workers=2)
     assert ran.code == 1
+    assert ran.outcomes("broken") == {"dies": "not_run"}
+    assert ran.gates("broken") == GATE
     assert ran.outcomes("sound") == {"a": "passed", "b": "passed"}
     assert ran.gates("sound") == {"f1 >= 0": "passed"}
 
