@@ -2,7 +2,8 @@
 
 __all__ = ("Line", "print_summary", "render")
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from pytest_llmeval.explain import printable
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.numbers import counted, interval, number
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.results import MetricValue
 
 
 class Line(NamedTuple):
@@ -24,6 +26,11 @@ class Line(NamedTuple):
 
 
 _NAME_WIDTH = 22
+"""Columns that names get on a terminal of 80 columns."""
+_OTHER_WIDTH = 58
+"""Columns that the numbers beside a name take."""
+_METRICS = 16
+"""Metrics listed without ``-v``."""
 
 
 def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
@@ -61,11 +68,13 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             each.errored,
             each.missing,
         )
-        for name, each in suite.result.metrics.items()
+        for name, each in _listed(suite, verbosity).items()
     ]
     if rows:
         headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
-        yield from _table(rows, headers)
+        yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
+    if len(rows) < len(suite.result.metrics):
+        yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
     for key, groups in suite.result.groups.items():
         if verbosity > 0:
             yield Line("")
@@ -74,6 +83,17 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
+
+
+def _listed(suite: SuiteReport, verbosity: int) -> Mapping[str, MetricValue]:
+    """Return the metrics to list: all if they are few or asked for, else those that gates judge and then the first."""
+    metrics = suite.result.metrics
+    if verbosity > 0 or len(metrics) <= _METRICS:
+        return metrics
+    words = {word for gate in suite.gates for word in re.split(r"[\s()]+", gate.gate)}
+    judged = [name for name in metrics if name in words]
+    chosen = set(list(dict.fromkeys([*judged, *metrics]))[: max(_METRICS, len(judged))])
+    return {name: value for name, value in metrics.items() if name in chosen}
 
 
 def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
@@ -94,14 +114,25 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
         yield Line(printable(f"(and {rest}: see --llmeval-report)"))
 
 
-def _table(rows: Sequence[Sequence[object]], headers: Sequence[str]) -> Iterator[Line]:
+def _folded(name: str, width: int) -> str:
+    """Break a name that is too long, behind an underscore if there is one."""
+    lines = []
+    while len(name) > width:
+        end = name.rfind("_", 0, width) + 1 or width
+        lines.append(name[:end])
+        name = name[end:]
+    return "\n".join([*lines, name])
+
+
+def _table(rows: Sequence[Sequence[object]], headers: Sequence[str], name_width: int = _NAME_WIDTH) -> Iterator[Line]:
+    cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
     # The headers go in as a row: tabulate would make their columns two characters wider than needed.
     text = tabulate(
-        [[printable(str(cell)) for cell in row] for row in (headers, *rows)],
+        [[_folded(name, name_width), *others] for name, *others in cells],
         tablefmt="plain",
         disable_numparse=True,
         colalign=("left", *["right"] * (len(headers) - 1)),
-        maxcolwidths=[_NAME_WIDTH, *[None] * (len(headers) - 1)],
+        maxcolwidths=[name_width, *[None] * (len(headers) - 1)],
     )
     for line in text.splitlines():
         yield Line(line.rstrip())

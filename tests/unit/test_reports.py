@@ -291,3 +291,17 @@ def test_text_from_data_cannot_command_the_terminal() -> None:
     hostile = record("x", 0.5, labels={"kind": "\x1b[31mred\x07\u202e\n"})
     for line in lines(report([hostile], [{"metric": "f1", "min": 0.9, "by": "kind"}]), 1):
         assert line.isprintable()
+
+
+def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
+    evaluator = get_evaluator("classification")
+    cases = [Case(str(row), expected=label, prediction=label) for row, label in enumerate("abcdef")]
+    result = score(evaluator, cases)
+    gate = parse_gate("recall[f] >= 1").judge(result)
+    suite = SuiteReport("many", "many.eval.yaml", result, [gate], len(cases))
+    lines = [line.text for line in render(RunReport("", 0, "", None, [suite]), verbosity=0, width=80)]
+    assert any(line.startswith("recall[f]  ") for line in lines)
+    assert not any(line.startswith("recall[e]  ") for line in lines)
+    assert f"and {len(result.metrics) - 16} metrics more (-v shows them)" in lines
+    everything = [line.text for line in render(RunReport("", 0, "", None, [suite]), verbosity=1, width=80)]
+    assert any(line.startswith("recall[e]  ") for line in everything)
