@@ -135,6 +135,11 @@ def test_what_gold_does_not_say_and_spans_leave_an_event_correct(fields: dict[st
     assert evaluate(story(event("a") | fields), story(event("a")))["summary"]["event_accuracy"] == 1
 
 
+def test_a_sentiment_that_gold_leaves_empty_leaves_an_event_correct() -> None:
+    silent = event("a")["relationships"][0] | {"sentiment": None}
+    assert evaluate(story(event("a")), story(event("a", relationships=[silent])))["summary"]["event_accuracy"] == 1
+
+
 def test_events_without_a_partner_are_listed() -> None:
     found = evaluate(story(event("a"), event("z")))["summary"]
     assert (found["missing_events"], found["extra_events"], found["matched_events"]) == (["b"], ["z"], 1)

@@ -186,6 +186,13 @@ def test_a_wrong_form_is_named_and_counts_as_absent(data: dict[str, Any], fault:
     assert faults(data) == [fault]
 
 
+@pytest.mark.parametrize("blank", [None, {}, [], "", " "])
+def test_a_blank_entry_of_a_list_is_left_out(blank: Any) -> None:
+    story = read_story({"narrative_events": [blank, {"id": 1, "relationships": [blank, {"agent": "A"}]}]})
+    assert [len(each.relationships) for each in story.events] == [1]
+    assert story.faults == ()
+
+
 def test_a_fault_costs_nothing_beside_it() -> None:
     story = read_story({"characters": [3, {"name": "Ann"}], "narrative_events": "?"})
     assert [each.name for each in story.characters] == ["Ann"]

@@ -88,8 +88,7 @@ class TextSpan(NarrativeEvaluator):
                 counts |= {f"{name}.errors": errors, f"{name}.windows": windows}
             else:
                 undefined[name] = "the text is not longer than one window"
-        # In sorted order equally good assignments do not depend on the order of events.
-        overlaps = assign_spans(sorted(_spans(gold)), sorted(_spans(predicted)))
+        overlaps = assign_spans(_spans(gold), _spans(predicted))
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
         details = {
             "overlap_scores": sorted(overlaps, reverse=True),
