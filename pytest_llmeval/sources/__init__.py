@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SOURCES: dict[str, str] = {
     "csv": "pytest_llmeval.sources.csv:CsvSource",
+    "ecac": "pytest_llmeval.sources.ecac:EcacSource",
     "json": "pytest_llmeval.sources.json:JsonSource",
     "json_v3": "pytest_llmeval.sources.json_v3:JsonV3Source",
     "jsonl": "pytest_llmeval.sources.jsonl:JsonlSource",

@@ -96,6 +96,11 @@ def test_among_pairings_one_with_equal_archetypes_is_taken() -> None:
     assert pairs(people(("Ann", "x", "Hero"), ("Bea", "x")), people(("x", "", "Lover"))) == {("Bea", "x")}
 
 
+def test_the_order_of_equally_good_characters_does_not_matter() -> None:
+    gold, predicted = [("Ann", "x", "Hero"), ("Bea", "x", "Ruler")], [("Red", "x", "Lover")]
+    assert pairs(people(*gold), people(*predicted)) == pairs(people(*gold[::-1]), people(*predicted))
+
+
 def test_like_names_are_equal_only_if_asked_for_and_after_the_equal_ones() -> None:
     gold, predicted = people("Meng Jiang", "Wan"), people("Meng Jiangnü", "Wan")
     assert pairs(gold, predicted) == {("Wan", "Wan")}
