@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.cli_emotion_cause import add_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,12 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     schema.set_defaults(run=_schema)
     evaluators = commands.add_parser("evaluators", help="list evaluators and their metrics")
     evaluators.set_defaults(run=_evaluators)
+    add_commands(commands)
     options = parser.parse_args(arguments)
-    result: int = options.run()
+    result: int = options.run(options)
     return result
 
 
-def _schema() -> int:
+def _schema(_options: argparse.Namespace) -> int:
     from pytest_llmeval.registry import default_registry
     from pytest_llmeval.schema import suite_schema
 
@@ -40,7 +42,7 @@ def _schema() -> int:
     return 0
 
 
-def _evaluators() -> int:
+def _evaluators(_options: argparse.Namespace) -> int:
     from tabulate import tabulate
 
     from pytest_llmeval.registry import default_registry, get_evaluator

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import LlmevalError, PredictionError, SuiteError
+from pytest_llmeval.errors import LlmevalError, PredictionError, SuiteError, said
 from pytest_llmeval.execute import Execution
-from pytest_llmeval.explain import explain
+from pytest_llmeval.explain import explain, printable
 from pytest_llmeval.predict import Target
 from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import LoadedCase, Suites
@@ -56,8 +56,12 @@ class CaseItem(pytest.Function):
     def _run_all(self, target: Target | None) -> None:
         __tracebackhide__ = True
         suites, suite, key = self.loaded.suites, self.loaded.suite, self.loaded.key
-        executions = [suites.run(suite, case, key, target) for case in self.bulk]
-        self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
+        executions: list[Execution] = []
+        try:
+            for case in self.bulk:
+                executions.append(suites.run(suite, case, key, target))  # noqa: PERF401 (an interrupt must not lose those before it)
+        finally:
+            self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
@@ -87,7 +91,9 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
     if item.config.getoption("xmlpath", None):
         scores = execution.scores(loaded.suite).items()
-        item.user_properties += [(f"llmeval.{name}", "" if score is None else repr(score)) for name, score in scores]
+        item.user_properties += [
+            (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
+        ]
     if error is not None and not isinstance(error, PredictionError):
         raise error
     if record.reason is not None:
@@ -100,22 +106,27 @@ def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
         payload = item.stash.get(PAYLOAD, None)
         item.stash.setdefault(PAYLOAD, "")
         del item.stash[PAYLOAD]  # an item can be run again
-        return payload
-    if report.outcome == "passed":
+        if payload is not None:
+            return payload
+    elif report.outcome == "passed":
         return None
     loaded = case_of(item)
     if loaded is None:
         return None
-    reason = call.excinfo.exconly() if call.excinfo else report.outcome
     cases = item.bulk if isinstance(item, CaseItem) and item.bulk else (loaded.case,)
-    records = [
-        CaseRecord(case.id, outcome="skipped", reason=reason)
-        if report.skipped
-        else CaseRecord(case.id, outcome="errored", errors={"": reason}, reason=reason)
-        for case in cases
-    ]
+    records = [_unscored(case.id, report, call) for case in cases]
     executions = [Execution(case, record) for case, record in zip(cases, records, strict=True)]
     return encode(loaded.key, loaded.suite.total, executions, predictions=False)
+
+
+def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
+    """Return the record of a case that its item has not scored."""
+    if report.outcome == "passed":
+        return CaseRecord(name, outcome="not_run", reason="the test did not score the case")
+    reason = said(call.excinfo.value) if call.excinfo else report.outcome
+    if report.skipped:
+        return CaseRecord(name, outcome="skipped", reason=reason)
+    return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)
 
 
 def case_of(item: pytest.Item) -> LoadedCase | None:
@@ -127,13 +138,20 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
     if callspec is None or not isinstance(loaded, LoadedCase):
         return None
     others = sorted((name, value) for name, value in callspec.params.items() if name != "eval_case")
-    variant = ",".join(f"{name}={_shown(value, callspec.indices[name])}" for name, value in others)
+    if not others:
+        return loaded
+    if all(isinstance(value, str | int | float | bool) for _, value in others):
+        variant = ",".join(f"{name}={value}" for name, value in others)
+    else:
+        variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
     return replace(loaded, key=loaded.key._replace(variant=variant))
 
 
-def _shown(value: Any, index: int) -> str:
-    """Name a parameter of a test: by its value where that is short text, by its number otherwise."""
-    return str(value) if isinstance(value, str | int | float | bool) else str(index)
+def _without(ids: str, case: str) -> str:
+    """Return the ids of a test's parameters, which pytest joins with dashes, without the one that names the case."""
+    if ids.startswith(f"{case}-"):
+        return ids.removeprefix(f"{case}-")
+    return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)
 
 
 # The bodies are one line each: a traceback then starts at the line of the case in its file.

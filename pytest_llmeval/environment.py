@@ -7,6 +7,8 @@ __all__ = (
     "report_paths",
 )
 
+import errno
+import os
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -62,11 +64,20 @@ def open_suites(config: pytest.Config) -> "Suites":
     from pytest_llmeval.runtime import Suites
 
     name = config.getoption("llmeval_predictions")
-    if name is None:
-        return Suites(config)
     mode = config.getoption("llmeval_predictions_mode")
+    if name is None:
+        if mode != "auto":
+            raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
+        return Suites(config)
+    path = config.invocation_params.dir / name
     try:
-        recordings = Recordings.open(config.invocation_params.dir / name, mode)
+        if mode != "replay":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        recordings = Recordings.open(path, mode)
+    except OSError as error:
+        raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
     return Suites(config, recordings, record=mode != "replay")

@@ -8,6 +8,7 @@ __all__ = (
     "PredictionError",
     "Problem",
     "SuiteError",
+    "said",
 )
 
 from collections.abc import Sequence
@@ -37,6 +38,15 @@ class Problem:
         if self.line:
             place += f":{self.line}:{self.column or 1}"
         return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
+
+
+def said(error: BaseException) -> str:
+    """Return an error as text, its type first, even if its own text cannot be had."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
+        text = "its text cannot be shown"
+    return f"{type(error).__name__}: {text}"
 
 
 class LlmevalError(Exception):

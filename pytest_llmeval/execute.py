@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.errors import PredictionError, said
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.results import CaseRecord
@@ -61,7 +61,7 @@ def execute(
     try:
         if case.prediction is MISSING:
             case = case.answered(json_like(predict(case)))
-    except (KeyboardInterrupt, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
         return unanswered(case, error)
@@ -72,7 +72,7 @@ def execute(
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = f"{type(measured).__name__}: {measured}"
+            errors[label] = said(measured)
     limits = suite.limits(case)
     missed = unmet(limits, _scores(suite, observations)) if limits else []
     record = CaseRecord(case.id, case.labels, observations=observations, errors=errors)
@@ -87,7 +87,7 @@ def execute(
 
 def unanswered(case: Case, error: BaseException) -> Execution:
     """Return the execution of a case for which there is no prediction, because of an error."""
-    reason = str(error) if isinstance(error, PredictionError) else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, PredictionError) else said(error)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
 

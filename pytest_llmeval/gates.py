@@ -81,7 +81,7 @@ class Gate:
         statistic: ``value`` (over summed counts), ``mean``, ``median``, ``min``, ``max``, ``p0`` to ``p100`` over the
             cases' own scores, or ``low`` and ``high``, the bounds of the interval.
         by: Judge every group of this label on its own.
-        min_cases: Groups with fewer scored cases are not judged.
+        min_cases: Groups of which fewer cases ran are not judged.
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
     """
@@ -119,7 +119,7 @@ class Gate:
         small = []
         for name, group in result.groups[self.by or ""].items():
             metric = group.pass_rate if self.metric == PASS_RATE else group.metrics.get(self.metric)
-            if metric is None or metric.scored + metric.errored < self.min_cases:
+            if metric is None or group.cases - metric.missing < self.min_cases:
                 small.append(name)
                 continue
             outcome, value, reason = self._one(metric, self._scores(result, group.rows))
@@ -254,6 +254,8 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         bounds.append(Bound("<=", float(high)))
     statistic, metric = split_statistic(str(data["metric"]))
     by = data.get("by")
+    if by is None and int(data.get("min_cases") or 1) > 1:
+        raise ValueError("found min_cases without by, expected both: it says how many cases a group must have")
     return Gate(
         metric,
         tuple(bounds),

@@ -2,7 +2,7 @@
 
 __all__ = ("load_suite",)
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import Problem, SuiteError
+from pytest_llmeval.errors import Problem, SuiteError, said
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import read_json, render_path
 from pytest_llmeval.registry import Registry
@@ -69,6 +69,9 @@ class _Loader(SettingsReader):
         )
         source = self._source(entry.source)
         broken = bool(self.problems)
+        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in gates):
+            self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
+            broken = True
         suite = self._with_cases(suite, entry, source)
         if broken or not suite.cases:
             raise SuiteError(suite.problems)
@@ -112,17 +115,32 @@ class _Loader(SettingsReader):
                 faulty += 1
         if not found and not self.problems:
             self.fault((), "found no case, expected cases or a source that has some")
+        self._check_labels(entry, suite, [case for case, _ in found])
         problems = sorted(self.problems, key=lambda each: (each.file != self.document.file, each))
         return replace(suite, cases=tuple(cases.values()), problems=tuple(problems), faulty=faulty)
+
+    def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
+        """Refuse to group by a label that no case has: a gate on it would judge one group of everything."""
+        labels = sorted({label for case in cases for label in case.labels})
+        places = {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
+        for name in suite.group_by if cases else ():
+            if name not in labels:
+                known = ", ".join(labels) or "no case has any"
+                self.fault(
+                    places.get(name, ("gates",)),
+                    f"found the label {name!r}, which no case has, expected one of: {known}{suggest(name, labels)}",
+                )
 
     def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
         problems: list[Problem] = []
-        cases = [self._with_limits(case, source, suite) for case in source.load(self.path.parent, problems)]
+        read = source.load(self.path.parent, problems)
         self.problems += problems
-        return cases, source.faulty(problems)
+        limited = [self._with_limits(case, source, suite) for case in read]
+        cases = [case for case in limited if case is not None]
+        return cases, source.faulty(problems) + len(limited) - len(cases)
 
-    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case:
+    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
         """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
         if not case.thresholds:
             return case
@@ -131,7 +149,7 @@ class _Loader(SettingsReader):
         self.problems[before:] = [
             replace(problem, file=source.file_of(case), line=case.line, column=1) for problem in self.problems[before:]
         ]
-        return replace(case, thresholds=limits)
+        return replace(case, thresholds=limits) if len(self.problems) == before else None
 
     def _source(self, entry: Any) -> "Source | None":
         if entry is None:
@@ -214,7 +232,11 @@ class _Loader(SettingsReader):
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
         for evaluator in suite.evaluators.values():
-            for wrong in evaluator.check(case):
+            try:
+                wrong = next(iter(evaluator.check(case)), None)
+            except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+                wrong = f"its check failed: {said(error)}"
+            if wrong is not None:
                 return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
         return None
 

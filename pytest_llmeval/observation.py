@@ -39,6 +39,9 @@ class Observation:
 
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
+        parts = (self.counts, self.details, self.undefined)
+        if not all(isinstance(part, Mapping) for part in parts) or not isinstance(self.malformed, str | None):
+            return "found counts, details, undefined or malformed of a wrong type, expected three mappings and text"
         for name, count in self.counts.items():
             try:
                 finite = math.isfinite(count)

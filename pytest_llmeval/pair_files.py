@@ -1,8 +1,8 @@
 """Files of emotion-cause pairs: official ones, with an object per conversation, and internal lists of pairs."""
 
-__all__ = ("PAIRS", "PairConversation", "PairFile", "read_pair_file")
+__all__ = ("ID", "PAIRS", "PairConversation", "PairFile", "read_pair_file")
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -62,15 +62,13 @@ class PairFile:
             (self._add_row if self.internal else self._add_entry)(index, each)
 
     def fault(
-        self, place: Steps, number: int | None, rule: Rule, message: str, *, position: int = 0, pair: Any = None
+        self, place: Steps, number: Any, rule: Rule, message: str, *, position: int = 0, pair: Any = None
     ) -> None:
         """Add a fault at a path, which says conversation, pair and rule."""
         told = SubmissionFault(number, position, pair, rule, message)
         self.faults.add(*self.document.locate(place), render_path(place), str(told))
 
-    def parse(
-        self, conversation: PairConversation, read: Callable[[Any], Pair]
-    ) -> Iterator[tuple[Any, Pair]]:
+    def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[Any, Pair]]:
         """Yield each pair as it stands in the file and as `read` reads it; those that it cannot read are faults."""
         for position, (place, raw) in enumerate(conversation.rows, start=1):
             try:
@@ -92,7 +90,7 @@ class PairFile:
             return
         number = conversation_number(entry[ID])
         if number is None:
-            self.fault((index, ID), None, "conversation id", f"found {quoted(entry[ID])}, expected a whole number")
+            self.fault((index, ID), entry[ID], "conversation id", "found no whole number, expected one")
             return
         first = self.conversations.get(number)
         if first is not None:

@@ -95,10 +95,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a Python test once per case of the suite that its marker names."""
     mark = metafunc.definition.get_closest_marker("llmeval")
-    if mark is not None and mark.args:
+    path = mark and (mark.args[0] if mark.args else mark.kwargs.get("path"))
+    if path:
         from pytest_llmeval.parametrize import over_suite
 
-        over_suite(metafunc, str(mark.args[0]), enabled=enabled(metafunc.config))
+        over_suite(metafunc, str(path), enabled=enabled(metafunc.config))
 
 
 class ItemHooks:

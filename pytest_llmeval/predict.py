@@ -9,7 +9,7 @@ import inspect
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -39,6 +39,8 @@ def load_target(name: str, folder: Path) -> Target:
         PredictionError: The module does not import, or it has no such callable.
     """
     module_name, _, attribute = name.partition(":")
+    if module_name.partition(".")[0] in sys.stdlib_module_names:
+        raise PredictionError(f"target {name!r}: {module_name!r} is part of Python, expected a module of your project")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
@@ -213,15 +215,23 @@ class Recordings:
             "run once with --llmeval-predictions-mode=auto to ask the target"
         )
 
-    def update(self, predictions: Iterable[Mapping[str, Any]]) -> None:
-        """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing."""
+    def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> None:
+        """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
+
+        Args:
+            predictions: Rows of `recording`.
+            complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
+                of them.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
         if self.mode == "replay":
             return
         made = {(row["suite"], row["variant"], row["case"]): dict(row) for row in predictions}
         kept = self._rows
         if self.mode == "refresh":
-            asked = {(suite, variant) for suite, variant, _ in made}
-            kept = {key: row for key, row in kept.items() if key[:2] not in asked}
+            kept = {key: row for key, row in kept.items() if key[:2] not in complete}
         rows = {**kept, **made}
         lines = [json.dumps(rows[key], ensure_ascii=False, sort_keys=True) + "\n" for key in sorted(rows)]
         # Half of a surrogate pair, which models do emit, cannot be written as UTF-8: that case is asked again.

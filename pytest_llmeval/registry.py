@@ -15,6 +15,7 @@ ENTRY_POINTS = "pytest_llmeval.evaluators"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
+    "emotion_cause": "pytest_llmeval.evaluators.emotion_cause:EmotionCause",
     "narrative": "pytest_llmeval.evaluators.narrative.composite:Narrative",
     "narrative.action_layer": "pytest_llmeval.evaluators.narrative.action_layer:ActionLayer",
     "narrative.characters": "pytest_llmeval.evaluators.narrative.characters:Characters",

@@ -53,12 +53,25 @@ class Suites:
         """
         if path not in self._loaded:
             registry = default_registry()
+            self._load_conftests(path.parent)
             session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
             suite = load_suite(path, registry, root=self.config.rootpath, shown=self.shown(path))
             for tag in sorted({tag for case in suite.cases for tag in case.tags}):
                 self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
             self._loaded[path] = suite
         return self._loaded[path]
+
+    def _load_conftests(self, folder: Path) -> None:
+        """Load the conftests at and above a suite, which register evaluators.
+
+        pytest has loaded them where it collects the folder: not in xdist's main process, nor for a suite elsewhere that
+        a Python test names.
+        """
+        options: dict[str, Any] = {"rootpath": self.config.rootpath}
+        if pytest.version_tuple >= (8, 1):
+            options["consider_namespace_packages"] = self.config.getini("consider_namespace_packages")
+        load = self.config.pluginmanager._loadconftestmodules  # noqa: SLF001 (pytest has no public way)
+        load(folder, self.config.getoption("importmode"), **options)
 
     def shown(self, path: Path) -> str:
         """Return how reports name a file: relative to pytest's rootdir where it lies inside, with forward slashes."""

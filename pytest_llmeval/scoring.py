@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError, MissingDataError, MissingExtraError
+from pytest_llmeval.errors import EvaluatorError, MissingDataError, MissingExtraError, said
 from pytest_llmeval.evaluator import Evaluator
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.results import CaseRecord, Outcome, Result
@@ -44,7 +44,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = f"{type(measured).__name__}: {measured}"
+            reason = said(measured)
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
 
@@ -52,7 +52,7 @@ def score(
 def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
     """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other."""
     out: list[Observation | Exception] = []
-    size = evaluator.batch
+    size = max(1, evaluator.batch)
     for start in range(0, len(cases), size):
         batch = cases[start : start + size]
         if len(batch) == 1:
@@ -69,6 +69,8 @@ def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observatio
 def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
     try:
         return _usable(evaluator.measure(case))
+    except SystemExit as error:
+        return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
     except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
         return error
 

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.environment import is_suite_file
-from pytest_llmeval.errors import LlmevalError
+from pytest_llmeval.errors import LlmevalError, said
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.results import CaseRecord
@@ -93,16 +93,20 @@ class Run:
         suites = []
         predictions: list[dict[str, Any]] = []
         emitted = []
+        complete: set[tuple[str, str]] = set()
         for key, total, records, made in self._gathered():
             predictions += made
             try:
-                suite = self.suites.load(Path(key.path), self._prepared(session, Path(key.path)))
+                suite = self.suites.load(Path(key.path), session)
                 report = self._judge(suite, key, total or suite.total, records)
-            except LlmevalError as error:
-                self.notes.append(f"{key.shown}: not judged: {error}")
-                emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {error}")))
+            except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+                why = str(error) if isinstance(error, LlmevalError) else said(error)
+                self.notes.append(f"{key.shown}: not judged: {why}")
+                emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {why}")))
                 continue
             suites.append(report)
+            if report.run == report.total:
+                complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
             # out on purpose are not reported at all.
             on_purpose = not (self.broken or suite.problems)
@@ -110,7 +114,12 @@ class Run:
         started = datetime.fromtimestamp(self._started, UTC).isoformat(timespec="seconds")
         self.report = RunReport(started, round(time.time() - self._started, 3), __version__, self._commit(), suites)
         if self.suites.recordings is not None:
-            self.suites.recordings.update(predictions)
+            try:
+                self.suites.recordings.update(predictions, complete)
+            except OSError as error:
+                why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
+                self.notes.append(why)
+                emitted.append((SuiteKey("", "predictions"), GateResult("recording", "failed", None, None, why)))
         self._emit(session, emitted)
 
     def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
@@ -133,18 +142,6 @@ class Run:
             gathered[SuiteKey(str(path), self.suites.shown(path))] = (0, {}, [])
         for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
             yield key, *gathered[key]
-
-    def _prepared(self, session: pytest.Session, path: Path) -> pytest.Session:
-        """Load the conftests above a suite, which register evaluators: under xdist this process collected nothing."""
-        root = self.config.rootpath
-        options: dict[str, Any] = {"rootpath": root}
-        if pytest.version_tuple >= (8, 1):
-            options["consider_namespace_packages"] = self.config.getini("consider_namespace_packages")
-        load = self.config.pluginmanager._loadconftestmodules  # noqa: SLF001 (pytest has no public way)
-        for folder in reversed(path.parents):
-            if folder.is_relative_to(root):
-                load(folder, self.config.getoption("importmode"), **options)
-        return session
 
     def _judge(self, suite: Suite, key: SuiteKey, total: int, records: dict[str, CaseRecord]) -> SuiteReport:
         rows = []
@@ -235,8 +232,8 @@ class Run:
 
 def _settle(record: CaseRecord, outcome: str) -> None:
     """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if outcome == "skipped":
-        record.outcome = "skipped"
+    if outcome == "skipped":  # by skip or xfail: what was scored on the way counts nowhere
+        record.outcome, record.observations, record.errors = "skipped", {}, {}
     elif outcome == "error" and record.outcome == "passed":
         record.outcome, record.reason = "errored", "teardown failed"
     elif outcome == "failed" and record.outcome == "passed":

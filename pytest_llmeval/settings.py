@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.errors import EvaluatorError, Problem
+from pytest_llmeval.errors import EvaluatorError, Problem, said
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.gates import PASS_RATE, Gate, gate_from_mapping, parse_gate
 from pytest_llmeval.naming import suggest
@@ -19,6 +19,8 @@ from pytest_llmeval.suite import GateEntry, LimitEntry, TargetSpec
 from pytest_llmeval.table import metric_prefix
 from pytest_llmeval.thresholds import Limit
 from pytest_llmeval.validation import check, describe
+
+_LONGEST_TIMEOUT = 24 * 60 * 60
 
 
 class SettingsReader:
@@ -101,8 +103,20 @@ class SettingsReader:
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
-        built = self.check(evaluator, options, path)
-        return None if built is None else (label, _with_paths(built, self.path.parent))
+        built = self._built(evaluator, options, path)
+        return None if built is None else (label, built)
+
+    def _built(
+        self, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> Evaluator | None:
+        try:
+            built: Evaluator | None = self.check(evaluator, options, path)
+            if built is not None:
+                list(built.describe())
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {said(error)}")
+            return None
+        return None if built is None else _with_paths(built, self.path.parent)
 
     def _metric_fault(self, metric: str, evaluators: Mapping[str, Evaluator], extra: Iterable[str] = ()) -> str | None:
         known = list(extra)
@@ -196,8 +210,8 @@ class SettingsReader:
         module, colon, name = spec.python.partition(":")
         if not (colon and name and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
             self.fault(("target",), f"found {spec.python!r}, expected MODULE:NAME such as 'my_app.answers:answer'")
-        if spec.timeout is not None and spec.timeout <= 0:
-            self.fault(("target", "timeout"), f"found {spec.timeout}, expected seconds above 0")
+        if spec.timeout is not None and not 0 < spec.timeout <= _LONGEST_TIMEOUT:
+            self.fault(("target", "timeout"), f"found {spec.timeout}, expected seconds above 0 and at most a day")
         return spec
 
     def read_confidence(self, value: float | None) -> float | None:

@@ -74,5 +74,7 @@ def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
         details["undefined"] = undefined
     if record.errors:
         details["errors"] = {label or "prediction": why for label, why in record.errors.items()}
-    metrics = {name: present(table.scores[name][row]) for name in names}
+    scores = {name: present(table.scores[name][row]) for name in names}
+    # Of a family only the members that the case has: all labels for all cases would be millions of nulls.
+    metrics = {name: score for name, score in scores.items() if score is not None or name not in table.of_family}
     return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

@@ -15,6 +15,9 @@ from pytest_llmeval.resample import percentile_interval, resample_count, resampl
 from pytest_llmeval.results import CaseRecord, MetricValue
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from pytest_llmeval.observation import FloatArray
 
 _INTERVAL_CASES = 2
@@ -70,8 +73,9 @@ class Table:
             label: np.array([_is_absent(_observation(record, label)) for record in records], dtype=bool)
             for label in self.evaluators
         }
-        self._leave_out(records)
+        self.undefined = self._leave_out(records)
         self.signature = {name: self._metric(name).signature for name in self.owner}
+        self.of_family = {name for name in self.owner if "[" in self._metric(name).name}
 
     def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
         """Apply every evaluator's formula to rows of totals."""
@@ -89,18 +93,26 @@ class Table:
                 out.update(_declared(evaluator, prefix, values))
         return out
 
-    def _leave_out(self, records: Sequence[CaseRecord]) -> None:
-        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted."""
+    def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
+        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
+
+        Returns:
+            Metric name to the cases whose evaluator says that they have none.
+        """
         import numpy as np
+
+        undefined = {name: np.zeros(len(records), dtype=bool) for name in self.owner}
 
         for name, label in self.owner.items():
             self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
                 for name in observation.undefined:
-                    column = self.scores.get(metric_prefix(label, self.evaluators[label]) + name)
-                    if column is not None:
-                        column[row] = np.nan
+                    full = metric_prefix(label, self.evaluators[label]) + name
+                    if full in undefined:
+                        self.scores[full][row] = np.nan
+                        undefined[full][row] = True
+        return undefined
 
     def _own(self, label: str) -> list[str]:
         prefix = metric_prefix(label, self.evaluators[label])
@@ -133,7 +145,8 @@ class Table:
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
             errored = int(self.errored[label][rows].sum())
-            measured = len(rows) - int(self.absent[label][rows].sum())
+            judged = np.logical_not(self.absent[label] | self.undefined[name])
+            measured = int(judged[rows].sum())
             value = present(values[name][0]) if measured else None
             bounds = None
             if value is not None and confidence is not None and name in resampled and measured >= _INTERVAL_CASES:
@@ -172,11 +185,28 @@ def _family(name: str) -> str:
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
     try:
-        return evaluator.summarize(sums)
+        given = dict(evaluator.summarize(sums))
     except Exception as error:
         raise EvaluatorError(
             f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
         ) from error
+    return {name: _column(evaluator, name, values, sums.length) for name, values in given.items()}
+
+
+def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
+    """Return a column that a user's formula gave as floats, or say what it gave instead."""
+    import numpy as np
+
+    try:
+        column = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        column = np.empty(0)
+    if column.shape != (length,):
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r}: summarize gave {type(values).__name__} for {name!r}, "
+            f"expected a column of {length} numbers"
+        )
+    return column
 
 
 def _declared(

@@ -18,6 +18,7 @@ __all__ = (
 )
 
 import json
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.measures.emotion_cause import EMOTIONS
@@ -43,8 +44,12 @@ Rule: TypeAlias = Literal[
 """What a fault is about."""
 
 _SPELLED = {spelling: emotion for emotion in EMOTIONS for spelling in (emotion, emotion.capitalize())}
+_UTTERANCE = 'expected the number of an utterance, such as "1"'
 _INTERNAL = 4
 _LONGEST = 60
+
+_LAST_TOKEN = 10**12
+"""Larger numbers of tokens could not be added up exactly, and no utterance has so many."""
 
 
 class SpanPair(NamedTuple):
@@ -98,10 +103,20 @@ def parse_pair(raw: Any, subtask: Subtask) -> Pair:
         UtterancePair(emotion_utterance=3, cause_utterance=1, emotion='surprise')
     """
     left, right = two_items(raw)
+    # 1, 1.0 and true are equal, so only texts can be looked up.
+    parse = _parse_texts if isinstance(left, str) and isinstance(right, str) else _parse
+    return parse(left, right, subtask)
+
+
+def _parse(left: Any, right: Any, subtask: Subtask) -> Pair:
     utterance, emotion = parse_emotion(left)
     if subtask == 1:
         return SpanPair(utterance, *_parse_span(right), emotion)
     return UtterancePair(utterance, parse_cause_utterance(right), emotion)
+
+
+_parse_texts = lru_cache(maxsize=8192)(_parse)
+"""Conversations have few utterances, so the same pairs come again and again."""
 
 
 def parse_internal(raw: Any) -> tuple[int, UtterancePair]:
@@ -145,7 +160,8 @@ def two_items(raw: Any) -> tuple[Any, Any]:
         PairFault: It is no list of two items.
     """
     if isinstance(raw, (list, tuple)) and len(raw) == 2:  # noqa: PLR2004 (a pair is two)
-        return raw[0], raw[1]
+        left, right = raw
+        return left, right
     found = f"{len(raw)} item{'' if len(raw) == 1 else 's'}" if isinstance(raw, (list, tuple)) else quoted(raw)
     raise PairFault("pair form", f"found {found}, expected a list of two items: emotion and cause")
 
@@ -163,7 +179,7 @@ def parse_emotion(text: Any) -> tuple[int, str]:
     if emotion is None:
         hint = suggest(parts[1], EMOTIONS)
         raise PairFault("emotion", f"found emotion {quoted(parts[1])}, expected one of {', '.join(EMOTIONS)}{hint}")
-    return _utterance(parts[0], "emotion utterance", "the number of an utterance before the emotion"), emotion
+    return _utterance(parts[0], "emotion utterance", "expected the number of an utterance before the emotion"), emotion
 
 
 def parse_cause_utterance(value: Any) -> int:
@@ -172,15 +188,13 @@ def parse_cause_utterance(value: Any) -> int:
     Raises:
         PairFault: It is anything else, a span among them.
     """
-    expected = 'the number of an utterance, such as "1"'
     if isinstance(value, str):
         if "_" in value:
-            raise PairFault(
-                "cause", f"found {quoted(value)}, expected {expected}: in Subtask 2 the cause has neither span nor text"
-            )
-        return _utterance(value, "cause utterance", expected)
+            message = f"found {quoted(value)}, {_UTTERANCE}: in Subtask 2 the cause has neither span nor text"
+            raise PairFault("cause", message)
+        return _utterance(value, "cause utterance", _UTTERANCE)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-        raise PairFault("cause", f"found {quoted(value)}, expected {expected}")
+        raise PairFault("cause", f"found {quoted(value)}, {_UTTERANCE}")
     return int(value)
 
 
@@ -193,10 +207,17 @@ def _parse_span(text: Any) -> tuple[int, int, int]:
         also = ": positions of the span, not its text" if worded else ""
         raise PairFault("cause", f"found {quoted(text)}, expected {expected}{also}")
     return (
-        _utterance(parts[0], "cause utterance", "the number of an utterance before the span"),
-        _number(parts[1], "cause span", "a whole number as first token"),
-        _number(parts[2], "cause span", "a whole number as the token after the last"),
+        _utterance(parts[0], "cause utterance", "expected the number of an utterance before the span"),
+        _token(parts[1], "expected a whole number as first token"),
+        _token(parts[2], "expected a whole number as the token after the last"),
     )
+
+
+def _token(text: str, expected: str) -> int:
+    number = _number(text, "cause span", expected)
+    if abs(number) > _LAST_TOKEN:
+        raise PairFault("cause span", f"found {quoted(text)}, {expected}, no larger than {_LAST_TOKEN}")
+    return number
 
 
 def _utterance(text: str, rule: Rule, expected: str) -> int:
@@ -207,7 +228,7 @@ def _number(text: str, rule: Rule, expected: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise PairFault(rule, f"found {quoted(text)}, expected {expected}") from None
+        raise PairFault(rule, f"found {quoted(text)}, {expected}") from None
 
 
 def quoted(value: Any) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")
+_MOST_LABELS = 50
 _SHOWN = 20
 """Positions of a sequence that details list."""
 
@@ -39,6 +40,8 @@ class Classification(Evaluator):
     * where one label is all there is, kappa is undefined and Matthews' correlation 0, as in scikit-learn;
     * an item without a prediction counts as predicted "(none)": wrong, a miss of its gold label, and no label
       to be averaged. With a closed set, a prediction outside it is treated alike, under its own name.
+
+    Labels that only predictions have get metrics of their own as long as there are at most 50 labels.
 
     Attributes:
         metrics: Which metrics to report, families of labels as ``f1[label]``; empty: all.
@@ -188,8 +191,6 @@ class Classification(Evaluator):
     def _undefined(self, gold: list[str], predicted: list[str]) -> dict[str, str]:
         """Say why metrics other than those of single labels have no value in a case that has gold labels."""
         reasons: dict[str, str] = {}
-        if len({*gold, *predicted}) == 1:
-            reasons["cohen_kappa"] = "one label is all there is"
         if not any(map(self._is_averaged, gold)):
             names = ["recall_micro", *(f"{part}_weighted" for part in _PARTS)]
             if not any(map(self._is_averaged, predicted)):
@@ -201,6 +202,15 @@ class Classification(Evaluator):
                 names += ["positive_precision", "positive_f1"]
             reasons |= dict.fromkeys(names, "no expected label is positive")
         return reasons
+
+    def _open_labels(self, cells: Iterable[tuple[str, str]], labels: Sequence[str]) -> list[str]:
+        """Return the labels to report one by one where the set is open.
+
+        A model that explains itself instead of naming a label makes a label of every answer, so labels that only
+        predictions have are reported as long as they are few.
+        """
+        right = {gold for gold, _ in cells}
+        return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]
 
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]
@@ -219,7 +229,7 @@ class Classification(Evaluator):
             binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
         metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
-        labels = self._closed or [key for key in margins.labels if key != NO_LABEL]
+        labels = self._closed or self._open_labels(cells, margins.labels)
         metrics |= confusion.per_label(margins, labels)
         families = {metric.family for metric in self.describe()}
         return {name: column for name, column in metrics.items() if Metric(name).family in families}

@@ -134,11 +134,14 @@ def step_counts(
 
 
 def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, int]:
-    return {
-        count_name(group, emotion): number
-        for group, pairs in groups.items()
-        for emotion, number in Counter(pair[-1] for pair in pairs).items()
-    }
+    counts: dict[str, int] = {}
+    for group, pairs in groups.items():
+        numbers: dict[str, int] = {}
+        for pair in pairs:
+            numbers[pair[-1]] = numbers.get(pair[-1], 0) + 1
+        for emotion, number in numbers.items():
+            counts[count_name(group, emotion)] = number
+    return counts
 
 
 def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
@@ -151,7 +154,7 @@ def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span
 
 def _overlap(a: _Span, b: _Span) -> int:
     """Return how many tokens two spans share."""
-    return max(0, min(a[1], b[1]) - max(a[0], b[0])) if a[0] < a[1] and b[0] < b[1] else 0
+    return max(0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
 def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:

@@ -1,28 +1,39 @@
 """Emotion-cause pairs: scores from summed counts."""
 
-__all__ = ("PARTS", "keep_rate", "pair_scores", "score_names", "step_scores")
+__all__ = ("FOUR", "PARTS", "keep_rate", "pair_scores", "score_names", "step_scores")
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.measures.emotion_cause import ALL, EMOTIONS, FILTERED, SCORED, Columns, count_name
+from pytest_llmeval.measures.emotion_cause import (
+    ALL,
+    EMOTIONS,
+    FILTERED,
+    LISTED,
+    SCORED,
+    Columns,
+    count_name,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.observation import FloatArray
 
 PARTS = ("precision", "recall", "f1")
 
-_FOUR = ("anger", "joy", "sadness", "surprise")
+FOUR = ("anger", "joy", "sadness", "surprise")
+"""The emotions without the two rare ones, disgust and fear."""
 
 _EPSILON = 1e-8
 """The official script adds it to every denominator, so that a perfect score is a little less than 1."""
 
 
-def score_names(name: str) -> tuple[list[str], list[str], list[str]]:
+@cache
+def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the names of a family's micro scores, of its weighted ones, and of those weighted over four emotions."""
     stem = "weighted" if name == "pair" else f"weighted_{name}"
     forms = (f"{name}_{{}}", f"{stem}_{{}}", f"{stem}_{{}}_4class")
-    micro, weighted, four = ([form.format(part) for part in PARTS] for form in forms)
+    micro, weighted, four = (tuple(form.format(part) for part in PARTS) for form in forms)
     return micro, weighted, four
 
 
@@ -56,7 +67,7 @@ def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     Micro scores are of all pairs, neutral ones among them. Weights are hits and misses of each emotion. An emotion
     without gold and prediction has F1 0. Names and ranges are as in `pair_scores`.
     """
-    micro = (_rows(sums, group, EMOTIONS).sum(axis=0) for group in (columns.hits, columns.predicted, _LISTED))
+    micro = (_rows(sums, group, EMOTIONS).sum(axis=0) for group in (columns.hits, columns.predicted, LISTED))
     hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
     each = _prf(hits, predicted, gold)
     scores = _named(name, (_prf(*micro), *_weighted(each, weight)))
@@ -88,7 +99,7 @@ def _weighted(each: "Sequence[FloatArray]", weight: "FloatArray") -> "list[list[
     import numpy as np
 
     averages = []
-    for chosen in (SCORED, _FOUR):
+    for chosen in (SCORED, FOUR):
         rows = [SCORED.index(emotion) for emotion in chosen]
         total = weight[rows].sum(axis=0)
         share = np.divide(weight[rows], total, out=np.full(np.shape(weight[rows]), np.nan), where=total != 0)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from pytest_llmeval.explain import printable
 from pytest_llmeval.numbers import counted, interval, number, seconds
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
+_LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
 _LISTED = 50
 _LONGEST = 300
 
@@ -21,11 +23,18 @@ _SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"
 def text(value: str) -> str:
     r"""Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
 
-    >>> text("a|b <b>")
-    'a\\|b \\<b\\>'
+    What GitHub would turn into a link is shown as code.
+
+    >>> text("a|b <b>"), text("see https://example.org")
+    ('a\\|b \\<b\\>', '`see https://example.org`')
     """
     shortened = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
-    return _SPECIAL.sub(r"\\\1", " ".join(shortened.split()))
+    shown = printable(" ".join(shortened.split()))
+    if _LINK.search(shown):
+        fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+        space = " " if "`" in shown else ""
+        return f"{fence}{space}{shown.replace('|', chr(92) + '|')}{space}{fence}"
+    return _SPECIAL.sub(r"\\\1", shown)
 
 
 def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:

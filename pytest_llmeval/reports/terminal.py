@@ -158,7 +158,7 @@ def print_summary(
     """Print the summary at the end of a run."""
     width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
     lines = list(render(report, verbosity=reporter.verbosity, width=width))
-    lines += [Line(note, "yellow") for note in notes]
+    lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:
         lines += [Line(f"report written to {path}") for path in written]
     if not lines:

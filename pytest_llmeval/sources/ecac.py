@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.ecac.gold import gold_pair, utterance_texts
-from pytest_llmeval.ecac.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal
+from pytest_llmeval.ecac.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal, quoted
 from pytest_llmeval.errors import Problem
 from pytest_llmeval.faults import Faults
 from pytest_llmeval.pair_files import PAIRS, PairConversation, PairFile, read_pair_file
 from pytest_llmeval.sources.base import Source, shown_path
 
-_UTTERANCES = "conversation"
+_UTTERANCES, _CANDIDATES = "conversation", "candidates"
 _INTERNAL = 4
 
 
@@ -61,7 +61,12 @@ class EcacSource(Source):
 
     def faulty(self, problems: Iterable[Problem]) -> int:
         """Return how many conversations of gold, or rows of an internal list, have faults."""
-        ours = [each.path for each in problems if each.line and _ends_alike(each.file, self.gold)]
+        others = Path(self.predictions or "")
+        ours = [
+            problem.path
+            for problem in problems
+            if problem.line and 0 < _alike(Path(self.gold), problem.file) >= _alike(others, problem.file)
+        ]
         return len({path.partition("]")[0] for path in ours})
 
     def file_of(self, case: Case) -> str:
@@ -70,11 +75,10 @@ class EcacSource(Source):
         return self.gold
 
 
-def _ends_alike(file: str, option: str) -> bool:
-    """Return whether a file, as shown to the user, is the one that an option names."""
-    left, right = Path(file).parts, Path(option).parts
-    length = min(len(left), len(right))
-    return left[-length:] == right[-length:]
+def _alike(option: Path, file: str) -> int:
+    """Return how many parts of a file's path, from its end, are what an option names; 0 if that is another file."""
+    parts = option.parts
+    return len(parts) if parts and Path(file).absolute().parts[-len(parts) :] == parts else 0
 
 
 def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
@@ -84,24 +88,29 @@ def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
         return
     for conversation in gold.conversations.values():
         before = gold.faults.found
-        texts = utterance_texts(conversation.entry)
-        if texts is None and _UTTERANCES in conversation.entry:
-            place = (*conversation.place, _UTTERANCES)
-            message = "found something else, expected a list of utterances with `text`"
-            gold.fault(place, conversation.number, "conversation form", message)
-        gold.check_list(conversation)
-
-        def read(raw: Any, texts: list[str] | None = texts) -> Pair:
-            return parse_internal(raw)[1] if gold.internal else gold_pair(raw, subtask, texts)
-
-        pairs = list(gold.parse(conversation, read))
+        case = _case(gold, conversation, subtask)
         if gold.faults.found == before:
-            yield Case(
-                id=str(conversation.number),
-                input=_utterances(conversation.entry.get(_UTTERANCES)),
-                expected=[format_pair(pair) if gold.internal else raw for raw, pair in pairs],
-                line=gold.document.locate(conversation.place)[0],
-            )
+            yield case
+
+
+def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> Case:
+    """Return the case of a conversation; its faults are added to those of the file."""
+    texts = utterance_texts(conversation.entry)
+    if texts is None and _UTTERANCES in conversation.entry:
+        found = quoted(conversation.entry[_UTTERANCES])
+        message = f"found {found}, expected a list of utterances with `text`"
+        gold.fault((*conversation.place, _UTTERANCES), conversation.number, "conversation form", message)
+    gold.check_list(conversation)
+
+    def read(raw: Any) -> Pair:
+        return parse_internal(raw)[1] if gold.internal else gold_pair(raw, subtask, texts)
+
+    return Case(
+        id=str(conversation.number),
+        input=_utterances(conversation.entry.get(_UTTERANCES)),
+        expected=[format_pair(pair) if gold.internal else raw for raw, pair in gold.parse(conversation, read)],
+        line=gold.document.locate(conversation.place)[0],
+    )
 
 
 def _utterances(conversation: Any) -> Any:
@@ -121,7 +130,8 @@ def _answer(answers: PairFile, number: int) -> Any:
         return [] if answers.internal else MISSING
     if answers.internal:
         return [_official(raw) for _, raw in conversation.rows]
-    return conversation.entry.get(PAIRS, conversation.entry)
+    entry = conversation.entry
+    return entry[PAIRS] if PAIRS in entry and _CANDIDATES not in entry else entry
 
 
 def _official(row: list[Any]) -> Any:
@@ -134,9 +144,9 @@ def _official(row: list[Any]) -> Any:
 
 
 def _without_gold(gold: PairFile, answers: PairFile) -> Iterator[Case]:
-    """Yield the predicted conversations of which an internal gold list, which leaves out those without pairs, is silent.
+    """Yield the predicted conversations that an internal gold list does not have, because they have no gold pair.
 
-    An official gold file lists all conversations, and predictions for others are passed over.
+    An official gold file has all conversations, and predictions for others are passed over.
     """
     if gold.internal:
         for number in answers.conversations:

@@ -107,7 +107,8 @@ def completed(text: str) -> str:
     if "evaluators" not in keys:
         text += "\nevaluators: [text, classification: {as: labels}]\n"
     if not keys & {"cases", "source"}:
-        text += "\ncases: [{prediction: x}]\n"
+        labels = sorted(set(re.findall(r"group_by: \[(\w+)|by: (\w+)", text)[0])) if "by: " in text else []
+        text += f"\ncases: [{{prediction: x, labels: {{{', '.join(f'{label}: x' for label in labels if label)}}}}}]\n"
     return text
 
 
@@ -213,7 +214,9 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    return {*OPTION.findall(run("pytest --help", tmp_path_factory.mktemp("help"))), *OTHER_TOOLS}
+    folder = tmp_path_factory.mktemp("help")
+    commands = ("pytest --help", "llmeval convert --help", "llmeval validate --help")
+    return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

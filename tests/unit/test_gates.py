@@ -95,7 +95,10 @@ def test_a_gate_is_written_as_it_was_typed_and_read_back(text: str) -> None:
         ({"metric": "f1", "min": 0.6}, "f1 >= 0.6"),
         ({"metric": "f1", "max": 0.6}, "f1 <= 0.6"),
         ({"metric": "mean(f1)", "min": 0, "max": 1, "by": "kind"}, "mean(f1) >= 0 and mean(f1) <= 1 by kind"),
-        ({"metric": "f1", "min": 0.5, "min_cases": 20, "max_errors": 2, "partial": True}, "f1 >= 0.5"),
+        (
+            {"metric": "f1", "min": 0.5, "by": "kind", "min_cases": 20, "max_errors": 2, "partial": True},
+            "f1 >= 0.5 by kind",
+        ),
     ],
 )
 def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> None:
@@ -114,6 +117,10 @@ def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> N
         ({}, "found neither min nor max, expected at least one of them"),
         ({"min": 0.8, "max": 0.2}, "found min 0.8 above max 0.2, expected min <= max"),
         ({"min": 0.8, "min_cases": 0}, "found min_cases 0, expected at least 1"),
+        (
+            {"min": 0.8, "min_cases": 3},
+            "found min_cases without by, expected both: it says how many cases a group must have",
+        ),
         ({"min": 0.8, "max_errors": -1}, "found max_errors -1, expected at least 0"),
     ],
 )
@@ -260,12 +267,12 @@ def test_a_gate_with_no_group_large_enough_fails() -> None:
     assert verdict.reason.startswith("no group of 'kind' has 3 cases; not judged, under 3 cases: ")
 
 
-def test_a_group_without_any_score_is_not_judged_but_named() -> None:
+def test_a_group_without_any_score_fails_as_a_suite_without_any_does() -> None:
     some = result(groups={"temporal": [0, 1]})
     some.groups["kind"]["empty"] = GroupResult(1, {"f1": NOTHING}, NOTHING, [5])  # type: ignore[index]  # a dict here
     verdict = by(0.1).judge(some)
-    assert verdict.outcome == "passed"
-    assert verdict.reason.endswith("; not judged, under 1 case: empty")
+    assert verdict.outcome == "failed"
+    assert verdict.reason.startswith("1 of 2 groups fail: empty: mean(f1) is undefined")
 
 
 @pytest.mark.parametrize("gate", [parse_gate("f1 >= 0"), by(0.0)])

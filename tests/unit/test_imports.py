@@ -27,9 +27,12 @@ KNOWS_PYTEST = {
     "session",
 }
 FILES = {
+    "cli_emotion_cause",
+    "convert",
     "csv_rows",
     "json_strict",
     "loading",
+    "pair_files",
     "reading",
     "sources",
     "text_file",

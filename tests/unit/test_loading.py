@@ -61,7 +61,7 @@ confidence: 0.9
 thresholds: {f1: 0.5, words.f1: {min: 0.1, max: 0.9}}
 gates:
   - mean(f1) >= 0.7
-  - {metric: "recall[not good]", max: 1, by: language, min_cases: 3, max_errors: 1, partial: true}
+  - {metric: "recall[not good]", max: 1, by: year, min_cases: 3, max_errors: 1, partial: true}
 cases:
   - id: paris
     input: {question: What is the capital of France?}
@@ -80,7 +80,7 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
     assert (suite.name, suite.description, suite.bulk, suite.confidence) == ("capitals", "Short questions", True, 0.9)
     assert list(suite.evaluators) == ["text", "words", "classification"]
     assert suite.target == TargetSpec("my_app.answers:App.answer", 2.5)
-    assert suite.group_by == ("kind", "language")
+    assert suite.group_by == ("kind", "year")
     assert suite.thresholds == {"f1": Limit(min=0.5), "words.f1": Limit(0.1, 0.9)}
     assert suite.gates[0] == parse_gate("mean(f1) >= 0.7")
     assert str(suite.gates[1]) == "recall[not good] <= 1 by language"
@@ -162,8 +162,8 @@ s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER su
 (operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100)
 s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of them
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
-s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of csv, json, json_v3, jsonl, locomo, longmemeval \
-(did you mean 'jsonl'?)
+s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of csv, ecac, json, json_v3, jsonl, locomo, \
+longmemeval (did you mean 'jsonl'?)
 s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, expected, \
 expected_file, prediction, prediction_file, labels, tags, thresholds (did you mean 'prediction'?)
 s.eval.yaml:22:5  cases[1]: found the number 5, expected a mapping"""
@@ -249,7 +249,10 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
             F1 + ONE_CASE + "source: x.jsonl\n",
             "3:9  source: found the text 'x.jsonl', expected a mapping with 'format' and 'path'",
         ),
-        (F1 + ONE_CASE + "source: {path: x}\n", "3:9  source: found no 'format', expected one of csv, json, json_v3, jsonl"),
+        (
+            F1 + ONE_CASE + "source: {path: x}\n",
+            "3:9  source: found no 'format', expected one of csv, ecac, json, json_v3, jsonl",
+        ),
         (F1 + ONE_CASE + "source: {format: jsonl}\n", "3:9  source: found nothing, expected 'path'"),
         (
             "evaluators: [{text: {as: 3}}]\n" + ONE_CASE,

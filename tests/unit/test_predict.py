@@ -287,8 +287,13 @@ def recorded(file: Path) -> list[str]:
 )
 def test_only_mode_refresh_forgets_and_only_in_suites_that_ran(file: Path, mode: Mode, kept: list[str]) -> None:
     Recordings.open(file, "auto").update([recording("other", "", Case("x", "q").answered("kept"))])
-    Recordings.open(file, mode).update([recording("s", "", NEW.answered("Oslo"))])
+    Recordings.open(file, mode).update([recording("s", "", NEW.answered("Oslo"))], {("s", "")})
     assert recorded(file) == kept
+
+
+def test_refresh_forgets_nothing_of_a_suite_that_did_not_run_to_its_end(file: Path) -> None:
+    Recordings.open(file, "refresh").update([recording("s", "", NEW.answered("Oslo"))])
+    assert recorded(file) == ["s/oslo", "s/paris", "s/rome"]
 
 
 def test_a_prediction_that_utf8_cannot_carry_is_asked_for_again(file: Path) -> None:

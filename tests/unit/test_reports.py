@@ -212,7 +212,7 @@ def test_a_markdown_file_is_replaced_and_a_summary_appended_to(tmp_path: Path) -
     append_markdown(SMALL, path)
     assert path.read_text(encoding="utf-8") == "before\n" + to_markdown(SMALL)
     write_markdown(report([record("half \ud83d", 0.1, outcome="failed")]), path)
-    assert "half \\ud83d" in path.read_text(encoding="utf-8")
+    assert "half \\\\ud83d" in path.read_text(encoding="utf-8")
 
 
 def lines(run: RunReport, verbosity: int = 0, width: int = 80) -> list[str]:

@@ -20,7 +20,7 @@ from pytest_llmeval.suite import SuiteEntry
 SCHEMA = suite_schema(default_registry())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
-CASES = "cases: [{id: a, expected: x, prediction: y}]\n"
+CASES = "cases: [{id: a, expected: x, prediction: y, labels: {a: 1, b: 2, k: 3}}]\n"
 TEXT = "evaluators: [text]\n"
 
 GOOD = [
@@ -108,8 +108,8 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_is_there_with_its_options(name: str) -> None:
-    data = "gold" if name == "json_v3" else "path"
-    source = {"format": name, data: "data", "predictions": None}
+    required: dict[str, dict[str, Any]] = {"ecac": {"gold": "data", "subtask": 2}, "json_v3": {"gold": "data"}}
+    source = {"format": name, "predictions": None, **required.get(name, {"path": "data"})}
     assert VALIDATOR.is_valid({"evaluators": ["text"], "source": source})
     assert not VALIDATOR.is_valid({"evaluators": ["text"], "source": {**source, "no_such_option": 1}})
 

@@ -44,7 +44,7 @@ def test_every_format_gives_its_source() -> None:
 
 
 def test_unknown_format_is_told_with_the_nearest() -> None:
-    message = r"^found source format 'json1', expected one of: .*csv, json, .*jsonl.* \(did you mean 'json[l]?'\?\)$"
+    message = r"^found source format 'json1', expected one of: .*csv, .*json, .*jsonl.* \(did you mean 'json[l]?'\?\)$"
     with pytest.raises(LlmevalError, match=message):
         get_source("json1")
 
