@@ -60,6 +60,8 @@ class Evaluator(ABC):
 
     name: ClassVar[str]
     version: ClassVar[str] = "1"
+    pools_undefined: ClassVar[bool] = False
+    """Whether the formula has a value for cases none of which has one; official scorers of some tasks want that."""
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
 

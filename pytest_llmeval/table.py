@@ -97,7 +97,7 @@ class Table:
         """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
 
         Returns:
-            Metric name to the cases whose evaluator says that they have none.
+            Metric name to the cases that have nothing to add to a value, as their evaluator says.
         """
         import numpy as np
 
@@ -111,7 +111,7 @@ class Table:
                     full = metric_prefix(label, self.evaluators[label]) + name
                     if full in undefined:
                         self.scores[full][row] = np.nan
-                        undefined[full][row] = True
+                        undefined[full][row] = not self.evaluators[label].pools_undefined
         return undefined
 
     def _own(self, label: str) -> list[str]:

@@ -12,8 +12,16 @@ def clean_span(text: str) -> str:
         >>> clean_span("What ? !")
         'What'
     """
-    kept = [place for place, character in enumerate(text) if not (character.isspace() or character in punctuation)]
-    return text[kept[0] : kept[-1] + 1] if kept else ""
+    start, end = 0, len(text)
+    while start < end and _is_outer(text[start]):
+        start += 1
+    while start < end and _is_outer(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _is_outer(character: str) -> bool:
+    return character in punctuation or character.isspace()
 
 
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:

@@ -82,6 +82,7 @@ class EmotionCause(Evaluator):
     """
 
     name = "emotion_cause"
+    pools_undefined = True  # the official script gives 0 to conversations without any pair, taken together
 
     subtask: Subtask = 1
     two_step: bool = False

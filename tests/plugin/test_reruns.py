@@ -59,4 +59,6 @@ def test_a_python_test_that_scores_only_at_first_did_not_score(project: "Project
     )
     ran = project.run("--reruns=1", without=OTHERS)
     assert ran.counts == {"failed": 1, "rerun": 1}
-    assert not ran.suites
+    (suite,) = ran.suites.values()
+    assert suite["cases"][0]["outcome"] == "errored"
+    assert suite["metrics"]["f1"]["scored"] == 0

@@ -83,7 +83,7 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
     assert suite.group_by == ("kind", "year")
     assert suite.thresholds == {"f1": Limit(min=0.5), "words.f1": Limit(0.1, 0.9)}
     assert suite.gates[0] == parse_gate("mean(f1) >= 0.7")
-    assert str(suite.gates[1]) == "recall[not good] <= 1 by language"
+    assert str(suite.gates[1]) == "recall[not good] <= 1 by year"
     assert (suite.gates[1].min_cases, suite.gates[1].max_errors, suite.gates[1].partial) == (3, 1, True)
     paris, seven, third = suite.cases
     assert paris == Case(
