@@ -186,6 +186,7 @@ class ControllerHooks:
         try:
             result = yield
         except BaseException as error:
+            self._run.salvage(getattr(session, "items", ()))  # xdist's main process has none
             self._run.finish(session, ended=str(error) or type(error).__name__)
             raise
         self._run.finish(session)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.collect import PAYLOAD
 from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.errors import LlmevalError, said
 from pytest_llmeval.gates import GateResult
@@ -69,6 +70,13 @@ class Run:
             self._seen[item].outcome = "error"
         elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
+
+    def salvage(self, items: Iterable[pytest.Item]) -> None:
+        """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
+        for item in items:
+            payload = item.stash.get(PAYLOAD, None)
+            if payload is not None:
+                self._seen[item.location[0], item.nodeid] = _Seen(payload, "passed", 0.0)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note the suite files of items that are to run."""
