@@ -30,6 +30,9 @@ _EXPECTED = {
 }
 
 
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
 class RejectedError(Exception):
     """The text is no JSON that we accept; the faults have been told."""
 
@@ -61,6 +64,10 @@ class JsonParser:
         try:
             value = self._decode(text)
         except json.JSONDecodeError as error:
+            if _depth(text[: error.pos]) > MAX_DEPTH:
+                # How deep Python itself reads depends on its recursion limit, which other code may raise.
+                scan_json(text, self._faults, line)
+                raise RejectedError from None
             self._faults.add(line + error.lineno - 1, error.colno, "", _syntax_message(text, error))
             raise RejectedError from None
         except RecursionError:
@@ -98,6 +105,17 @@ def _syntax_message(text: str, error: json.JSONDecodeError) -> str:
     found = repr(at.group()[:20]) if at else "the end of the text"
     expected = _EXPECTED.get(error.msg, f"valid JSON ({error.msg})")
     return f"found {found}, expected {expected}"
+
+
+def _depth(text: str) -> int:
+    """Return how deep the nesting is at its deepest; brackets in strings do not count."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for match in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match.group(), 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _too_deep(text: str, value: Any) -> bool:

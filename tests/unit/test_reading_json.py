@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,19 @@ def test_each_place_is_where_its_value_begins(value: Any, layout: dict[str, Any]
             assert place.children.keys() == part.keys()
 
     check(value, scan_json(text))
+
+
+@pytest.mark.parametrize("limit", [1_000, 50_000])
+def test_depth_is_told_whatever_the_recursion_limit(tmp_path: Path, limit: int) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('["[[" ,' + "[" * 2_000, encoding="utf-8")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        with pytest.raises(SuiteError) as caught:
+            read_json(path, "a.json")
+    finally:
+        sys.setrecursionlimit(before)
+    assert [str(each) for each in caught.value.problems] == [
+        "a.json:1:107  found data nested more than 100 deep, expected less"
+    ]
