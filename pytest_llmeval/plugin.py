@@ -66,11 +66,6 @@ def enabled(config: pytest.Config) -> bool:
     return bool(config.getini("llmeval")) if asked is None else bool(asked)
 
 
-def is_worker(config: pytest.Config) -> bool:
-    """Return whether this process is a worker of xdist."""
-    return hasattr(config, "workerinput")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(

@@ -159,3 +159,21 @@ def test_what_a_python_test_scores_is_not_taken_for_an_answer_of_the_target(aski
     asking.run(FILE)
     assert dict(_rows(asking)) == {"a": "A", "b": "B", "東": "東"}
     assert asking.run(FILE, REPLAY, "s.eval.yaml").code == 0
+
+
+def test_a_python_test_over_a_suite_forgets_no_recording_of_its_target(project: "Project") -> None:
+    project.write("bot.py", "def answer(word):\n    return word\n")
+    project.asking("s.eval.yaml", "bot:answer", "a", "b")
+    test = """\
+    import pytest
+
+    @pytest.mark.llmeval("s.eval.yaml")
+    def test_it(eval_case):
+        eval_case.score("x")
+    """
+    project.run("--llmeval-predictions=p.jsonl")
+    before = (project.path / "p.jsonl").read_bytes()
+    project.write("test_it.py", test)
+    ran = project.run("test_it.py", "--llmeval-predictions=p.jsonl", "--llmeval-predictions-mode=refresh")
+    assert ran.counts == {"passed": 2}
+    assert (project.path / "p.jsonl").read_bytes() == before
