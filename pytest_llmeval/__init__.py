@@ -8,23 +8,38 @@ metrics. Nothing else aggregates, so a case, a group, a suite, a resample and a 
 
 __all__ = (
     "MISSING",
+    "BudgetError",
     "Case",
     "CaseResult",
+    "Comparison",
+    "Difference",
+    "ErrorBucket",
     "Evaluator",
     "EvaluatorError",
+    "EvidenceMatch",
+    "EvidenceMatcher",
     "GroupResult",
+    "JudgeError",
+    "JudgeReply",
+    "JudgeRequest",
+    "JudgedEvaluator",
     "LlmevalError",
     "Metric",
     "MetricValue",
     "MissingDataError",
     "MissingExtraError",
+    "Mode",
     "Observation",
     "PredictionError",
+    "Question",
     "Registry",
     "Result",
     "SuiteError",
     "Sums",
     "Totals",
+    "Usage",
+    "Verdict",
+    "compare",
     "get_evaluator",
     "register_tokenizer",
     "score",
@@ -32,15 +47,21 @@ __all__ = (
 
 from pytest_llmeval._version import __version__ as __version__
 from pytest_llmeval.case import MISSING, Case
+from pytest_llmeval.compare import Comparison, Difference, compare
+from pytest_llmeval.error_buckets import ErrorBucket
 from pytest_llmeval.errors import (
+    BudgetError,
     EvaluatorError,
+    JudgeError,
     LlmevalError,
     MissingDataError,
     MissingExtraError,
     PredictionError,
     SuiteError,
 )
-from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator, Metric
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+from pytest_llmeval.measures.evidence import EvidenceMatch, EvidenceMatcher
 from pytest_llmeval.observation import Observation, Sums, Totals
 from pytest_llmeval.registry import Registry, get_evaluator, register_tokenizer
 from pytest_llmeval.results import CaseResult, GroupResult, MetricValue, Result

@@ -4,10 +4,12 @@ __all__ = ("main",)
 
 import argparse
 import json
+import os
+import sys
 from collections.abc import Sequence
 
+from pytest_llmeval import cli_cache, cli_compare, cli_decide, cli_emotion_cause, cli_retrieval
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli_emotion_cause import add_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,9 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     schema.set_defaults(run=_schema)
     evaluators = commands.add_parser("evaluators", help="list evaluators and their metrics")
     evaluators.set_defaults(run=_evaluators)
-    add_commands(commands)
+    for module in (cli_cache, cli_compare, cli_decide, cli_emotion_cause, cli_retrieval):
+        module.add_commands(commands)
     options = parser.parse_args(arguments)
-    result: int = options.run(options)
+    try:
+        result: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has read enough, as `head` does. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return result
 
 

@@ -1,24 +1,53 @@
 """Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
 
-__all__ = ("PAYLOAD", "SUITES", "CaseItem", "EvalModule", "case_of", "conclude", "payload_of", "variant_of")
+__all__ = (
+    "JUDGED",
+    "PAYLOAD",
+    "RECORDED",
+    "SUITES",
+    "CaseItem",
+    "EvalModule",
+    "case_of",
+    "conclude",
+    "judged_by",
+    "keep_judgements",
+    "know_followers",
+    "own_judge",
+    "payload_of",
+    "variant_of",
+)
 
+import json
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_llmeval.ahead import Look
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import LlmevalError, PredictionError, SuiteError, said
+from pytest_llmeval.errors import BudgetError, LlmevalError, PredictionError, SuiteError, said
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.explain import explain, printable
+from pytest_llmeval.lookahead import may_ask_early, outlives_its_test
+from pytest_llmeval.own_files import own_file
 from pytest_llmeval.predict import Target
+from pytest_llmeval.progress import Progress
 from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import LoadedCase, Suites
 from pytest_llmeval.suite import Suite
-from pytest_llmeval.transport import encode
+from pytest_llmeval.transport import SuiteKey, encode
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.entry import Entry
+
+JUDGED = pytest.StashKey[list[tuple[str, dict[str, Any]]]]()
+"""Judgements that a test used: the file that they are recorded in, and the judgement."""
+
+RECORDED = "judgements.jsonl"
 
 PAYLOAD = pytest.StashKey[str]()
 """What an item hands to its report."""
@@ -26,12 +55,20 @@ PAYLOAD = pytest.StashKey[str]()
 SUITES = pytest.StashKey[Suites]()
 """Where the configuration keeps the suites of its process."""
 
-OWN_FOLDER = "__llmeval__"
 _LISTED = 20
+_T = TypeVar("_T")
 
 
 class CaseItem(pytest.Function):
-    """The item of a case, or of all cases of a suite in mode ``bulk``."""
+    """The item of a case, or of all cases of a suite in mode ``bulk``.
+
+    Attributes:
+        look: What may be asked before its turn.
+        after: Gives the items of its suite and variant that come after it, once the session knows them.
+    """
+
+    look = Look()
+    after: "Callable[[], Iterable[CaseItem]]" = staticmethod(lambda: ())
 
     def __init__(self, *, loaded: LoadedCase, cases: tuple[Case, ...] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -45,23 +82,36 @@ class CaseItem(pytest.Function):
         """Return the place of the case in its file, and its name."""
         return self.path, max(self.loaded.case.line, 1) - 1, self.name
 
-    def run_case(self, target: Target | None) -> None:
+    def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
+        client = own_judge(request)
         if self.bulk:
-            self._run_all(target)
+            self._run_all(target, client)
         else:
-            conclude(self, self.loaded, self.loaded.run(target))
+            following = (each.loaded for each in self.after())
+            execution = self.loaded.suites.run(self.loaded, target, client, following, self.look)
+            conclude(self, self.loaded, execution)
 
-    def _run_all(self, target: Target | None) -> None:
+    def _run_all(self, target: Target | None, client: Callable[[], Any]) -> None:
         __tracebackhide__ = True
         suites, suite, key = self.loaded.suites, self.loaded.suite, self.loaded.key
+        every = [replace(self.loaded, case=case) for case in self.bulk]
         executions: list[Execution] = []
+        progress = Progress(self.config, suite.name, len(every))
         try:
-            for case in self.bulk:
-                executions.append(suites.run(suite, case, key, target))  # noqa: PERF401 (an interrupt must not lose those before it)
+            for number, loaded in enumerate(every, 1):
+                executions.append(suites.run(loaded, target, client, _from(every, number), self.look))
+                if isinstance(executions[-1].error, BudgetError):
+                    raise executions[-1].error
+                progress.show(number)
+        except BudgetError as error:
+            self.session.shouldstop = str(error)
+            pytest.skip(str(error))
         finally:
+            progress.end()
             self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
+            keep_judgements(self, suites, suite.path, [entry for each in executions for entry in each.entries])
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
@@ -69,6 +119,18 @@ class CaseItem(pytest.Function):
             if len(failed) > _LISTED:
                 lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def own_judge(request: pytest.FixtureRequest | None) -> Callable[[], Any]:
+    """Return what gets the user's judge when one is needed: its fixture may want a key, stored verdicts do not."""
+    return lambda: request.getfixturevalue("judge_client") if request is not None else None
+
+
+def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[Entry]") -> None:
+    """Hand the judgements that a test used to its report, if they are to be recorded."""
+    if suites.desks.service.records:
+        path = str(own_file(asking, RECORDED))
+        item.stash.setdefault(JUDGED, []).extend((path, entry.to_json()) for entry in entries)
 
 
 def variant_of(item: pytest.Item) -> str:
@@ -94,6 +156,10 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         item.user_properties += [
             (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
         ]
+    keep_judgements(item, loaded.suites, loaded.suite.path, execution.entries)
+    if isinstance(error, BudgetError):
+        item.session.shouldstop = str(error)
+        pytest.skip(str(error))
     if error is not None and not isinstance(error, PredictionError):
         raise error
     if record.reason is not None:
@@ -117,6 +183,15 @@ def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
     records = [_unscored(case.id, report, call) for case in cases]
     executions = [Execution(case, record) for case, record in zip(cases, records, strict=True)]
     return encode(loaded.key, loaded.suite.total, executions, predictions=False)
+
+
+def judged_by(item: pytest.Item) -> str | None:
+    """Return the judgements that a test used since it was asked last, as one line of ASCII."""
+    judged = item.stash.get(JUDGED, None)
+    if not judged:
+        return None
+    del item.stash[JUDGED]
+    return json.dumps(judged)
 
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
@@ -158,7 +233,19 @@ def _without(ids: str, case: str) -> str:
 # fmt: off
 def _case(item: Any = None) -> None: item.run_case(None)
 def _case_with_target(llmeval_target: Any, item: Any = None) -> None: item.run_case(llmeval_target)
+def _judged(request: Any, item: Any = None) -> None: item.run_case(None, request)
+def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: E501 (as above)
 # fmt: on
+_TEMPLATES = {
+    (False, False): _case,
+    (True, False): _case_with_target,
+    (False, True): _judged,
+    (True, True): _judged_with_target,
+}
+
+
+def _probe(judge_client: Any, item: Any = None) -> None:
+    """Is collected, never run: it tells which fixture ``judge_client`` a suite has."""
 
 
 class EvalModule(pytest.Module):
@@ -182,9 +269,13 @@ class EvalModule(pytest.Module):
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
         asked = any(case.prediction is MISSING for case in self._suite.cases)
-        prototype = self._function(module.__name__, (_case_with_target if asked else _case).__code__, "case", 1)
-        prototype.__dict__["__test__"] = True
-        module.__dict__.update(case=prototype, pytestmark=[pytest.mark.llmeval])
+        template = _TEMPLATES[asked, self._suite.judged]
+        prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
+        if self._suite.judged:
+            prototypes["judge"] = self._function(module.__name__, _probe.__code__, "judge", 1)
+        for prototype in prototypes.values():
+            prototype.__dict__["__test__"] = True
+        module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
         return module
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
@@ -198,16 +289,35 @@ class EvalModule(pytest.Module):
 
         pytest resolves fixtures and parameters once, for the prototype; the items of all cases share the result.
         """
-        variants = [item for item in super().collect() if isinstance(item, pytest.Function)]
+        collected = [item for item in super().collect() if isinstance(item, pytest.Function)]
+        variants = [item for item in collected if item.originalname == "case"]
+        judge_client = [item for item in collected if item.originalname == "judge"]
+        if len(judge_client) > 1:
+            self.config.stash[SUITES].faulty_files += 1
+            raise self.CollectError(
+                f"{self.nodeid}: found a fixture judge_client with parameters, expected one without: to compare judges "
+                "name the evaluator several times with 'as' and other options, or run the suite once for each"
+            )
+        looks = [self._look(variant, judge_client) for variant in variants]
         suites, suite = self.config.stash[SUITES], self._suite
         keys = [suites.key(suite, variant=variant_of(variant)) for variant in variants]
         cases = suite.cases[:1] if suite.bulk else suite.cases
         for case in cases:
-            for variant, key in zip(variants, keys, strict=True):
-                loaded = LoadedCase(suites, suite, case, key)
-                yield self._item(variant, loaded, suite.cases if suite.bulk else ())
+            for variant, key, look in zip(variants, keys, looks, strict=True):
+                item = self._item(variant, LoadedCase(suites, suite, case, key), suite.cases if suite.bulk else ())
+                item.look = look
+                yield item
         if suite.problems:
             yield Faults.from_parent(self, name="<faults>", faults=SuiteError(suite.problems))
+
+    def _look(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> Look:
+        """Return what may be asked about a case before its test is set up."""
+        info = variant._fixtureinfo  # noqa: SLF001 (as below)
+        judge = all(
+            outlives_its_test("judge_client", item._fixtureinfo.name2fixturedefs)  # noqa: SLF001 (as below)
+            for item in judge_client
+        )
+        return Look(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
 
     def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
         case = loaded.case
@@ -229,6 +339,22 @@ class EvalModule(pytest.Module):
         )
         function.__defaults__ = (item,)
         return item
+
+
+def know_followers(items: Iterable[pytest.Item]) -> None:
+    """Tell the items of suites which ones come after them; one that a mark may skip is not looked at early."""
+    queues: dict[SuiteKey, list[CaseItem]] = {}
+    for item in items:
+        if isinstance(item, CaseItem) and (item.look.target or item.look.judge):
+            queue = queues.setdefault(item.loaded.key, [])
+            if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
+                queue.append(item)
+            item.after = partial(_from, queue, len(queue))
+
+
+def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
+    """Yield items from a position on; islice would walk over those before it."""
+    return (items[position] for position in range(start, len(items)))
 
 
 class Faults(pytest.Collector):

@@ -2,6 +2,7 @@
 
 __all__ = (
     "is_suite_file",
+    "judge_options",
     "open_suites",
     "refuse_suite_arguments",
     "report_paths",
@@ -9,6 +10,7 @@ __all__ = (
 
 import errno
 import os
+import uuid
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,6 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.service import JudgeMode
     from pytest_llmeval.runtime import Suites
 
 
@@ -63,12 +67,13 @@ def open_suites(config: pytest.Config) -> "Suites":
     from pytest_llmeval.predict import Recordings
     from pytest_llmeval.runtime import Suites
 
+    options = judge_options(config)
     name = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
     if name is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return Suites(config)
+        return Suites(config, options=options)
     path = config.invocation_params.dir / name
     try:
         if mode != "replay":
@@ -80,4 +85,59 @@ def open_suites(config: pytest.Config) -> "Suites":
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return Suites(config, recordings, record=mode != "replay")
+    return Suites(config, recordings, record=mode != "replay", options=options)
+
+
+def judge_options(config: pytest.Config) -> "JudgeOptions":
+    """Return what command line and configuration say about judges; the command line goes first.
+
+    Raises:
+        pytest.UsageError: One of them is wrong.
+    """
+    from pytest_llmeval.judge.budget import parse_budget
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.spec import JudgeSpec
+
+    def option(name: str) -> str | None:
+        given = config.getoption(f"llmeval_{name}_option")
+        return given if given is not None else config.getini(f"llmeval_{name}") or None
+
+    def cache() -> Path:
+        given = config.getoption("llmeval_cache_option")
+        if given is not None:
+            return config.invocation_params.dir / str(given)
+        return config.rootpath / (config.getini("llmeval_cache") or ".llmeval/cache.sqlite3")
+
+    try:
+        mode = _mode(option("judge") or "auto")
+        concurrency = _at_least_one("--llmeval-concurrency", option("concurrency") or "16")
+        spec = JudgeSpec(model=option("judge_model"), base_url=option("judge_base_url"))
+        budget = parse_budget(filter(None, [option("budget")]))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    worker: dict[str, str] = getattr(config, "workerinput", {})
+    return JudgeOptions(
+        mode=mode,
+        model=spec.model,
+        base_url=spec.base_url,
+        concurrency=concurrency,
+        budget=budget,
+        cache=cache(),
+        run=worker.get("llmeval_run") or uuid.uuid4().hex,
+        worker=worker.get("workerid", ""),
+    )
+
+
+def _mode(name: str) -> "JudgeMode":
+    from pytest_llmeval.judge.service import MODES
+
+    found = next((mode for mode in MODES if mode == name), None)
+    if found is None:
+        raise ValueError(f"llmeval_judge: found {name!r}, expected one of {', '.join(MODES)}")
+    return found
+
+
+def _at_least_one(option: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{option}: found {text!r}, expected a whole number of at least 1")
+    return int(text)

@@ -1,10 +1,13 @@
 """What can go wrong, one small class per kind of failure."""
 
 __all__ = (
+    "BudgetError",
     "EvaluatorError",
+    "JudgeError",
     "LlmevalError",
     "MissingDataError",
     "MissingExtraError",
+    "NoJudgeError",
     "PredictionError",
     "Problem",
     "SuiteError",
@@ -67,6 +70,26 @@ class PredictionError(LlmevalError):
 
 class EvaluatorError(LlmevalError):
     """An evaluator could not be found or built, or it could not measure a case."""
+
+
+class JudgeError(LlmevalError):
+    """A judge gave no verdict: it could not be asked, or its reply cannot be read.
+
+    Attributes:
+        reply: The reply as it came; ``None`` where there is none.
+    """
+
+    def __init__(self, message: str, reply: str | None = None) -> None:
+        self.reply = reply
+        super().__init__(message)
+
+
+class NoJudgeError(JudgeError):
+    """There is nobody to ask: the suite names no judge. Evaluators with other metrics than a judge's can do without."""
+
+
+class BudgetError(LlmevalError):
+    """The budget of the run is spent; the case was not judged."""
 
 
 class MissingDataError(LlmevalError):

@@ -1,6 +1,6 @@
 """What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
 
-__all__ = ("Evaluator", "Metric")
+__all__ = ("Evaluator", "Grid", "JudgedEvaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.case import Case
+from pytest_llmeval.errors import EvaluatorError
 
 if TYPE_CHECKING:
+    from pytest_llmeval.error_buckets import ErrorBucket
+    from pytest_llmeval.errors import JudgeError
+    from pytest_llmeval.judge.contract import Question, Verdict
     from pytest_llmeval.observation import FloatArray, Observation, Sums
 
 
@@ -36,6 +40,19 @@ class Metric:
         """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
         head, bracket, _ = self.name.partition("[")
         return head + bracket
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table in which reports show values of metrics side by side.
+
+    Attributes:
+        headers: Of all columns.
+        rows: The first cells of a row, as they are shown, and names of the metrics whose values fill the others.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -92,9 +109,17 @@ class Evaluator(ABC):
             Metric name to a column of that length; a value that is not finite means undefined.
         """
 
+    def grids(self) -> Sequence[Grid]:
+        """Return tables for reports, of metrics that belong side by side."""
+        return ()
+
     def check(self, case: Case) -> Iterable[str]:
         """Yield faults of a case's ground truth (``found ..., expected ...``); they stop the collection of its file."""
         del case
+        return ()
+
+    def error_buckets(self) -> "Sequence[ErrorBucket]":
+        """Return the ways in which cases go wrong that an error analysis should tell apart."""
         return ()
 
     def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
@@ -122,7 +147,46 @@ class Evaluator(ABC):
             columns = self.summarize(Sums(counts, length=1))
         # Many formulas give 0 where nothing was counted; what the observation says goes before.
         nothing = observation.undefined and not observation.counts
+        absent = {**observation.undefined, **observation.errored}
         return {
-            name: None if nothing or name in observation.undefined or not np.isfinite(column[0]) else float(column[0])
+            name: None if nothing or name in absent or not np.isfinite(column[0]) else float(column[0])
             for name, column in columns.items()
         }
+
+
+@dataclass(frozen=True)
+class JudgedEvaluator(Evaluator):
+    """An evaluator some of whose counts come from a judge.
+
+    It says what is to be asked and what the answers mean. Asking, caching and counting the cost are not its business,
+    so it stays as pure as any other.
+    """
+
+    @abstractmethod
+    def questions(self, case: Case) -> "Sequence[Question]":
+        """Return what a judge must be asked about an answered case; empty where a rule decides."""
+
+    @abstractmethod
+    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
+        """Count one case.
+
+        Args:
+            case: The case.
+            verdicts: One per question, in order; an error where the judge gave none. An evaluator that has other
+                metrics counts those and names the ones that it could not compute in `Observation.errored`.
+
+        Raises:
+            JudgeError: Nothing could be counted.
+        """
+
+    def measure(self, case: Case) -> "Observation":
+        """Count one case about which no judge need be asked.
+
+        Raises:
+            EvaluatorError: A judge is needed.
+        """
+        if self.questions(case):
+            raise EvaluatorError(
+                f"evaluator {self.name!r} needs a judge: run it in a suite, or give score() a judge client"
+            )
+        return self.measure_judged(case, ())

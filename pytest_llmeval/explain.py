@@ -50,6 +50,9 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
         if best is not None:
             lines.append(f"difference: {printable(marked_difference(best, case.prediction))}")
         blocks.append("\n".join(lines))
+    for label, each in record.observations.items():
+        if isinstance(reasoning := each.details.get("reasoning"), str) and reasoning:
+            blocks.append(f"{label}: {_shown(reasoning)}")
     return "\n".join(blocks)
 
 

@@ -1,6 +1,6 @@
 """Fixtures for suites and for Python tests."""
 
-__all__ = ("EvalCase", "eval_case", "evaluators", "llmeval_target")
+__all__ = ("EvalCase", "eval_case", "evaluators", "judge", "judge_client", "llmeval_target", "score_snapshot")
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_llmeval.ask_judge import AskJudge
     from pytest_llmeval.evaluator import Evaluator
     from pytest_llmeval.runtime import LoadedCase
+    from pytest_llmeval.snapshots.python_tests import ScoreSnapshot
 
 
 class EvalCase:
@@ -25,8 +27,9 @@ class EvalCase:
         tags: The case's tags.
     """
 
-    def __init__(self, item: pytest.Item, loaded: "LoadedCase") -> None:
-        self._item = item
+    def __init__(self, request: pytest.FixtureRequest, loaded: "LoadedCase") -> None:
+        self._request = request
+        self._item = request.node
         self._loaded = loaded
         case = loaded.case
         self.id = case.id
@@ -55,7 +58,7 @@ class EvalCase:
         """
         __tracebackhide__ = True
         from pytest_llmeval.case import MISSING
-        from pytest_llmeval.collect import conclude
+        from pytest_llmeval.collect import conclude, own_judge
         from pytest_llmeval.errors import PredictionError
         from pytest_llmeval.execute import json_like, unanswered
 
@@ -65,7 +68,7 @@ class EvalCase:
         except PredictionError as error:
             execution = unanswered(loaded.case.answered(MISSING), error)
         else:
-            execution = replace(loaded, case=answered).run(None)
+            execution = replace(loaded, case=answered).run(None, own_judge(self._request))
         conclude(self._item, loaded, execution)
         return execution.scores(loaded.suite)
 
@@ -89,7 +92,7 @@ def eval_case(request: pytest.FixtureRequest) -> EvalCase:
         raise pytest.fail.Exception(
             f"{item.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
         )
-    return EvalCase(item, loaded)
+    return EvalCase(request, loaded)
 
 
 @pytest.fixture
@@ -99,6 +102,32 @@ def llmeval_target() -> "Callable[[Any], Any] | None":
     A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
     """
     return None
+
+
+@pytest.fixture
+def judge_client() -> Any:
+    """Override this in a conftest to return your own judge; ``None`` means the one that the suite names.
+
+    A judge is anything with a method ``complete``, or a callable: it gets a `JudgeRequest`, whose ``str()`` is the
+    whole prompt, and returns (or awaits) text or a `JudgeReply`. It is asked only for verdicts that are stored nowhere.
+    """
+    return None
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> "AskJudge":
+    """A cached judge for Python tests: ``judge(question, answer, reference=..., mode=...)`` returns a verdict.
+
+    Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
+    judgements lie in ``__llmeval__/`` beside the test file.
+    """
+    from pytest_llmeval.ask_judge import AskJudge
+    from pytest_llmeval.collect import SUITES
+
+    suites = request.config.stash.get(SUITES, None)
+    if suites is None:
+        pytest.skip("runs with --llmeval")
+    return AskJudge(request, suites)
 
 
 class _ByName(Mapping[str, "Evaluator"]):
@@ -134,3 +163,11 @@ def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
         loaded = callspec.params.get("eval_case")
     suite = getattr(loaded, "suite", None)
     return _ByName(suite.evaluators if suite is not None else {})
+
+
+@pytest.fixture
+def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
+    """Compares scores with those that were approved with ``--snapshot-update``; needs no ``--llmeval``."""
+    from pytest_llmeval.snapshots.python_tests import ScoreSnapshot
+
+    return ScoreSnapshot(request.node)

@@ -1,12 +1,12 @@
 """Limits on a whole suite: the grammar, and the verdict."""
 
-__all__ = ("PASS_RATE", "Gate", "GateResult", "parse_gate")
+__all__ = ("Gate", "GateOutcome", "GateResult", "check_counts", "gate_from_mapping", "parse_gate")
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.numbers import counted, limit, number
 from pytest_llmeval.results import MetricValue, Result
@@ -14,9 +14,6 @@ from pytest_llmeval.thresholds import TOLERANCE
 
 if TYPE_CHECKING:
     from pytest_llmeval.observation import FloatArray
-
-PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
-"""The metric that every suite has: cases that passed among those that ran."""
 
 GateOutcome = Literal["passed", "failed", "not_judged"]
 
@@ -99,18 +96,18 @@ class Gate:
         text = " and ".join(f"{subject} {bound}" for bound in self.bounds)
         return f"{text} by {self.by}" if self.by else text
 
-    def judge(self, result: Result, incomplete: str = "") -> GateResult:
+    def judge(self, result: Result, incomplete: str = "", unjudged: str = "") -> GateResult:
         """Judge the suite.
 
         Args:
             result: The suite's metrics.
             incomplete: Why they are not those of the whole suite; a gate is then judged only if it says ``partial``.
+            unjudged: Why the run has nothing to say about the gate's metric.
         """
-        if incomplete and not self.partial:
-            return self._verdict("not_judged", None, f"not judged: {incomplete}")
+        if why := unjudged or ("" if self.partial else incomplete):
+            return self._verdict("not_judged", None, f"not judged: {why}")
         if self.by is None:
-            metric = result.pass_rate if self.metric == PASS_RATE else result.metrics.get(self.metric)
-            outcome, value, reason = self._one(metric, self._scores(result, None))
+            outcome, value, reason = self._one(result.find(self.metric), self._scores(result, None))
             return self._verdict(outcome, value, reason)
         return self._groups(result)
 
@@ -118,7 +115,7 @@ class Gate:
         judged: list[tuple[float, str, GateOutcome, float | None, str]] = []
         small = []
         for name, group in result.groups[self.by or ""].items():
-            metric = group.pass_rate if self.metric == PASS_RATE else group.metrics.get(self.metric)
+            metric = group.find(self.metric)
             if metric is None or group.cases - metric.missing < self.min_cases:
                 small.append(name)
                 continue
@@ -232,6 +229,20 @@ def parse_gate(text: str) -> Gate:
     return Gate(metric, (bound,), statistic)
 
 
+def check_counts(data: Mapping[str, Any]) -> None:
+    """Check the numbers of cases in the mapping form of a gate.
+
+    Raises:
+        ValueError: One is too small, or has no meaning without another key.
+    """
+    for name, least in (("min_cases", 1), ("max_errors", 0)):
+        count = data.get(name)
+        if count is not None and int(count) < least:
+            raise ValueError(f"found {name} {count}, expected at least {least}")
+    if data.get("by") is None and int(data.get("min_cases") or 1) > 1:
+        raise ValueError("found min_cases without by, expected both: it says how many cases a group must have")
+
+
 def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Gate:
     """Build a gate from the mapping form, whose types have been checked.
 
@@ -243,10 +254,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         raise ValueError("found neither min nor max, expected at least one of them")
     if low is not None and high is not None and float(low) > float(high):
         raise ValueError(f"found min {low} above max {high}, expected min <= max")
-    for name, least in (("min_cases", 1), ("max_errors", 0)):
-        count = data.get(name)
-        if count is not None and int(count) < least:
-            raise ValueError(f"found {name} {count}, expected at least {least}")
+    check_counts(data)
     bounds = []
     if low is not None:
         bounds.append(Bound(">=", float(low)))
@@ -254,8 +262,6 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         bounds.append(Bound("<=", float(high)))
     statistic, metric = split_statistic(str(data["metric"]))
     by = data.get("by")
-    if by is None and int(data.get("min_cases") or 1) > 1:
-        raise ValueError("found min_cases without by, expected both: it says how many cases a group must have")
     return Gate(
         metric,
         tuple(bounds),

@@ -4,6 +4,7 @@ __all__ = ("load_suite",)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,14 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import Problem, SuiteError, said
+from pytest_llmeval.gates import Gate
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import read_json, render_path
 from pytest_llmeval.registry import Registry
+from pytest_llmeval.regression import RegressionGate
+from pytest_llmeval.results import PASS_RATE
 from pytest_llmeval.settings import SettingsReader
+from pytest_llmeval.snapshots.settings import read_snapshot
 from pytest_llmeval.sources import SOURCES, get_source
 from pytest_llmeval.sources.values import case_id, id_fault, json_text
 from pytest_llmeval.suite import CaseEntry, Suite, SuiteEntry
@@ -60,8 +65,17 @@ class _Loader(SettingsReader):
             evaluators=evaluators,
             cases=(),
             thresholds=self.read_limits(entry.thresholds, ("thresholds",), evaluators),
-            gates=gates,
+            gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
+            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
+            snapshot=read_snapshot(
+                entry.snapshot,
+                self.check,
+                self.fault,
+                lambda metric: self._metric_fault(metric, evaluators, extra=(PASS_RATE,)),
+            ),
             target=self.read_target(entry.target),
+            repeats=self.read_repeats(entry.repeats),
+            judge=self.read_judge(entry.judge),
             group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
             bulk=entry.mode == "bulk",
             confidence=self.read_confidence(entry.confidence),
@@ -69,7 +83,7 @@ class _Loader(SettingsReader):
         )
         source = self._source(entry.source)
         broken = bool(self.problems)
-        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in gates):
+        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
         suite = self._with_cases(suite, entry, source)
@@ -120,10 +134,11 @@ class _Loader(SettingsReader):
         return replace(suite, cases=tuple(cases.values()), problems=tuple(problems), faulty=faulty)
 
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
-        """Refuse to group by a label that no case has: a gate on it would judge one group of everything."""
+        """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
         labels = sorted({label for case in cases for label in case.labels})
         places = {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
-        for name in suite.group_by if cases else ():
+        clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
+        for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
                 known = ", ".join(labels) or "no case has any"
                 self.fault(
@@ -227,13 +242,13 @@ class _Loader(SettingsReader):
         fault = id_fault(case.id) or _tag_fault(case.tags)
         if fault is not None:
             return fault
-        if case.id.startswith("gate["):
-            return f"found the id {case.id!r}, expected one that does not read like a gate"
+        if case.id.startswith(("gate[", "snapshot[")):
+            return f"found the id {case.id!r}, expected one that does not read like a gate or a snapshot"
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
         for evaluator in suite.evaluators.values():
             try:
-                wrong = next(iter(evaluator.check(case)), None)
+                wrong = "; ".join(islice(evaluator.check(case), _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {said(error)}"
             if wrong is not None:
@@ -246,6 +261,9 @@ def _leads_through(key: str, path: str) -> bool:
     top = render_path([key])
     return path == top or path.startswith((f"{top}.", f"{top}["))
 
+
+_MOST_FAULTS = 20
+"""Of one case in one error."""
 
 _MARKS_WITH_ARGUMENTS = ("parametrize", "usefixtures", "filterwarnings", "llmeval")
 

@@ -8,6 +8,7 @@ __all__ = ("FloatArray", "Observation", "Sums", "Totals", "stack")
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,6 +30,8 @@ class Observation:
         counts: Named sums and counts; additive over cases, finite, absent names count as 0.
         details: For people: matched pairs, missing items. JSON-serialisable, never aggregated.
         undefined: Metric name to the reason why this case has no value for it (ground truth absent, no token).
+        errored: Metric name to the reason why its value could not be computed (a judge failed); the case then counts
+            as errored for that metric.
         malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
     """
 
@@ -36,12 +39,13 @@ class Observation:
     details: Mapping[str, Any] = field(default_factory=dict)
     undefined: Mapping[str, str] = field(default_factory=dict)
     malformed: str | None = None
+    errored: Mapping[str, str] = field(default_factory=dict)
 
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
-        parts = (self.counts, self.details, self.undefined)
+        parts = (self.counts, self.details, self.undefined, self.errored)
         if not all(isinstance(part, Mapping) for part in parts) or not isinstance(self.malformed, str | None):
-            return "found counts, details, undefined or malformed of a wrong type, expected three mappings and text"
+            return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
         for name, count in self.counts.items():
             try:
                 finite = math.isfinite(count)
@@ -67,6 +71,8 @@ class Observation:
             data["undefined"] = dict(self.undefined)
         if self.malformed is not None:
             data["malformed"] = self.malformed
+        if self.errored:
+            data["errored"] = dict(self.errored)
         return data
 
     @classmethod
@@ -77,6 +83,7 @@ class Observation:
             details=data.get("details", {}),
             undefined=data.get("undefined", {}),
             malformed=data.get("malformed"),
+            errored=data.get("errored", {}),
         )
 
 
@@ -108,10 +115,10 @@ class Totals(Mapping[str, float]):
     @classmethod
     def of(cls, observations: Iterable[Observation]) -> "Totals":
         """Add up observations."""
-        parts: dict[str, list[float]] = {}
+        parts: defaultdict[str, list[float]] = defaultdict(list)
         for observation in observations:
             for name, count in observation.counts.items():
-                parts.setdefault(name, []).append(float(count))
+                parts[name].append(count)
         return cls(parts)
 
     def __add__(self, other: "Totals") -> "Totals":

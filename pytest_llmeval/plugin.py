@@ -9,19 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_llmeval.fixtures import eval_case, evaluators, llmeval_target  # noqa: F401 (pytest finds fixtures here)
+from pytest_llmeval.fixtures import (  # noqa: F401 (pytest finds fixtures here)
+    eval_case,
+    evaluators,
+    judge,
+    judge_client,
+    llmeval_target,
+    score_snapshot,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.runtime import Suites
     from pytest_llmeval.session import Run
+    from pytest_llmeval.snapshots.python_tests import PythonScores
 
 SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
 REPORT_SUFFIXES = (".json", ".md")
+JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 _FREEZE_FROM = 2_000
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options."""
+    from pytest_llmeval.snapshots.mode import add_option
+
     group = parser.getgroup("llmeval", "evaluation as tests")
     group.addoption(
         "--llmeval", action="store_true", default=None, help="collect eval suites (*.eval.yaml, *.eval.json)"
@@ -32,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report; by suffix .json or .md; repeatable",
+        help="write a report; by suffix .json or .md, or errors.json for an error analysis; repeatable",
     )
     group.addoption(
         "--llmeval-predictions",
@@ -49,8 +60,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
         "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
     )
+    add_judge_options(parser, group)
+    add_option(group, pluginmanager)
     parser.addini("llmeval", "collect eval suites", type="bool", default=False)
     parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
+    parser.addini("llmeval_snapshots", "keep score snapshots of all suites", type="bool", default=False)
+
+
+def add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    """Add the options about judges and concurrency, each of which the configuration can set as well."""
+    for name, options, text in (
+        (
+            "judge",
+            {"choices": JUDGE_MODES},
+            "auto: stored verdicts, else ask; replay: recorded only; record: auto, and record; refresh: ask for all",
+        ),
+        ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
+        ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
+        ("concurrency", {"metavar": "N"}, "most calls of judges and targets at a time, over all workers (default: 16)"),
+        ("budget", {"metavar": "LIMITS"}, "most to spend on judges, such as calls=500,tokens=200000,usd=2.50"),
+        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 under rootdir)"),
+    ):
+        ini = "llmeval_" + name.replace("-", "_")
+        group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
+        parser.addini(ini, text, default=None)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -74,6 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
     from pytest_llmeval.environment import open_suites, refuse_suite_arguments, report_paths
 
     worker = hasattr(config, "workerinput")
+    if not worker:
+        config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
     if not enabled(config):
         if not worker:
             refuse_suite_arguments(config)
@@ -97,14 +132,49 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         over_suite(metafunc, str(path), enabled=enabled(metafunc.config))
 
 
+class ScoreHooks:
+    """Hooks of the one process to which all reports come, for tests that use ``score_snapshot``."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._scores: PythonScores | None = None
+        self._uncollected = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather scores; they are taken off the report, which others keep."""
+        text = report.__dict__.pop("llmeval_scores", None)
+        if text is None:
+            return
+        if self._scores is None:
+            from pytest_llmeval.snapshots.python_tests import PythonScores
+
+            self._scores = PythonScores(self._config)
+        self._scores.take(report.nodeid, text)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that something could not be collected."""
+        self._uncollected = self._uncollected or report.failed
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Approve what was scored, once the loop has ended as it should."""
+        result = yield
+        if self._scores is not None:
+            self._scores.settle(session, uncollected=self._uncollected)
+        return result
+
+
 class ItemHooks:
     """Hooks of every process that collects and runs items."""
 
     def __init__(self, config: pytest.Config, suites: "Suites") -> None:
-        from pytest_llmeval.collect import SUITES, payload_of
+        from pytest_llmeval.collect import SUITES, judged_by, know_followers, payload_of
 
         self._suites = suites
         self._payload_of = payload_of
+        self._judged_by = judged_by
+        self._know_followers = know_followers
         self._patterns = config.getini("llmeval_files")
         config.stash[SUITES] = suites
 
@@ -121,19 +191,27 @@ class ItemHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Keep the garbage collector from walking thousands of items again and again while they run."""
+        """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
+        self._know_followers(session.items)
         if len(session.items) > _FREEZE_FROM:
             gc.freeze()
 
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Let a worker that has run all its cases finish what it has asked for others."""
+        ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self._suites.options.shares and not ended_early:
+            self._suites.ahead.finish()
+
     def pytest_unconfigure(self) -> None:
-        """Undo the freeze, and close the event loop of async targets."""
+        """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
         gc.unfreeze()
-        self._suites.predictor.close()
+        self._suites.close()
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
-        from pytest_llmeval.collect import OWN_FOLDER, EvalModule
+        from pytest_llmeval.collect import EvalModule
         from pytest_llmeval.environment import is_suite_file
+        from pytest_llmeval.own_files import OWN_FOLDER
 
         if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
             return None
@@ -147,6 +225,9 @@ class ItemHooks:
             payload = self._payload_of(item, call, report)
             if payload is not None:
                 report.llmeval = payload
+        judged = self._judged_by(item)
+        if judged is not None:
+            report.llmeval_judged = judged
         return report
 
 
@@ -163,9 +244,25 @@ class ControllerHooks:
         """Gather results; they are taken off the report, which others keep."""
         self._run.take(report)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self._run.note_uncollected(report.nodeid)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which suites are to run."""
         self._run.expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of which run it is a part."""
+        node.workerinput["llmeval_run"] = self._run.suites.options.run
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Let the other workers go on with what a crashed one was asking."""
+        if error:
+            self._run.suites.desks.bury(node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

@@ -8,12 +8,12 @@ import importlib
 import inspect
 import json
 import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pytest_llmeval.background import Background, in_thread
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import PredictionError
 
@@ -65,81 +65,63 @@ def load_target(name: str, folder: Path) -> Target:
 
 @dataclass
 class Predictor:
-    """Calls targets, plain or async, within a time limit. Async targets of a process share one event loop."""
+    """Calls targets, plain or async, within a time limit. Async targets of a process share one event loop.
 
-    _runner: asyncio.Runner | None = None
+    Attributes:
+        background: Where that loop runs.
+    """
+
+    background: Background = field(default_factory=Background)
 
     def __call__(self, target: Target, value: Any, timeout: float | None = None) -> Any:
-        """Return the target's prediction for an input.
+        """Return the target's prediction for an input; a plain target without a limit runs in the calling thread.
 
         Raises:
             PredictionError: It took longer than the limit, or it called ``sys.exit``.
             Exception: Whatever the target raises.
         """
         __tracebackhide__ = True
+        if timeout is not None or inspect.iscoroutinefunction(target):
+            return self.background.run(self.call(target, value, timeout))
         try:
-            if timeout is not None and not inspect.iscoroutinefunction(target):
-                answer = _call_in_thread(target, value, timeout)
-            else:
-                answer = target(value)
-            return self._run(answer, timeout) if inspect.isawaitable(answer) else answer
+            answer = target(value)
         except SystemExit as error:
             raise _exited(error) from error
+        if inspect.isawaitable(answer):
+            return self.background.run(_awaited(answer))
+        return answer
 
-    def _run(self, answer: Any, timeout: float | None) -> Any:
-        __tracebackhide__ = True
+    async def call(self, target: Target, value: Any, timeout: float | None = None) -> Any:
+        """Return the target's prediction, without holding up the event loop: a plain target runs in a thread.
 
-        async def bounded() -> Any:
-            __tracebackhide__ = True
-            try:
-                async with asyncio.timeout(timeout) as limit:
-                    return await answer
-            except TimeoutError as error:
-                if timeout is None or not limit.expired():
-                    raise
-                raise _too_slow(timeout) from error
-            except SystemExit as error:
-                # Let out of its task, it would come again in the next call of the same event loop.
-                raise _exited(error) from error
-
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        return self._runner.run(bounded())
-
-    def close(self) -> None:
-        """Close the event loop, if there is one."""
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        Raises:
+            PredictionError: It took longer than the limit, or it called ``sys.exit``.
+            Exception: Whatever the target raises.
+        """
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                if inspect.iscoroutinefunction(target):
+                    return await target(value)
+                answer = await in_thread(lambda: target(value), "llmeval-target")
+                return await answer if inspect.isawaitable(answer) else answer
+        except TimeoutError as error:
+            if timeout is None or not limit.expired():
+                raise
+            raise PredictionError(f"the target took longer than {timeout:g} s") from error
+        except SystemExit as error:
+            # Let out of its task, it would end the event loop.
+            raise _exited(error) from error
 
 
-def _too_slow(timeout: float) -> PredictionError:
-    return PredictionError(f"the target took longer than {timeout:g} s")
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except SystemExit as error:
+        raise _exited(error) from error
 
 
 def _exited(error: SystemExit) -> PredictionError:
     return PredictionError(f"the target called sys.exit({error.code!r})")
-
-
-def _call_in_thread(target: Target, value: Any, timeout: float) -> Any:
-    """Call in a daemon thread, which is left behind when it hangs: Python cannot stop it, but the run goes on."""
-    __tracebackhide__ = True
-    outcome: dict[str, Any] = {}
-
-    def work() -> None:
-        try:
-            outcome["answer"] = target(value)
-        except BaseException as error:  # noqa: BLE001 (handed to the caller's thread, which raises it)
-            outcome["error"] = error
-
-    thread = threading.Thread(target=work, daemon=True, name="llmeval-target")
-    thread.start()
-    thread.join(timeout)
-    if "error" in outcome:
-        raise outcome["error"]
-    if "answer" not in outcome:
-        raise _too_slow(timeout)
-    return outcome["answer"]
 
 
 def fingerprint(value: Any) -> str:
@@ -159,7 +141,7 @@ class Recordings:
 
     path: Path
     mode: Mode
-    _rows: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    _rows: dict[tuple[str, str, str, int], dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, mode: Mode) -> "Recordings":
@@ -192,19 +174,19 @@ class Recordings:
                     )
                 )
                 continue
-            recordings._rows[row["suite"], row["variant"], row["case"]] = row
+            recordings._rows[_place(row)] = row
         if problems:
             raise SuiteError(problems)
         return recordings
 
-    def get(self, suite: str, variant: str, case: Case) -> Any:
+    def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
         """Return the recorded prediction of a case, or `MISSING` where it must be asked for.
 
         Raises:
             PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
         """
         replays, asks = recording_mode(self.mode)
-        row = self._rows.get((suite, variant, case.id)) if replays else None
+        row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
         if row is not None and row["input"] == fingerprint(case.input):
             return row["prediction"]
         if asks:
@@ -228,7 +210,7 @@ class Recordings:
         """
         if self.mode == "replay":
             return
-        made = {(row["suite"], row["variant"], row["case"]): dict(row) for row in predictions}
+        made = {_place(row): dict(row) for row in predictions}
         kept = self._rows
         if self.mode == "refresh":
             kept = {key: row for key, row in kept.items() if key[:2] not in complete}
@@ -246,15 +228,22 @@ class Recordings:
 
 def _is_recording(row: Any) -> bool:
     texts = ("suite", "variant", "case", "input")
-    return isinstance(row, dict) and "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
+    if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
+        return False
+    return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
 
 
-def recording(suite: str, variant: str, case: Case) -> dict[str, Any]:
-    """Return the row that records a case's prediction."""
-    return {
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
+    return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
+
+
+def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
+    """Return the row that records a case's prediction; the first one of several says nothing of a repeat."""
+    row = {
         "suite": suite,
         "variant": variant,
         "case": case.id,
         "input": fingerprint(case.input),
         "prediction": case.prediction,
     }
+    return {**row, "repeat": repeat} if repeat else row

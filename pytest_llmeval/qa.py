@@ -11,7 +11,10 @@ __all__ = (
     "QAPair",
     "QuestionType",
     "Sample",
+    "batch_judge",
     "compute_metrics",
+    "is_unanswerable",
+    "judge_answer",
     "run_eval",
     "token_f1",
 )
@@ -24,6 +27,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from pytest_llmeval.case import Case
+from pytest_llmeval.judging import batch_judge, is_unanswerable, judge_answer
 from pytest_llmeval.registry import default_registry, get_evaluator
 from pytest_llmeval.scoring import score
 

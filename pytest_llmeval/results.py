@@ -1,6 +1,6 @@
 """What summaries read and what they return."""
 
-__all__ = ("UNLABELLED", "CaseRecord", "CaseResult", "GroupResult", "MetricValue", "Outcome", "Result")
+__all__ = ("PASS_RATE", "UNLABELLED", "CaseRecord", "CaseResult", "GroupResult", "MetricValue", "Outcome", "Result")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_llmeval.observation import Observation
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluator import Evaluator
     from pytest_llmeval.observation import FloatArray
+    from pytest_llmeval.usage import Call
 
 Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+
+PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
+"""The metric that every suite has: cases that passed among those that ran."""
 
 UNLABELLED = "(none)"
 """The group of the cases that lack the label."""
@@ -29,6 +34,9 @@ class CaseRecord:
         errors: Evaluator label to why it could not measure; ``""`` stands for all of them (no prediction).
         reason: Why the case failed, was skipped or did not run.
         duration_s: Seconds that the case took.
+        calls: What judges were asked about it.
+        target_seconds: Latency of each call of the target that was made for it.
+        repeats: How its repeats went, where there are several.
     """
 
     id: str
@@ -38,6 +46,9 @@ class CaseRecord:
     errors: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     duration_s: float = 0.0
+    calls: "Sequence[Call]" = ()
+    target_seconds: Sequence[float] = ()
+    repeats: Mapping[str, Any] | None = None
 
     @property
     def ran(self) -> bool:
@@ -92,6 +103,11 @@ class GroupResult:
     metrics: Mapping[str, MetricValue]
     pass_rate: MetricValue
     rows: "Sequence[int]" = field(repr=False, default=())
+    usage: Mapping[str, MetricValue] = field(default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the group, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +120,9 @@ class Result:
         cases: One result per case.
         pass_rate: Share of the cases that passed among those that ran.
         scores: Metric name to the cases' own values (NaN where there is none), shape ``(cases,)``.
+        usage: Calls, tokens, cost and latencies by name; empty where nothing was asked.
+        evaluators: Label to evaluator.
+        records: What the metrics were computed from.
     """
 
     metrics: Mapping[str, MetricValue]
@@ -111,3 +130,11 @@ class Result:
     cases: Sequence[CaseResult]
     pass_rate: MetricValue
     scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
+    usage: Mapping[str, MetricValue] = field(default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+
+    evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
+    records: Sequence[CaseRecord] = field(repr=False, default=())

@@ -3,24 +3,38 @@
 __all__ = ("LoadedCase", "Suites")
 
 import contextlib
+import itertools
+import json
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_llmeval.ahead import Ahead, Look
+from pytest_llmeval.answering import Answering
+from pytest_llmeval.background import Background
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import PredictionError
-from pytest_llmeval.evaluator import Evaluator
-from pytest_llmeval.execute import Execution, execute
+from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator
+from pytest_llmeval.execute import Execution, execute_repeats
+from pytest_llmeval.jobs import Answer, Job
+from pytest_llmeval.judge.desks import Desks
+from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.loading import load_suite
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.predict import Predictor, Recordings, Target, load_target
 from pytest_llmeval.registry import default_registry
 from pytest_llmeval.scoring import measure_each
-from pytest_llmeval.suite import Suite
+from pytest_llmeval.suite import Suite, TargetSpec
+from pytest_llmeval.targets.connect import network_target
+from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.transport import SuiteKey
+
+_WIDEST_WINDOW = 1_000
+"""Every case of the window is looked at with each case that runs."""
 
 
 @dataclass
@@ -31,18 +45,29 @@ class Suites:
         config: Of the session.
         recordings: Predictions of earlier runs, if the user named a file.
         record: Whether reports carry predictions for that file.
-        predictor: Calls targets.
+        options: What the user says about judges and concurrency.
         faulty_files: How many collectors reported faults.
     """
 
     config: pytest.Config
     recordings: Recordings | None = None
     record: bool = False
-    predictor: Predictor = field(default_factory=Predictor)
+    options: JudgeOptions = field(default_factory=JudgeOptions)
     faulty_files: int = 0
     _loaded: dict[Path, Suite] = field(default_factory=dict)
-    _targets: dict[Path, Target | PredictionError] = field(default_factory=dict)
+    _targets: dict[Path, Target | BatchTarget | PredictionError] = field(default_factory=dict)
     _batched: dict[tuple[Path, str, str], Observation | Exception] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.background = Background()
+        self.desks = Desks(self.options, self.background)
+        answering = Answering(Predictor(self.background), self.desks.limit, self.recordings, self.desks.service)
+        self.ahead = Ahead(answering, 2 * self.options.concurrency)
+
+    def close(self) -> None:
+        """Stop what still runs in the background, and close the cache."""
+        self.background.close()
+        self.desks.close(whole_run=not hasattr(self.config, "workerinput"))
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
         """Read a suite file, with the evaluators that the conftests above it register.
@@ -56,6 +81,8 @@ class Suites:
             self._load_conftests(path.parent)
             session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
             suite = load_suite(path, registry, root=self.config.rootpath, shown=self.shown(path))
+            if suite.judged:
+                self.desks.desk(path, suite.judge, self.shown(path))
             for tag in sorted({tag for case in suite.cases for tag in case.tags}):
                 self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
             self._loaded[path] = suite
@@ -79,29 +106,50 @@ class Suites:
             return path.relative_to(self.config.rootpath).as_posix()
         return path.as_posix()
 
+    def judges_of(self, suite: Suite) -> dict[str, dict[str, str]]:
+        """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
+        if not suite.judged:
+            return {}
+        desk = self.desks.desk(suite.path, suite.judge, self.shown(suite.path))
+        parameters = json.dumps(desk.parameters, sort_keys=True)
+        return {
+            label: {
+                "model": desk.model,
+                "parameters": parameters,
+                "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
+            }
+            for label, evaluator in suite.evaluators.items()
+            if isinstance(evaluator, JudgedEvaluator)
+        }
+
     def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
         """Return what results are gathered under."""
         return SuiteKey(str(suite.path), self.shown(suite.path), test, variant)
 
-    def run(self, suite: Suite, case: Case, key: SuiteKey, target: Target | None) -> Execution:
+    def run(
+        self,
+        loaded: "LoadedCase",
+        target: Target | None,
+        client: Callable[[], Any] = lambda: None,
+        following: "Iterable[LoadedCase]" = (),
+        look: Look = Look(),  # noqa: B008 (immutable)
+    ) -> Execution:
         """Run one case.
 
         Args:
-            suite: Its suite.
-            case: The case.
-            key: What its result is gathered under.
+            loaded: The case.
             target: What the user's fixture gave; ``None`` for the suite's own target.
+            client: Gives what the user's fixture ``judge_client`` returns.
+            following: The next cases, whose answers can be sent for already.
+            look: What may be asked for them.
 
         Raises:
             pytest.exit.Exception: The target wants the whole run to end.
         """
         __tracebackhide__ = True
+        suite = loaded.suite
         # A Python test brings a prediction of its own, which no batch of the file's predictions holds.
-        recorded = case.prediction is not MISSING and not key.test
-
-        def predict(asked: Case) -> Any:
-            __tracebackhide__ = True
-            return self._predict(suite, asked, key, target)
+        recorded = loaded.case.prediction is not MISSING and not loaded.key.test
 
         def measure(label: str, evaluator: Evaluator, answered: Case) -> Observation | Exception:
             if recorded and evaluator.batch > 1:
@@ -109,24 +157,69 @@ class Suites:
             return measure_each(evaluator, [answered])[0]
 
         started = time.perf_counter()
-        execution = execute(suite, case, predict, measure)
-        if isinstance(execution.error, pytest.exit.Exception):
+        if recorded and not suite.judged:
+            answers = [Answer(loaded.case)] * suite.repeats.times
+        else:
+            look = self._allowed(suite, look)
+            jobs = self._jobs(loaded, target, client, look)
+            ahead = (
+                self._jobs(each, target, client, look)
+                for each in itertools.islice(following if any(look) else (), self._window(suite))
+                if not self.ahead.looked(suite.path, each.key.variant, each.case.id)
+            )
+            answers = self.ahead.take(jobs, ahead, look)
+        execution = execute_repeats(suite, answers, measure)
+        if isinstance(execution.error, pytest.exit.Exception | KeyboardInterrupt):
             raise execution.error
         if isinstance(execution.error, pytest.skip.Exception):
             execution.record.outcome, execution.record.errors = "skipped", {}
         execution.record.duration_s = time.perf_counter() - started
         return execution
 
-    def _predict(self, suite: Suite, case: Case, key: SuiteKey, target: Target | None) -> Any:
-        __tracebackhide__ = True
-        if self.recordings is not None:
-            known = self.recordings.get(key.shown, key.variant, case)
-            if known is not MISSING:
-                return known
-        timeout = suite.target.timeout if suite.target else None
-        return self.predictor(target or self._target(suite), case.input, timeout)
+    def _window(self, suite: Suite) -> int:
+        """Return how many cases are looked at: enough of them to fill the batches that a service answers at once."""
+        http = suite.target.http if suite.target is not None else None
+        batched = http.batch * http.concurrency if http is not None else 0
+        return max(self.ahead.window, min(batched, _WIDEST_WINDOW))
 
-    def _target(self, suite: Suite) -> Target:
+    def _allowed(self, suite: Suite, look: Look) -> Look:
+        """Return what may be asked early: nothing where calls are made one by one, or a debugger may stop them."""
+        if self.options.concurrency == 1 or self.config.getoption("usepdb", False):
+            return Look()
+        one_by_one = suite.target is not None and suite.target.concurrency == 1
+        return Look(look.target and not one_by_one, look.judge)
+
+    def _jobs(
+        self, loaded: "LoadedCase", target: Target | None, client: Callable[[], Any], look: Look
+    ) -> Sequence[Job]:
+        suite, key = loaded.suite, loaded.key
+        desk = self.desks.desk(suite.path, suite.judge, key.shown) if suite.judged else None
+
+        def prepare(asks_target: bool) -> None:
+            __tracebackhide__ = True
+            if asks_target and target is None:
+                with contextlib.suppress(PredictionError):  # raised again for every case that asks
+                    self._target(suite)
+            if desk is not None and self.desks.service.asks:
+                self.desks.open(suite.path, suite.judge, client)
+
+        shared = self.options.shares and look.target and not key.test
+        return [
+            Job(
+                suite,
+                loaded.case,
+                key.shown,
+                key.variant,
+                repeat,
+                lambda: target or self._target(suite),
+                desk,
+                shared,
+                prepare,
+            )
+            for repeat in range(suite.repeats.times)
+        ]
+
+    def _target(self, suite: Suite) -> Target | BatchTarget:
         if suite.target is None:
             raise PredictionError(
                 "the case carries no prediction and its suite no target: add 'prediction' to the case, "
@@ -134,13 +227,20 @@ class Suites:
             )
         if suite.path not in self._targets:
             try:
-                self._targets[suite.path] = load_target(suite.target.python, suite.path.parent)
+                self._targets[suite.path] = self._connected(suite.target, suite.path.parent)
             except PredictionError as error:
                 self._targets[suite.path] = error
         found = self._targets[suite.path]
         if isinstance(found, PredictionError):
             raise found
         return found
+
+    def _connected(self, spec: TargetSpec, folder: Path) -> Target | BatchTarget:
+        if spec.python is not None:
+            return load_target(spec.python, folder)
+        target = network_target(spec, folder)
+        self.background.closing.append(target.aclose)
+        return target
 
     def _in_batch(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
         """Measure a case together with its neighbours in the file.
@@ -168,7 +268,7 @@ class LoadedCase:
     case: Case
     key: SuiteKey
 
-    def run(self, target: Target | None) -> Execution:
-        """Run the case."""
+    def run(self, target: Target | None, client: Callable[[], Any] = lambda: None) -> Execution:
+        """Run the case by itself."""
         __tracebackhide__ = True
-        return self.suites.run(self.suite, self.case, self.key, target)
+        return self.suites.run(self, target, client)

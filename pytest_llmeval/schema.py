@@ -7,7 +7,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.registry import Registry
+from pytest_llmeval.repeats import Repeats
+from pytest_llmeval.snapshots.settings import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.sources import SOURCES, get_source
 from pytest_llmeval.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry, TargetSpec
 
@@ -33,8 +36,14 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     properties["evaluators"]["items"] = _evaluators(registry, definitions)
     properties["thresholds"] = limits
     properties["gates"]["items"] = {"anyOf": [{"type": "string"}, _schema(GateEntry, definitions)]}
+    properties["snapshot"] = _snapshot(definitions)
     properties["cases"]["items"] = case
-    properties["target"] = {"anyOf": [{"type": "string"}, _schema(TargetSpec, definitions), {"type": "null"}]}
+    times = {"type": "integer", "minimum": 1}
+    properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
+    properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
+    target = _schema(TargetSpec, definitions)
+    target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
+    properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
     properties["source"] = {"anyOf": [*(_source(name, definitions) for name in sorted(SOURCES)), {"type": "null"}]}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     schema = {"$schema": DIALECT, "title": "Eval suite", **suite}
@@ -72,6 +81,15 @@ def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, An
             }
         )
     return {"anyOf": choices}
+
+
+def _snapshot(definitions: dict[str, Any]) -> dict[str, Any]:
+    one = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ToleranceEntry, definitions)]}
+    mapping = _schema(SnapshotEntry, definitions)
+    mapping["properties"]["tolerance"] = {
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "object", "additionalProperties": one}, {"type": "null"}]
+    }
+    return {"anyOf": [{"type": "boolean"}, mapping, {"type": "null"}]}
 
 
 def _source(name: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,28 @@
 """Measuring cases, and scoring a set of them in Python."""
 
-__all__ = ("measure_each", "score")
+__all__ = ("measure_each", "measure_judged", "score")
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError, MissingDataError, MissingExtraError, said
-from pytest_llmeval.evaluator import Evaluator
+from pytest_llmeval.errors import (
+    EvaluatorError,
+    JudgeError,
+    LlmevalError,
+    MissingDataError,
+    MissingExtraError,
+    said,
+)
+from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.results import CaseRecord, Outcome, Result
 from pytest_llmeval.summary import summarize
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Question, Verdict
+    from pytest_llmeval.judge.panel import Judgeable
 
 
 def score(
@@ -18,6 +30,9 @@ def score(
     cases: Iterable[Case],
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | None" = None,
+    max_workers: int = 8,
 ) -> Result:
     """Score cases that carry their predictions.
 
@@ -26,6 +41,9 @@ def score(
         cases: The cases; ids must be unique.
         group_by: Names of labels to group by.
         confidence: Of the intervals; ``None`` leaves them out and is faster.
+        judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request. Nothing
+            is cached here; suites are.
+        max_workers: Most calls of the judge at a time.
 
     Returns:
         Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
@@ -35,8 +53,12 @@ def score(
         MissingDataError: Language data is not installed.
     """
     listed = list(cases)
+    if isinstance(evaluator, JudgedEvaluator) and judge is not None:
+        all_measured = _measure_asking(evaluator, listed, judge, max_workers)
+    else:
+        all_measured = measure_each(evaluator, listed)
     records = []
-    for case, measured in zip(listed, measure_each(evaluator, listed), strict=True):
+    for case, measured in zip(listed, all_measured, strict=True):
         if isinstance(measured, MissingDataError | MissingExtraError):
             raise measured
         if isinstance(measured, Observation):
@@ -47,6 +69,27 @@ def score(
             reason = said(measured)
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
+
+
+def _measure_asking(
+    evaluator: JudgedEvaluator, cases: Sequence[Case], judge: "Judgeable", workers: int
+) -> list[Observation | Exception]:
+    from pytest_llmeval.judge.panel import Panel
+
+    asked: list[Sequence[Question] | Exception] = []
+    for case in cases:
+        try:
+            asked.append(list(evaluator.questions(case)))
+        except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+            asked.append(error)
+    questions = [each for put in asked if not isinstance(put, Exception) for each in put]
+    verdicts: dict[int, Verdict | LlmevalError] = {}
+    verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
+    told = iter([verdicts[number] for number in range(len(questions))])
+    return [
+        put if isinstance(put, Exception) else measure_judged(evaluator, case, [next(told) for _ in put])
+        for case, put in zip(cases, asked, strict=True)
+    ]
 
 
 def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
@@ -73,6 +116,31 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
         return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
     except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
         return error
+
+
+def measure_judged(
+    evaluator: JudgedEvaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+) -> Observation | Exception:
+    """Measure a case with what a judge said of it.
+
+    Where judges are switched off, what they would have said is undefined rather than an error.
+    """
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    told = [
+        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
+        for each in verdicts
+    ]
+    off = next((each for each in told if isinstance(each, JudgeOffError)), None)
+    try:
+        measured = _usable(evaluator.measure_judged(case, told))
+    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+        measured = error
+    if off is None:
+        return measured
+    if isinstance(measured, Observation):
+        return replace(measured, undefined={**measured.undefined, **measured.errored}, errored={})
+    return Observation({}, undefined={metric.name: str(off) for metric in evaluator.describe()})
 
 
 def _usable(measured: Any) -> Observation | Exception:

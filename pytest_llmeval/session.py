@@ -2,28 +2,48 @@
 
 __all__ = ("Run",)
 
+import json
 import os
-import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.collect import PAYLOAD
+from pytest_llmeval.collect import PAYLOAD, RECORDED
+from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.environment import is_suite_file
+from pytest_llmeval.error_buckets import fill_buckets
 from pytest_llmeval.errors import LlmevalError, said
+from pytest_llmeval.evaluator import JudgedEvaluator
 from pytest_llmeval.gates import GateResult
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.recordings import Judgements, merge_judgements, write_judgements
+from pytest_llmeval.numbers import counted
+from pytest_llmeval.own_files import own_file
+from pytest_llmeval.regression_verdicts import Finding
+from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
 from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import Suites
+from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
+from pytest_llmeval.snapshots.history import append_runs
+from pytest_llmeval.snapshots.keeper import Keeper, Taken
+from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
+from pytest_llmeval.snapshots.verdicts import Verdict
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.summary import summarize
+from pytest_llmeval.table import metric_prefix
 from pytest_llmeval.transport import SuiteKey, decode
+from pytest_llmeval.usage import UsageEvaluator, claim_calls, usage_report
+
+JUDGES_OFF = "judges are off"
+
+_Judged: TypeAlias = tuple[SuiteKey, GateResult | Verdict]
 
 
 @dataclass(slots=True)
@@ -46,6 +66,8 @@ class Run:
         notes: Lines for the terminal about suites that could not be summarised.
         selected: Suite files of which some case was to run.
         report: The result, once `finish` has run.
+        keeper: The score snapshots.
+        uncollected: Whether collecting failed elsewhere than in suite files.
     """
 
     config: pytest.Config
@@ -54,12 +76,20 @@ class Run:
     notes: list[str] = field(default_factory=list)
     selected: set[Path] = field(default_factory=set)
     report: RunReport | None = None
+    keeper: Keeper = field(init=False)
+    uncollected: bool = False
     _started: float = field(default_factory=time.time)
     _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict)
+    _judged: dict[Path, list[Entry]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"))
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries; of a test that is run again the last one counts."""
         payload = report.__dict__.pop("llmeval", None)
+        for path, entry in json.loads(report.__dict__.pop("llmeval_judged", "[]")):
+            self._judged.setdefault(Path(path), []).append(Entry.from_json(entry))
         # Node ids of files outside rootdir lack the file's name.
         item = (report.location[0], report.nodeid)
         if report.when == "setup":
@@ -85,6 +115,11 @@ class Run:
         paths = (self.config.rootpath / file for file in files if is_suite_file(Path(file).name, patterns))
         self.selected.update(path for path in paths if path.is_file())
 
+    def note_uncollected(self, nodeid: str) -> None:
+        """Note a file that could not be collected; what it would have run is unknown, so nothing is approved."""
+        if not is_suite_file(Path(nodeid.partition("::")[0]).name, self.config.getini("llmeval_files")):
+            self.uncollected = True
+
     def allow_faulty_suites(self, session: pytest.Session) -> None:
         """Let the run go on if only suite files are faulty, as it does under xdist; the exit code still tells."""
         if session.testsfailed and session.testsfailed == self.suites.faulty_files:
@@ -98,29 +133,38 @@ class Run:
             ended: Why the run ended early, or nothing.
         """
         self.broken = self.broken or ended
-        suites = []
+        moment = datetime.fromtimestamp(self._started, UTC)
+        started, commit = moment.isoformat(timespec="seconds"), head_commit(self.config.rootpath)
+        if ended or self.uncollected:
+            self.keeper.mode.refuse_to_write()
+        stamp = Stamp(day_of(moment), commit)
+        judged: list[tuple[SuiteKey, Suite, SuiteReport, list[Finding]]] = []
         predictions: list[dict[str, Any]] = []
-        emitted = []
+        emitted: list[_Judged] = []
         complete: set[tuple[str, str]] = set()
+        whole: dict[Path, bool] = {}
         for key, total, records, made in self._gathered():
             predictions += made
             try:
                 suite = self.suites.load(Path(key.path), session)
-                report = self._judge(suite, key, total or suite.total, records)
+                judged.append((key, suite, *self._judge(suite, key, total or suite.total, records, stamp)))
             except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
                 why = str(error) if isinstance(error, LlmevalError) else said(error)
                 self.notes.append(f"{key.shown}: not judged: {why}")
                 emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {why}")))
-                continue
-            suites.append(report)
+        suites = list(with_regressions([report for _, _, report, _ in judged], [found for *_, found in judged]))
+        for (key, suite, *_), report in zip(judged, suites, strict=True):
+            whole[suite.path] = whole.get(suite.path, True) and report.run == report.total
             if report.run == report.total and not key.test:  # what a Python test scores is no recording
                 complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
             # out on purpose are not reported at all.
             on_purpose = not (self.broken or suite.problems)
-            emitted += [(key, gate) for gate in report.gates if gate.outcome != "not_judged" or not on_purpose]
-        started = datetime.fromtimestamp(self._started, UTC).isoformat(timespec="seconds")
-        self.report = RunReport(started, round(time.time() - self._started, 3), __version__, self._commit(), suites)
+            verdicts: list[GateResult | Verdict] = [*report.gates, *report.snapshot]
+            emitted += [(key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose]
+        emitted.sort(key=lambda each: (each[0].shown, each[0].test, each[0].variant))
+        emitted = self._settle(emitted, started, commit)
+        self.report = RunReport(started, round(time.time() - self._started, 3), __version__, commit, suites)
         if self.suites.recordings is not None:
             try:
                 self.suites.recordings.update(predictions, complete)
@@ -128,7 +172,31 @@ class Run:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
                 emitted.append((SuiteKey("", "predictions"), GateResult("recording", "failed", None, None, why)))
-        self._emit(session, emitted)
+        emitted += self._record_judgements(whole)
+        emit(session, [_emitted(key, each) for key, each in emitted])
+
+    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[tuple[SuiteKey, GateResult]]":
+        """Write the judgements that the run used beside the files that asked; yield what could not be written.
+
+        Args:
+            whole: Suite file to whether all its cases ran; ``refresh`` then forgets what the run did not use.
+        """
+        refreshed = {
+            own_file(path, RECORDED) for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"
+        }
+        for path, used in sorted(self._judged.items()):
+            try:
+                old = Judgements.read(path).entries.values()
+                forget = {entry.case for entry in old} if path in refreshed else ()
+                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
+                used.sort(key=lambda entry: entry.case, reverse=True)
+                if write_judgements(path, merge_judgements(old, used, forget)):
+                    made = counted(len({entry.key for entry in used}), "judgement")
+                    self.notes.append(f"{made} recorded in {self.suites.shown(path)}")
+            except LlmevalError as error:
+                why = f"judgements not recorded: {error}"
+                self.notes.append(why)
+                yield SuiteKey("", self.suites.shown(path)), GateResult("recording", "failed", None, None, why)
 
     def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
         """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
@@ -151,7 +219,24 @@ class Run:
         for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
             yield key, *gathered[key]
 
-    def _judge(self, suite: Suite, key: SuiteKey, total: int, records: dict[str, CaseRecord]) -> SuiteReport:
+    def _settle(self, verdicts: "list[_Judged]", started: str, commit: str | None) -> "list[_Judged]":
+        """Have snapshots written, and the run noted in the local history.
+
+        Returns:
+            The verdicts; a snapshot that could not be written has one of its own instead of those that approved it.
+        """
+        faults = self.keeper.settle(whole=not self.broken)
+        unwritten = {key for key, _ in faults}
+        kept = [each for each in verdicts if each[0] not in unwritten or not isinstance(each[1], Verdict)]
+        try:
+            append_runs(self.config.rootpath, self.keeper.judged, time=started, commit=commit)
+        except OSError as error:
+            self.notes.append(f"run NOT noted in {error.filename}: {error.strerror}")
+        return [*kept, *faults]
+
+    def _judge(
+        self, suite: Suite, key: SuiteKey, total: int, records: dict[str, CaseRecord], stamp: Stamp
+    ) -> tuple[SuiteReport, list[Finding]]:
         rows = []
         for case in suite.cases:
             record = records.get(case.id) or CaseRecord(
@@ -159,13 +244,31 @@ class Run:
             )
             record.labels = case.labels
             rows.append(record)
+        claim_calls(rows)
         result = summarize(
-            suite.evaluators, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty
+            suite.reported, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty
         )
         name = suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part)
-        report = SuiteReport(name, key.shown, result, [], total, suite.confidence)
+        grids = [grid for label, each in suite.evaluators.items() for grid in renamed(label, each)]
+        report = SuiteReport(
+            name,
+            key.shown,
+            result,
+            [],
+            total,
+            suite.confidence,
+            usage_report(rows),
+            grids=grids,
+            buckets=fill_buckets(suite.evaluators, result.cases),
+        )
         incomplete = self._incomplete(suite, report.run, total)
-        return replace(report, gates=[gate.judge(result, incomplete) for gate in suite.gates])
+        off = judges_off(suite) if self.suites.options.mode == "off" and suite.judged else {}
+        taken = Taken(suite, key, result, rows, self.suites.judges_of(suite))
+        unjudged = JUDGES_OFF if off else ""
+        snapshot = self.keeper.judge(taken, incomplete or unjudged, stamp)
+        findings = examine_regressions(taken, self.keeper, snapshot, incomplete, unjudged)
+        gates = [gate.judge(result, incomplete, off.get(gate.metric, "")) for gate in suite.gates]
+        return replace(report, gates=gates, snapshot=snapshot), findings
 
     def _incomplete(self, suite: Suite, run: int, total: int) -> str:
         """Say why results are not those of the whole suite, or nothing."""
@@ -176,47 +279,13 @@ class Run:
             reasons.append(self.broken)
         return "; ".join(reasons)
 
-    def _commit(self) -> str | None:
-        try:
-            done = subprocess.run(
-                ["git", "rev-parse", "HEAD"],  # noqa: S607 (git is found where the user's shell finds it)
-                cwd=self.config.rootpath,
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return None
-        return done.stdout.strip() or None
-
-    def _emit(self, session: pytest.Session, gates: "list[tuple[SuiteKey, GateResult]]") -> None:
-        """Report gates the way tests are reported: verbose output, counts, JUnit and exit code follow."""
-        session.testscollected += len(gates)
-        for key, gate in gates:
-            variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
-            name = f"gate[{gate.gate}]{variant}"
-            location = (key.shown, 0, name)
-            reason: str | tuple[str, int, str] | None = None
-            outcome: Literal["passed", "failed", "skipped"] = "passed"
-            if gate.outcome == "failed":
-                outcome, reason = "failed", f"{key.shown}: gate {gate.gate}: {gate.reason}"
-            elif gate.outcome == "not_judged":
-                outcome, reason = "skipped", (key.path, 0, f"Skipped: {gate.reason}")
-            nodeid = f"{key.shown}::{name}"
-            for phase in (
-                pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
-                pytest.TestReport(nodeid, location, {}, outcome, reason, "call"),
-                pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"),
-            ):
-                self.config.hook.pytest_runtest_logreport(report=phase)
-
     def write(self, paths: "list[Path]") -> list[Path]:
         """Write the report files, and GitHub's job summary where there is one.
 
         Returns:
             The files written; the notes say why one is missing.
         """
+        from pytest_llmeval.reports.errors import is_error_report, write_errors
         from pytest_llmeval.reports.json import write_json
         from pytest_llmeval.reports.markdown import append_markdown, write_markdown
 
@@ -225,7 +294,8 @@ class Run:
         for path in paths:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                {".json": write_json, ".md": write_markdown}[path.suffix](self.report, path)
+                by_suffix = {".json": write_errors if is_error_report(path) else write_json, ".md": write_markdown}
+                by_suffix[path.suffix](self.report, path)
                 written.append(path)
             except OSError as error:
                 self.notes.append(f"report NOT written to {path}: {error.strerror}")
@@ -238,9 +308,28 @@ class Run:
         return written
 
 
+def judges_off(suite: Suite) -> dict[str, str]:
+    """Return, of each metric that a judge has a part in, why a run without judges has nothing to say about it."""
+    names = [metric.name for metric in UsageEvaluator().describe()]
+    for label, evaluator in suite.reported.items():
+        if isinstance(suite.evaluators[label], JudgedEvaluator):
+            names += [metric_prefix(label, evaluator) + metric.name for metric in evaluator.describe()]
+    return dict.fromkeys(names, JUDGES_OFF)
+
+
+def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:
+    """Name a verdict on a suite as its items are named: the variant in brackets behind it."""
+    variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
+    kind, subject = ("gate", verdict.gate) if isinstance(verdict, GateResult) else ("snapshot", verdict.metric)
+    failed = verdict.outcome == "failed"
+    reason = f"{key.shown}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
+    return Emitted(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason)
+
+
 def _settle(record: CaseRecord, outcome: str) -> None:
     """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if outcome == "skipped":  # by skip or xfail: what was scored on the way counts nowhere
+    if outcome == "skipped" and record.outcome != "not_run":
+        # By skip or xfail: what was scored on the way counts nowhere.
         record.outcome, record.observations, record.errors = "skipped", {}, {}
     elif outcome == "error" and record.outcome == "passed":
         record.outcome, record.reason = "errored", "teardown failed"

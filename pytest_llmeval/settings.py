@@ -1,6 +1,6 @@
 """The settings of a suite file: evaluators, thresholds, gates, target. Every fault is told with its place."""
 
-__all__ = ("SettingsReader",)
+__all__ = ("SUITE_METRICS", "SettingsReader")
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -10,17 +10,26 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.errors import EvaluatorError, Problem, said
-from pytest_llmeval.evaluator import Evaluator, Metric
-from pytest_llmeval.gates import PASS_RATE, Gate, gate_from_mapping, parse_gate
+from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator, Metric
+from pytest_llmeval.gates import Gate, gate_from_mapping, parse_gate
+from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import read_document
 from pytest_llmeval.registry import Registry
+from pytest_llmeval.regression import REGRESSION_KEYS, RegressionGate, regression_from_mapping
+from pytest_llmeval.repeats import Repeats
+from pytest_llmeval.results import PASS_RATE
 from pytest_llmeval.suite import GateEntry, LimitEntry, TargetSpec
 from pytest_llmeval.table import metric_prefix
+from pytest_llmeval.targets.faults import target_faults
 from pytest_llmeval.thresholds import Limit
+from pytest_llmeval.usage import UsageEvaluator
 from pytest_llmeval.validation import check, describe
 
-_LONGEST_TIMEOUT = 24 * 60 * 60
+SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
+"""Metrics that suites have whatever their evaluators."""
+
+_MOST_REPEATS = 1000
 
 
 class SettingsReader:
@@ -58,7 +67,7 @@ class SettingsReader:
         if not entries and not self.problems:
             self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
         evaluators: dict[str, Evaluator] = {}
-        owner = {PASS_RATE: "the suite"}
+        owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
             built = self._evaluator(entry, path)
@@ -172,28 +181,38 @@ class SettingsReader:
             self.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
         return Limit(checked.min, checked.max)
 
-    def read_gates(self, entries: Sequence[Any], evaluators: Mapping[str, Evaluator]) -> tuple[Gate, ...]:
+    def read_gates(
+        self, entries: Sequence[Any], evaluators: Mapping[str, Evaluator]
+    ) -> tuple[Gate | RegressionGate, ...]:
         """Read ``gates``."""
-        gates: dict[str, Gate] = {}
+        gates: dict[str, Gate | RegressionGate] = {}
         for number, entry in enumerate(entries):
             place: tuple[str | int, ...] = ("gates", number)
             gate = self._gate(entry, place)
             if gate is None:
                 continue
-            if fault := self._metric_fault(gate.metric, evaluators, extra=(PASS_RATE,)):
+            judged = any(isinstance(each, JudgedEvaluator) for each in evaluators.values())
+            extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+            if fault := self._metric_fault(gate.metric, evaluators, extra):
                 self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
+            elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
+                known = "expected a metric of an evaluator: what a run costs has no approved value to fall from"
+                self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
             if str(gate) in gates:
                 self.fault(place, f"found the gate {str(gate)!r} a second time, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
 
-    def _gate(self, entry: Any, place: tuple[str | int, ...]) -> Gate | None:
+    def _gate(self, entry: Any, place: tuple[str | int, ...]) -> Gate | RegressionGate | None:
         try:
             if isinstance(entry, str):
                 return parse_gate(entry)
             if isinstance(entry, Mapping):
                 checked = self.check(GateEntry, entry, place)
-                return None if checked is None else gate_from_mapping(vars(checked))
+                if checked is None:
+                    return None
+                against_baseline = any(key in entry for key in REGRESSION_KEYS)
+                return (regression_from_mapping if against_baseline else gate_from_mapping)(vars(checked))
         except ValueError as error:
             self.fault(place, str(error))
             return None
@@ -207,12 +226,33 @@ class SettingsReader:
         spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))
         if spec is None:
             return None
-        module, colon, name = spec.python.partition(":")
-        if not (colon and name and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))):
-            self.fault(("target",), f"found {spec.python!r}, expected MODULE:NAME such as 'my_app.answers:answer'")
-        if spec.timeout is not None and not 0 < spec.timeout <= _LONGEST_TIMEOUT:
-            self.fault(("target", "timeout"), f"found {spec.timeout}, expected seconds above 0 and at most a day")
+        for path, message in target_faults(spec):
+            self.fault(("target", *path), message)
         return spec
+
+    def read_repeats(self, entry: Any) -> Repeats:
+        """Read ``repeats``: a number, or a mapping."""
+        if isinstance(entry, int) and not isinstance(entry, bool):
+            if not 1 <= entry <= _MOST_REPEATS:
+                self.fault(("repeats",), f"found {entry}, expected 1 to {_MOST_REPEATS}")
+                return Repeats()
+            return Repeats(entry)
+        if not isinstance(entry, Mapping):
+            self.fault(("repeats",), f"found {describe(entry)}, expected a whole number or a mapping with 'times'")
+            return Repeats()
+        repeats: Repeats | None = self.check(Repeats, entry, ("repeats",))
+        if repeats is not None and repeats.times > _MOST_REPEATS:
+            self.fault(("repeats", "times"), f"found {repeats.times}, expected 1 to {_MOST_REPEATS}")
+        return repeats or Repeats()
+
+    def read_judge(self, entry: Any) -> JudgeSpec:
+        """Read ``judge``: a model, or a mapping."""
+        if entry is None:
+            return JudgeSpec()
+        spec: JudgeSpec | None = self.check(
+            JudgeSpec, {"model": entry} if isinstance(entry, str) else entry, ("judge",)
+        )
+        return spec or JudgeSpec()
 
     def read_confidence(self, value: float | None) -> float | None:
         """Read ``confidence``."""

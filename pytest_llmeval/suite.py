@@ -4,13 +4,20 @@ __all__ = ("CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "Targe
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pytest_llmeval.case import Case
+from pytest_llmeval.drop_tests import Test
 from pytest_llmeval.errors import Problem
-from pytest_llmeval.evaluator import Evaluator
+from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator
 from pytest_llmeval.gates import Gate
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.regression import RegressionGate, Rule
+from pytest_llmeval.repeats import Reduced, Repeats
+from pytest_llmeval.snapshots.settings import SnapshotSettings
+from pytest_llmeval.targets.spec import HttpSpec
 from pytest_llmeval.thresholds import Limit
 
 STRICT = {"extra": "forbid"}
@@ -19,17 +26,30 @@ STRICT = {"extra": "forbid"}
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """Where predictions come from: ``module:name`` of a Python callable.
+    """Where predictions come from: a Python callable, a service, or a command; exactly one of them.
 
     Attributes:
-        python: The callable; it receives the case's input and returns (or awaits) the prediction.
-        timeout: Seconds that one call may take; ``None`` waits for ever.
+        python: ``module:name`` of the callable; it receives the case's input and returns (or awaits) the prediction.
+        timeout: Seconds that one call of the callable or the command may take; ``None`` waits for ever.
+        http: The service.
+        command: A program and its arguments, which speaks JSON lines.
+        concurrency: Most calls of the callable at a time; 1 makes them one after the other, in the thread of the tests.
+            ``None`` for as many as the run allows.
     """
 
     __pydantic_config__: ClassVar = STRICT
 
-    python: str
+    python: str | None = None
     timeout: float | None = None
+    concurrency: int | None = None
+    http: HttpSpec | None = None
+    command: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """Which of ``python``, ``http`` and ``command`` is given; ``None`` unless exactly one is."""
+        given = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
+        return given[0] if len(given) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -62,6 +82,11 @@ class GateEntry:
     min_cases: int = 1
     max_errors: int = 0
     partial: bool = False
+    max_drop: float | None = None
+    confidence: float | None = None
+    rule: Rule | None = None
+    test: Test | None = None
+    cluster_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,9 +111,12 @@ class SuiteEntry:
     target: Any = None
     group_by: tuple[str, ...] = ()
     mode: Literal["items", "bulk"] = "items"
+    repeats: Any = 1
+    judge: Any = None
     confidence: float | None = 0.95
     thresholds: dict[str, Any] = field(default_factory=dict)
     gates: list[Any] = field(default_factory=list)
+    snapshot: Any = None
     cases: list[Any] = field(default_factory=list)
     source: Any = None
 
@@ -104,12 +132,16 @@ class Suite:
         cases: Those without fault, in file order.
         thresholds: Metric name to limit, for cases that do not set their own.
         gates: Limits on the whole suite.
+        regressions: Limits on how much a metric may have fallen since the baseline.
+        snapshot: Whether and how its scores are compared with approved ones; ``None`` leaves it to the ini option.
         target: Where predictions come from, for cases that carry none.
         group_by: Labels to report by; those that gates judge by are among them.
         bulk: Whether all cases run in one test item.
         confidence: Of intervals; ``None`` for none.
         problems: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
+        repeats: How often each case runs.
+        judge: Who judges; command line and configuration go before it.
     """
 
     name: str
@@ -118,6 +150,8 @@ class Suite:
     cases: tuple[Case, ...]
     thresholds: Mapping[str, Limit] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
+    regressions: tuple[RegressionGate, ...] = ()
+    snapshot: SnapshotSettings | None = None
     target: TargetSpec | None = None
     group_by: tuple[str, ...] = ()
     bulk: bool = False
@@ -125,6 +159,20 @@ class Suite:
     description: str = ""
     problems: tuple[Problem, ...] = ()
     faulty: int = 0
+    repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
+    judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
+
+    @property
+    def judged(self) -> bool:
+        """Whether a judge may be asked about its cases."""
+        return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+
+    @cached_property
+    def reported(self) -> Mapping[str, Evaluator]:
+        """Label to what turns counts into metrics: the evaluators, or what reduces their repeats."""
+        if self.repeats.times == 1:
+            return self.evaluators
+        return {label: Reduced(each, self.repeats) for label, each in self.evaluators.items()}
 
     @property
     def total(self) -> int:

@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.evaluator import Evaluator
-from pytest_llmeval.results import UNLABELLED, CaseRecord, CaseResult, GroupResult, MetricValue, Result
+from pytest_llmeval.results import (
+    PASS_RATE,
+    UNLABELLED,
+    CaseRecord,
+    CaseResult,
+    GroupResult,
+    MetricValue,
+    Result,
+)
 from pytest_llmeval.table import Table, metric_prefix, present
+from pytest_llmeval.usage import USAGE
 
 
 def summarize(
@@ -41,24 +50,33 @@ def summarize(
         members: dict[str, list[int]] = {}
         for row, record in enumerate(records):
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
-        groups[key] = {
-            name: GroupResult(len(rows), *_split(table.metrics(rows, confidence)), rows)
-            for name, rows in sorted(members.items())
-        }
+        groups[key] = {}
+        for name, rows in sorted(members.items()):
+            metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence))
+            groups[key][name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
     whole = table.metrics(everything, confidence)
-    metrics, pass_rate = _split({name: replace(each, missing=each.missing + faulty) for name, each in whole.items()})
+    whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
+    metrics, pass_rate, usage = _split(table, whole)
     return Result(
         metrics,
         groups,
         [_case(table, row, each) for row, each in enumerate(records)],
         pass_rate,
         table.scores,
+        usage,
+        evaluators,
+        records,
     )
 
 
-def _split(metrics: dict[str, MetricValue]) -> tuple[dict[str, MetricValue], MetricValue]:
-    pass_rate = metrics.pop("pass_rate")
-    return metrics, pass_rate
+def _split(
+    table: Table, metrics: Mapping[str, MetricValue]
+) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
+    """Take what every suite has apart from what its evaluators measure."""
+    own = dict(metrics)
+    pass_rate = own.pop(PASS_RATE)
+    usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}
+    return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
 
 
 def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
@@ -72,8 +90,14 @@ def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
         undefined.update({prefix + name: why for name, why in observation.undefined.items()})
     if undefined:
         details["undefined"] = undefined
-    if record.errors:
-        details["errors"] = {label or "prediction": why for label, why in record.errors.items()}
+    errors = {label or "prediction": why for label, why in record.errors.items()}
+    for label, observation in record.observations.items():
+        prefix = metric_prefix(label, table.evaluators[label])
+        errors.update({prefix + name: why for name, why in observation.errored.items()})
+    if errors:
+        details["errors"] = errors
+    if record.repeats is not None:
+        details["repeats"] = record.repeats
     scores = {name: present(table.scores[name][row]) for name in names}
     # Of a family only the members that the case has: all labels for all cases would be millions of nulls.
     metrics = {name: score for name, score in scores.items() if score is not None or name not in table.of_family}

@@ -12,7 +12,8 @@ from pytest_llmeval.errors import EvaluatorError
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.observation import Observation, Sums, stack
 from pytest_llmeval.resample import percentile_interval, resample_count, resampled_totals
-from pytest_llmeval.results import CaseRecord, MetricValue
+from pytest_llmeval.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.usage import USAGE, UsageEvaluator, usage_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,16 +28,16 @@ _INTERVAL_CASES = 2
 class _PassRate(Evaluator):
     """The share of passed cases, as one more pair of counts, so that it gets groups and intervals like any metric."""
 
-    name = "pass_rate"
+    name = PASS_RATE
 
     def describe(self) -> Sequence[Metric]:
-        return (Metric("pass_rate"),)
+        return (Metric(PASS_RATE),)
 
     def measure(self, case: Case) -> Observation:
         raise EvaluatorError(f"case {case.id!r}: outcomes are recorded, not measured")
 
     def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
-        return {"pass_rate": sums["passed"] / sums["ran"]}
+        return {PASS_RATE: sums["passed"] / sums["ran"]}
 
 
 _OUTCOME = "\x00outcome"  # no evaluator label can be this, so the names cannot clash
@@ -44,7 +45,7 @@ _OUTCOME = "\x00outcome"  # no evaluator label can be this, so the names cannot 
 
 def metric_prefix(label: str, evaluator: Evaluator) -> str:
     """Return what stands before the metric names of an evaluator: nothing, or ``alias.`` where the suite renamed it."""
-    return "" if label in (evaluator.name, _OUTCOME) else f"{label}."
+    return "" if label in (evaluator.name, _OUTCOME, USAGE) else f"{label}."
 
 
 class Table:
@@ -54,28 +55,32 @@ class Table:
         import numpy as np
 
         self.evaluators = {**evaluators, _OUTCOME: _PassRate()}
+        if any(record.calls or record.target_seconds for record in records):
+            self.evaluators[USAGE] = UsageEvaluator()
         self.names: dict[str, list[str]] = {}
         blocks = []
-        for label in self.evaluators:
-            names, block = stack([_observation(record, label) for record in records])
+        seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
+        for label, observations in seen.items():
+            names, block = stack(observations)
             self.names[label] = names
             blocks.append(block)
         self.matrix = np.hstack(blocks)
         ran = np.array([record.ran for record in records], dtype=bool)
         self.missing = ~ran
         self.errored = {
-            label: ran & np.array([_observation(record, label) is None for record in records], dtype=bool)
-            for label in self.evaluators
+            label: ran & np.array([each is None for each in observations], dtype=bool)
+            for label, observations in seen.items()
         }
         self.scores = self.summarize(self.matrix)
         self.owner = {name: label for label in self.evaluators for name in self._own(label)}
         self.absent = {
-            label: np.array([_is_absent(_observation(record, label)) for record in records], dtype=bool)
-            for label in self.evaluators
+            label: np.array([_is_absent(each) for each in observations], dtype=bool)
+            for label, observations in seen.items()
         }
+        self.failed = {name: self.errored[label].copy() for name, label in self.owner.items()}
         self.undefined = self._leave_out(records)
-        self.signature = {name: self._metric(name).signature for name in self.owner}
-        self.of_family = {name for name in self.owner if "[" in self._metric(name).name}
+        self.signature = {name: self.metric(name).signature for name in self.owner}
+        self.of_family = {name for name in self.owner if "[" in self.metric(name).name}
 
     def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
         """Apply every evaluator's formula to rows of totals."""
@@ -92,6 +97,22 @@ class Table:
                 values = _formula(evaluator, Sums(columns, length=len(matrix)))
                 out.update(_declared(evaluator, prefix, values))
         return out
+
+    def columns(self, label: str) -> "FloatArray":
+        """Return the counts of one evaluator, one row per case."""
+        start = 0
+        for each, names in self.names.items():
+            if each == label:
+                return self.matrix[:, start : start + len(names)]
+            start += len(names)
+        raise KeyError(label)
+
+    def metric(self, name: str) -> Metric:
+        """Return the declaration of a metric, of a member of a family that of the family."""
+        label = self.owner[name]
+        evaluator = self.evaluators[label]
+        bare = name.removeprefix(metric_prefix(label, evaluator))
+        return next(metric for metric in evaluator.describe() if metric.family == _family(bare))
 
     def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
         """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
@@ -112,6 +133,11 @@ class Table:
                     if full in undefined:
                         self.scores[full][row] = np.nan
                         undefined[full][row] = not self.evaluators[label].pools_undefined
+                for name in observation.errored:
+                    full = metric_prefix(label, self.evaluators[label]) + name
+                    if full in undefined:
+                        self.scores[full][row] = np.nan
+                        undefined[full][row] = self.failed[full][row] = True
         return undefined
 
     def _own(self, label: str) -> list[str]:
@@ -120,12 +146,6 @@ class Table:
         return [
             name for name in self.scores if name.startswith(prefix) and _family(name.removeprefix(prefix)) in families
         ]
-
-    def _metric(self, name: str) -> Metric:
-        label = self.owner[name]
-        evaluator = self.evaluators[label]
-        bare = name.removeprefix(metric_prefix(label, evaluator))
-        return next(metric for metric in evaluator.describe() if metric.family == _family(bare))
 
     def metrics(self, rows: Sequence[int], confidence: float | None) -> dict[str, MetricValue]:
         """Summarise some of the cases."""
@@ -144,7 +164,7 @@ class Table:
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
-            errored = int(self.errored[label][rows].sum())
+            errored = int(self.failed[name][rows].sum())
             judged = np.logical_not(self.absent[label] | self.undefined[name])
             measured = int(judged[rows].sum())
             value = present(values[name][0]) if measured else None
@@ -166,6 +186,8 @@ class Table:
 
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:
+    if label == USAGE:
+        return usage_of(record.calls, record.target_seconds)
     if label != _OUTCOME:
         return record.observations.get(label)
     if not record.ran or record.outcome in ("skipped", "not_run"):

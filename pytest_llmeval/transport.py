@@ -16,6 +16,7 @@ from pytest_llmeval.execute import Execution
 from pytest_llmeval.observation import Observation
 from pytest_llmeval.predict import recording
 from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.usage import Call
 
 
 class SuiteKey(NamedTuple):
@@ -58,8 +59,20 @@ def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predic
             entry["reason"] = record.reason
         if record.duration_s:
             entry["s"] = record.duration_s
-        if predictions and execution.case.prediction is not MISSING:
-            entry["recording"] = recording(key.shown, key.variant, execution.case)
+        if record.calls:
+            entry["calls"] = record.calls
+        if record.target_seconds:
+            entry["target_s"] = record.target_seconds
+        if record.repeats is not None:
+            entry["repeats"] = record.repeats
+        if predictions:
+            made = [
+                recording(key.shown, key.variant, case, repeat)
+                for repeat, case in enumerate(execution.answered)
+                if case.prediction is not MISSING
+            ]
+            if made:
+                entry["recordings"] = made
         entries.append(entry)
     return json.dumps([key, total, entries])
 
@@ -75,7 +88,10 @@ def decode(text: str) -> Payload:
             errors=entry.get("errors", {}),
             reason=entry.get("reason"),
             duration_s=entry.get("s", 0.0),
+            calls=tuple(Call(*call) for call in entry.get("calls", ())),
+            target_seconds=tuple(entry.get("target_s", ())),
+            repeats=entry.get("repeats"),
         )
         for entry in entries
     ]
-    return Payload(SuiteKey(*key), total, records, [entry["recording"] for entry in entries if "recording" in entry])
+    return Payload(SuiteKey(*key), total, records, [row for entry in entries for row in entry.get("recordings", ())])

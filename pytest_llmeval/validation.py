@@ -5,7 +5,7 @@ __all__ = ("check", "describe", "expectation", "option_fault")
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import Document, render_path
@@ -58,8 +58,8 @@ def expectation(error: "ErrorDetails") -> str:
     """Say what pydantic wanted."""
     context = error.get("ctx", {})
     match error["type"]:
-        case "literal_error":
-            return f"one of {context['expected'].replace(' or ', ', ')}"
+        case "literal_error" | "union_tag_invalid":
+            return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
         case "greater_than_equal":
             return f"a number of at least {context['ge']}"
         case "greater_than":
@@ -80,14 +80,25 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
             return f"found the unknown key {key!r}, expected one of {known}{suggest(key, names)}"
         case "missing" | "missing_argument":
             return f"found nothing, expected {key!r}"
-        case "value_error":
-            return expectation(error)
         case "literal_error":
             choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
             hint = suggest(str(error["input"]), choices)
             return f"found {describe(error['input'])}, expected {expectation(error)}{hint}"
-        case _:
-            return f"found {describe(error['input'])}, expected {expectation(error)}"
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _tag_message(error)
+        case kind:
+            found = "" if kind == "value_error" else f"found {describe(error['input'])}, expected "
+            return found + expectation(error)
+
+
+def _tag_message(error: "ErrorDetails") -> str:
+    """Say what is wrong with the key that tells the branches of a union apart."""
+    context = error["ctx"]
+    key = context["discriminator"]
+    if "tag" not in context:
+        return f"found {describe(error['input'])}, expected a mapping with {key}"
+    known = context["expected_tags"].replace("'", "").split(", ")
+    return f"found {context['tag']!r} as {key}, expected {expectation(error)}{suggest(context['tag'], known)}"
 
 
 def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
@@ -97,16 +108,24 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
         kind: The dataclass of the whole.
         location: Of the key in question; its last part is the key itself.
     """
+    reached = [kind]
     for part in location[:-1]:
-        nested = [each for each in _alternatives(get_type_hints(kind).get(str(part))) if is_dataclass(each)]
-        if nested:
-            kind = nested[0]
-    return [each.name for each in fields(kind)] if is_dataclass(kind) else []
+        inside = [each for one in reached for each in _dataclasses(get_type_hints(one).get(str(part)))]
+        reached = inside or [each for each in reached if part in _literals(each)] or reached
+    return [each.name for each in fields(reached[0])] if is_dataclass(reached[0]) else []
 
 
-def _alternatives(hint: Any) -> Sequence[Any]:
-    """Return the branches of a union type, or the type itself."""
-    return get_args(hint) or (hint,)
+def _dataclasses(hint: Any) -> list[Any]:
+    """Return the dataclasses that a type consists of, branches of unions and values of mappings among them."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [hint]
+    return [each for part in get_args(hint) for each in _dataclasses(part)]
+
+
+def _literals(kind: Any) -> set[Any]:
+    """Return the literal values of a dataclass's fields: one of them tells it from the others of a union."""
+    hints = get_type_hints(kind).values()
+    return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
 
 
 def option_fault(error: "ErrorDetails", kind: type) -> str:

@@ -1,15 +1,22 @@
 """The report of a run, before it is written in any form."""
 
-__all__ = ("OUTCOMES", "RunReport", "SuiteReport")
+__all__ = ("OUTCOMES", "RunReport", "SuiteReport", "grid_cells", "renamed")
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_llmeval.error_buckets import FilledBucket
+from pytest_llmeval.evaluator import Evaluator, Grid
 from pytest_llmeval.gates import GateResult
+from pytest_llmeval.numbers import number
 from pytest_llmeval.results import Result
+from pytest_llmeval.snapshots.verdicts import Verdict
+from pytest_llmeval.table import metric_prefix
+from pytest_llmeval.usage import UsageReport
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
+STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,10 @@ class SuiteReport:
         gates: The verdicts.
         total: How many cases the file has.
         confidence: Of the intervals.
+        usage: What judges and target were asked; ``None`` where nobody was.
+        snapshot: The verdicts on its scores against those that were approved.
+        buckets: The cases that went wrong, by the ways that evaluators name.
+        grids: Tables of metrics that belong side by side, under their names in the suite.
     """
 
     suite: str
@@ -31,6 +42,10 @@ class SuiteReport:
     gates: Sequence[GateResult]
     total: int
     confidence: float | None = 0.95
+    usage: UsageReport | None = None
+    snapshot: Sequence[Verdict] = ()
+    buckets: Sequence[FilledBucket] = ()
+    grids: Sequence[Grid] = ()
 
     @property
     def interval_name(self) -> str:
@@ -44,6 +59,12 @@ class SuiteReport:
         counts = {"total": self.total, **{outcome: seen[outcome] for outcome in OUTCOMES}}
         counts["not_run"] += self.total - len(self.result.cases)
         return counts
+
+    @property
+    def stability(self) -> dict[str, int]:
+        """Cases by how their repeats went; empty where every case ran once."""
+        seen = Counter(each.details["repeats"]["status"] for each in self.result.cases if "repeats" in each.details)
+        return {status: seen[status] for status in STATUSES if seen[status]}
 
     @property
     def run(self) -> int:
@@ -68,3 +89,23 @@ class RunReport:
     version: str
     commit: str | None
     suites: Sequence[SuiteReport] = field(default_factory=tuple)
+
+
+def renamed(label: str, evaluator: Evaluator) -> list[Grid]:
+    """Return the grids of an evaluator, with the names that its metrics have in the suite."""
+    prefix = metric_prefix(label, evaluator)
+    return [
+        Grid(grid.headers, [(cells, [prefix + name for name in names]) for cells, names in grid.rows])
+        for grid in evaluator.grids()
+    ]
+
+
+def grid_cells(grid: Grid, result: Result) -> list[list[str]]:
+    """Return the rows of a grid as text; what repeats the first cell of the row above is left out."""
+    rows = []
+    above = None
+    for cells, names in grid.rows:
+        first, *others = cells
+        rows.append(["" if first == above else first, *others, *(number(result.metrics[name].value) for name in names)])
+        above = first
+    return rows

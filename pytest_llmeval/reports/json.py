@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.errors import bucket_names
 from pytest_llmeval.results import MetricValue
 
 SCHEMA_VERSION = 1
@@ -38,8 +39,11 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         "path": suite.path,
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
+        **({"usage": asdict(suite.usage)} if suite.usage is not None else {}),
+        **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,
         "gates": [asdict(gate) for gate in suite.gates],
+        **({"snapshot": [asdict(verdict) for verdict in suite.snapshot]} if suite.snapshot else {}),
         "cases": [
             {
                 "id": case.id,
@@ -51,6 +55,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
             }
             for case in suite.result.cases
         ],
+        "error_buckets": [{**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.buckets],
     }
 
 

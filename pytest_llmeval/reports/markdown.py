@@ -10,7 +10,8 @@ from tabulate import tabulate
 
 from pytest_llmeval.explain import printable
 from pytest_llmeval.numbers import counted, interval, number, seconds
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.asking import asking_lines
+from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
@@ -69,6 +70,8 @@ def _suite(suite: SuiteReport) -> list[str]:
         ),
         "",
     ]
+    for line in asking_lines(suite):
+        lines += [text(line), ""]
     rows = [
         (
             text(name),
@@ -87,9 +90,16 @@ def _suite(suite: SuiteReport) -> list[str]:
             _table(rows, ("metric", "value", suite.interval_name, "mean", "scored", "undefined", "errored", "missing")),
             "",
         ]
+    for grid in suite.grids:
+        cells = [[text(cell) for cell in row] for row in grid_cells(grid, suite.result)]
+        lines += [_table(cells, [text(header) for header in grid.headers]), ""]
     if suite.gates:
         gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
         lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]
+    told = [each for each in suite.snapshot if each.kind != "unchanged"]
+    if told:
+        changes = [(_SIGNS[each.outcome], text(each.metric), text(each.reason)) for each in told]
+        lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     for key, groups in suite.result.groups.items():
         names = list(suite.result.metrics)
         body = [
@@ -97,6 +107,7 @@ def _suite(suite: SuiteReport) -> list[str]:
             for name, group in groups.items()
         ]
         lines += [f"### By {text(key)}", "", _table(body, (text(key), "cases", *map(text, names))), ""]
+    lines += _error_analysis(suite)
     bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
     if bad:
         listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
@@ -104,6 +115,18 @@ def _suite(suite: SuiteReport) -> list[str]:
         if len(bad) > _LISTED:
             lines += [f"... and {len(bad) - _LISTED} more.", ""]
     return lines
+
+
+def _error_analysis(suite: SuiteReport) -> list[str]:
+    """Return a table of the buckets that hold a case."""
+    rows = []
+    for each in suite.buckets:
+        if each.cases:
+            ids = ", ".join(case.id for case in each.cases[:_LISTED])
+            rest = f", and {len(each.cases) - _LISTED} more" if len(each.cases) > _LISTED else ""
+            condition = f"{each.bucket.metric} {each.bucket.limit}"
+            rows.append((text(each.bucket.name), text(condition), str(len(each.cases)), text(ids) + rest))
+    return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
 
 
 def write_markdown(report: RunReport, path: Path) -> None:

@@ -14,8 +14,10 @@ from tabulate import tabulate
 from pytest_llmeval.explain import printable
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.numbers import counted, interval, number
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.asking import asking_lines
+from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
 from pytest_llmeval.results import MetricValue
+from pytest_llmeval.snapshots.verdicts import Verdict
 
 
 class Line(NamedTuple):
@@ -44,6 +46,7 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
     for number_, suite in enumerate(report.suites):
         if verbosity < 0:
             yield from (_gate(each, suite) for each in suite.gates if each.outcome == "failed")
+            yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from _not_judged(suite, suite.suite)
             continue
         if number_:
@@ -57,6 +60,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
     yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}")
+    yield from map(Line, asking_lines(suite))
     rows = [
         (
             name,
@@ -75,24 +79,54 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
     if len(rows) < len(suite.result.metrics):
         yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
+    for grid in suite.grids:
+        yield Line("")
+        yield from _table(grid_cells(grid, suite.result), grid.headers, texts=len(grid.rows[0][0]))
     for key, groups in suite.result.groups.items():
         if verbosity > 0:
             yield Line("")
             yield from _groups(key, suite, width)
         else:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
+    if errors := ", ".join(f"{len(each.cases)} {each.bucket.name}" for each in suite.buckets if each.cases):
+        yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
+    yield from _snapshot(suite, verbosity)
+
+
+def _snapshot(suite: SuiteReport, verbosity: int) -> Iterator[Line]:
+    """Tell what is not as approved; the rest is counted."""
+    unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
+    told = suite.snapshot if verbosity > 0 else [each for each in suite.snapshot if each.kind != "unchanged"]
+    yield from (_verdict(each) for each in told)
+    if unchanged and verbosity <= 0:
+        yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
+    if any(each.kind in ("improved", "new") for each in suite.snapshot):
+        yield Line("snapshot: approve what is better or new with --snapshot-update")
+
+
+def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
+    where = f"{suite.suite}: " if suite else ""
+    if verdict.outcome == "not_judged":
+        return Line(printable(f"{where}snapshot {verdict.reason}"), "yellow")
+    word, colour = ("PASSED", "green") if verdict.outcome == "passed" else ("FAILED", "red")
+    return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
 
 
 def _listed(suite: SuiteReport, verbosity: int) -> Mapping[str, MetricValue]:
-    """Return the metrics to list: all if they are few or asked for, else those that gates judge and then the first."""
+    """Return the metrics to list: all if they are few or asked for, else those that gates judge and then the first.
+
+    What a grid shows is listed only if it is asked for or judged.
+    """
     metrics = suite.result.metrics
     if verbosity > 0 or len(metrics) <= _METRICS:
         return metrics
     words = {word for gate in suite.gates for word in re.split(r"[\s()]+", gate.gate)}
     judged = [name for name in metrics if name in words]
-    chosen = set(list(dict.fromkeys([*judged, *metrics]))[: max(_METRICS, len(judged))])
+    in_grids = {name for grid in suite.grids for _, names in grid.rows for name in names}
+    others = [name for name in metrics if name not in in_grids]
+    chosen = set(list(dict.fromkeys([*judged, *others]))[: max(_METRICS, len(judged))])
     return {name: value for name, value in metrics.items() if name in chosen}
 
 
@@ -124,14 +158,16 @@ def _folded(name: str, width: int) -> str:
     return "\n".join([*lines, name])
 
 
-def _table(rows: Sequence[Sequence[object]], headers: Sequence[str], name_width: int = _NAME_WIDTH) -> Iterator[Line]:
+def _table(
+    rows: Sequence[Sequence[object]], headers: Sequence[str], name_width: int = _NAME_WIDTH, texts: int = 1
+) -> Iterator[Line]:
     cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
     # The headers go in as a row: tabulate would make their columns two characters wider than needed.
     text = tabulate(
         [[_folded(name, name_width), *others] for name, *others in cells],
         tablefmt="plain",
         disable_numparse=True,
-        colalign=("left", *["right"] * (len(headers) - 1)),
+        colalign=[*["left"] * texts, *["right"] * (len(headers) - texts)],
         maxcolwidths=[name_width, *[None] * (len(headers) - 1)],
     )
     for line in text.splitlines():

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.sources.base import Source
 
 SOURCES: dict[str, str] = {
+    "case_retrieval": "pytest_llmeval.sources.case_retrieval:CaseRetrievalSource",
     "csv": "pytest_llmeval.sources.csv:CsvSource",
     "ecac": "pytest_llmeval.sources.ecac:EcacSource",
+    "fact_check": "pytest_llmeval.sources.fact_check:FactCheckSource",
     "json": "pytest_llmeval.sources.json:JsonSource",
     "json_v3": "pytest_llmeval.sources.json_v3:JsonV3Source",
     "jsonl": "pytest_llmeval.sources.jsonl:JsonlSource",
     "locomo": "pytest_llmeval.sources.locomo:LocomoSource",
     "longmemeval": "pytest_llmeval.sources.longmemeval:LongMemEvalSource",
+    "trec": "pytest_llmeval.sources.trec:TrecSource",
 }
 """Format name to ``module:class``; a source is imported when it is first asked for."""
 

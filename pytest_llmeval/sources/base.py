@@ -12,7 +12,7 @@ from pytest_llmeval.case import Case
 from pytest_llmeval.errors import Problem, SuiteError
 from pytest_llmeval.faults import Faults
 from pytest_llmeval.naming import suggest
-from pytest_llmeval.sources.predictions import add_predictions, read_answers
+from pytest_llmeval.sources.predictions import Answer, add_predictions, read_answers
 from pytest_llmeval.sources.values import id_fault
 
 
@@ -98,6 +98,11 @@ class FileSource(Source):
         del case
         return True
 
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: Faults) -> list[Answer]:
+        """Return the recorded answers of a file to cases, which are given by id."""
+        del cases
+        return read_answers(path, faults)
+
     def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
         """Return the selected cases, in the order of the file; see `Source.load`."""
         file = CaseFile(folder / self.path, shown_path(folder / self.path))
@@ -111,7 +116,7 @@ class FileSource(Source):
         problems.extend(file.faults.problems())
         if self.predictions is not None:
             faults = Faults(shown_path(folder / self.predictions))
-            answers = read_answers(folder / self.predictions, faults)
+            answers = self.answers(folder / self.predictions, file.cases, faults)
             if selected:
                 add_predictions(selected, answers, file.cases, faults, short_ids=self.short_ids)
             problems.extend(faults.problems())

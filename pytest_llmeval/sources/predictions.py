@@ -2,7 +2,7 @@
 
 __all__ = ("Answer", "add_predictions", "read_answers")
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import load_json, read_jsonl
 from pytest_llmeval.sources.values import case_id, kind
 
-_ID_KEYS = ("question_id", "id")
+_ID_KEYS = ("question_id", "query_id", "id")
 _CONVERSATION_KEYS = ("sample_id", "conversation_id")
-_ANSWER_KEYS = ("prediction", "hypothesis", "answer")
+_ANSWER_KEYS = ("prediction", "hypothesis", "answer", "results")
 _SHOWN_IDS = 3
 
 
@@ -37,23 +37,24 @@ class Answer:
     column: int
 
 
-def read_answers(path: Path, faults: Faults) -> list[Answer]:
+def read_answers(path: Path, faults: Faults, prepare: Callable[[Any], Any] = lambda row: row) -> list[Answer]:
     """Read a file of answers.
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
-    A row has its id under ``question_id`` or ``id``, together with ``sample_id`` or ``conversation_id`` where
-    ids are counted anew in each conversation, and the answer under ``prediction``, ``hypothesis`` or
-    ``answer``; the first that is there counts.
+    A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
+    ``conversation_id`` where ids are counted anew in each conversation, and the answer under ``prediction``,
+    ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
 
     Args:
         path: The file.
         faults: Gets the faults; good answers survive them.
+        prepare: Brings a row of another form into this one.
     """
     try:
         if path.suffix.lower() == ".json":
-            return list(_from_json(path, faults))
+            return list(_from_json(path, faults, prepare))
         problems: list[Problem] = []
-        rows = [(line, 1, "", row) for line, row in read_jsonl(path, faults.file, problems)]
+        rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, faults.file, problems)]
         faults.extend(problems)
         return [answer for row in rows for answer in _from_row(*row, faults)]
     except SuiteError as error:
@@ -61,14 +62,14 @@ def read_answers(path: Path, faults: Faults) -> list[Answer]:
         return []
 
 
-def _from_json(path: Path, faults: Faults) -> Iterator[Answer]:
+def _from_json(path: Path, faults: Faults, prepare: Callable[[Any], Any]) -> Iterator[Answer]:
     document = load_json(path, faults.file, depth=1)
     if isinstance(document.data, dict):
         for key, value in document.data.items():
             yield Answer(str(case_id(key)), value, *document.locate((key,), key=True))
     elif isinstance(document.data, list):
         for index, row in enumerate(document.data):
-            yield from _from_row(*document.locate((index,)), f"[{index}]", row, faults)
+            yield from _from_row(*document.locate((index,)), f"[{index}]", prepare(row), faults)
     else:
         expected = "an object of answers by id, or a list of rows"
         faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")

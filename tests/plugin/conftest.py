@@ -6,12 +6,14 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_projects import KEY, Judged
+from llm_server import LlmServer
 
 _SLOW_PLUGINS = ("asyncio", "hypothesispytest", "rerunfailures", "syrupy")
 """Plugins of the test extra that these runs do not need, by entry point; loading them doubles the time of a process."""
@@ -166,6 +168,14 @@ def capitals(project: Project) -> Project:
     """A project with one suite of four cases, of which ``quito[1]`` fails, and so does one of its two gates."""
     project.write("capitals.eval.yaml", CAPITALS)
     return project
+
+
+@pytest.fixture
+def judged(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judged]:
+    """An empty project beside a judge who says yes; the judge's key is in the environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LlmServer() as server:
+        yield Judged(project, server)
 
 
 @pytest.fixture(params=[0, 2], ids=["serial", "two workers"])

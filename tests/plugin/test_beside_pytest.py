@@ -22,9 +22,10 @@ def test_the_marker_and_the_fixtures_are_described(capitals: "Project") -> None:
     assert "@pytest.mark.llmeval(path): run the test once per case of an eval suite" in markers.text
     fixtures = capitals.run("--fixtures")
     assert fixtures.code == 0
-    for name in ("eval_case", "evaluators", "llmeval_target"):
-        assert f"\n{name} -- " in fixtures.text
-    assert "no docstring available" not in fixtures.text
+    ours = fixtures.text.partition("fixtures defined from pytest_llmeval")[2].partition("fixtures defined from")[0]
+    for name in ("eval_case", "evaluators", "judge", "judge_client", "llmeval_target", "score_snapshot"):
+        assert f"\n{name} -- " in ours
+    assert "no docstring available" not in ours
 
 
 def test_strict_settings_and_warnings_as_errors_find_nothing_to_complain_of(capitals: "Project", workers: int) -> None:

@@ -38,13 +38,16 @@ def fragile(project: "Project") -> "Project":
 
 
 @pytest.mark.parametrize("restarts", [(), ("--max-worker-restart=0",)], ids=["restarted", "not restarted"])
-def test_a_killed_worker_costs_its_unfinished_case_only(fragile: "Project", restarts: tuple[str, ...]) -> None:
-    fragile.asking("broken.eval.yaml", "bot:answer", "a", "b", "dies", gates=["f1 >= 0"])
+def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project", restarts: tuple[str, ...]) -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
     ran = fragile.run("broken.eval.yaml", *restarts, workers=2)
     assert ran.code != 0
     outcomes = ran.outcomes("broken")
     assert outcomes["dies"] == "not_run"
-    assert outcomes["a"] == "passed"
+    # Whoever looks ahead at it dies during another case; nobody looks ahead at it again. xdist ends a run early
+    # whose workers are not replaced.
+    assert ran.text.count("node down") <= 2 - len(restarts)
+    assert list(outcomes.values()).count("passed") >= (1 if restarts else len(outcomes) - 2)
     cases = {case["id"]: case for case in ran.suites["broken"]["cases"]}
     assert cases["dies"]["reason"] == "a worker crashed"
     assert ran.suites["broken"]["metrics"]["f1"]["missing"] == list(outcomes.values()).count("not_run")

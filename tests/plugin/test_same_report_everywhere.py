@@ -84,9 +84,12 @@ def _essence(project: "Project", *args: str, **options: Any) -> str:
     report = ran.report
     report["run"] |= {"started_at": "", "duration_s": 0}
     for suite in report["suites"]:
+        if "usage" in suite:
+            suite["usage"]["target_latency_s"] = {}
         for case in suite["cases"]:
             case["duration_s"] = 0
     markdown = (project.path / "report.md").read_text(encoding="utf-8")
+    markdown = re.sub(r"(?m)^target: latency.*$", "target", markdown)
     markdown = re.sub(r"(?m)^\d{4}-\d\d-\d\dT.*?, pytest", "pytest", markdown)
     return json.dumps(report, ensure_ascii=False, indent=1) + markdown
 

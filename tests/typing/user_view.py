@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 import pytest
 
@@ -11,7 +11,12 @@ from pytest_llmeval import (
     MISSING,
     Case,
     CaseResult,
+    Comparison,
+    Difference,
+    ErrorBucket,
     Evaluator,
+    EvidenceMatch,
+    EvidenceMatcher,
     GroupResult,
     LlmevalError,
     Metric,
@@ -23,12 +28,14 @@ from pytest_llmeval import (
     SuiteError,
     Sums,
     Totals,
+    compare,
     get_evaluator,
     register_tokenizer,
     score,
 )
 from pytest_llmeval.fixtures import EvalCase
 from pytest_llmeval.qa import EvalResult, QAPair, QuestionType, Sample, compute_metrics, run_eval, token_f1
+from pytest_llmeval.snapshots.python_tests import ScoreSnapshot
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,9 @@ class Length(Evaluator):
 
     def summarize(self, sums: Sums) -> Mapping[str, Any]:
         return {"length": sums["size"] / sums["n"]}
+
+    def error_buckets(self) -> list[ErrorBucket]:
+        return [ErrorBucket("too_long", "length", above=20)]
 
     def check(self, case: Case) -> Iterable[str]:
         if not isinstance(case.expected, str):
@@ -73,6 +83,11 @@ def test_capitals(eval_case: EvalCase, evaluators: Mapping[str, Evaluator]) -> N
     assert_type(evaluators["text"].evaluate("Paris", "Paris"), dict[str, Any])
 
 
+def test_digest(score_snapshot: ScoreSnapshot) -> None:
+    score_snapshot.assert_match({"f1": 0.7, "loss": None}, tolerance=0.01, lower_is_better=("loss",))
+    score_snapshot.assert_match({"rougeL": 1}, tolerance={"rougeL": {"relative": 0.05}})
+
+
 def scoring() -> None:
     case = Case("paris", input="What?", expected="Paris", labels={"kind": "easy"})
     if case.prediction is MISSING:
@@ -95,7 +110,22 @@ def scoring() -> None:
     assert_type(result.cases[0].metrics["f1"], float | None)
     assert_type(result.cases[0].reason, str | None)
     assert_type(score(Length(unit="letters"), iter([case])).pass_rate, MetricValue)
+    comparison = compare(result, result, confidence=0.9, method="bca", statistic="mean", cluster_by="kind")
+    assert_type(comparison, Comparison)
+    assert_type(comparison.metrics["length"], Difference)
+    assert_type(comparison.metrics["length"].drop_interval, tuple[float, float] | None)
     register_tokenizer("commas", lambda text: text.split(","))
+
+
+def citing() -> None:
+    matcher = EvidenceMatcher(threshold=0.5, form="original", tokenizer="words")
+    cited = matcher.extract("According to the log, 5%.", [{"content": "Log", "url": ""}, "Chart"])
+    assert_type(cited, list[str])
+    found = matcher.match(cited, ["Log"])
+    assert_type(found, EvidenceMatch)
+    assert_type(found.precision, float)
+    assert_type(found.missed, tuple[str, ...])
+    assert_type(found.pairs[0].why, Literal["contains", "address", "host", "words"])
 
 
 def adding_up(some: Sequence[Observation]) -> None:

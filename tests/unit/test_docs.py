@@ -34,7 +34,7 @@ FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|jsonl?|csv|py|txt))`.*:\Z
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
-OTHER_TOOLS = {"--check"}
+OTHER_TOOLS = {"--check", "--plot"}
 """Options of other commands that the pages show."""
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
@@ -215,7 +215,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
-    commands = ("pytest --help", "llmeval convert --help", "llmeval validate --help")
+    tools = ("build-retrieval-set", "cache import", "cache prune", "compare", "convert", "decide", "validate")
+    commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 
 

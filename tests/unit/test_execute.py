@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, MissingDataError, Observation, PredictionError, Sums
-from pytest_llmeval.execute import Execution, execute
+from pytest_llmeval import execute as module
+from pytest_llmeval.answering import Answering
+from pytest_llmeval.background import Background
+from pytest_llmeval.execute import Execution
+from pytest_llmeval.jobs import Job
+from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.observation import FloatArray
+from pytest_llmeval.predict import Predictor
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.thresholds import Limit
 
@@ -51,6 +57,14 @@ def asked(answer: Any) -> Callable[[Case], Any]:
     return predict
 
 
+def execute(
+    suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
+) -> Execution:
+    answering = Answering(Predictor(Background()), CallLimit(1))
+    job = Job(suite, case, "s.eval.yaml", "", 0, lambda: lambda _: predict(case))
+    return module.execute(suite, answering.now(job), measure)
+
+
 def run(answer: Any, *, expected: Any = "gold", **options: Any) -> Execution:
     return execute(suite(**options), Case("c", expected=expected), asked(answer))
 
@@ -78,7 +92,6 @@ def test_a_prediction_of_null_is_a_prediction() -> None:
     [
         (ValueError("no such model"), "ValueError: no such model"),
         (PredictionError("took longer than 2 s"), "took longer than 2 s"),
-        (SystemExit(3), "SystemExit: 3"),
         (RecursionError("too deep"), "RecursionError: too deep"),
         (TimeoutError(), "TimeoutError: "),
     ],

@@ -13,34 +13,66 @@ import pytest
 import pytest_llmeval
 
 PACKAGE = Path(pytest_llmeval.__file__).parent
-HEAVY = {"bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"}
+HEAVY = {
+    *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
+    *("aiohttp", "asyncio", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"),
+}
+ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"}
+"""Libraries that only a run needs that asks a judge."""
 
 KNOWS_PYTEST = {
+    "ask_judge",
     "collect",
+    "emission",
     "environment",
     "fixtures",
     "hookspecs",
+    "lookahead",
     "parametrize",
     "plugin",
+    "progress",
     "reports.terminal",
     "runtime",
     "session",
+    "snapshots.python_tests",
 }
 FILES = {
+    "answering",
+    "background",
+    "cli_cache",
     "cli_emotion_cause",
+    "cli_retrieval",
     "convert",
     "csv_rows",
     "json_strict",
+    "judge.cache",
+    "judge.clients",
+    "judge.desks",
+    "judge.imported_scores",
+    "judge.leases",
+    "judge.panel",
+    "judge.recordings",
+    "judge.score_file",
+    "judge.service",
+    "judge.shared_limits",
+    "judge.slots",
+    "judge.store",
+    "judge.suite_questions",
+    "judging",
     "loading",
     "pair_files",
+    "predict",
+    "qa",
     "reading",
+    "retrieval_corpus",
+    "retrieval_set",
     "sources",
     "text_file",
     "transport",
     "yaml_core",
     "yaml_faults",
 }
-"""Modules that read or write files, or know the shape of suite files."""
+"""Modules that read or write files, reach the network, or know the shape of suite files."""
 
 
 @cache
@@ -120,7 +152,16 @@ def test_measures_know_nothing_but_measures_errors_and_names(name: str) -> None:
 @pytest.mark.parametrize("name", inside("evaluators"))
 def test_evaluators_know_neither_pytest_nor_files(name: str) -> None:
     assert not imports(name) & {"pytest", "_pytest", "io", "os", "subprocess"}
-    assert not {each.partition(".")[0] for each in own_imports(name)} & (KNOWS_PYTEST | FILES)
+    assert not {part for each in own_imports(name) for part in (each, *ancestors(each))} & (KNOWS_PYTEST | FILES)
+
+
+def ancestors(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def test_the_lists_name_modules_that_there_are() -> None:
+    assert modules().keys() >= KNOWS_PYTEST | FILES
 
 
 @pytest.mark.parametrize("name", modules())
@@ -196,4 +237,14 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "pydantic", "yaml"} <= found
-    assert not found & {"nltk", "rouge_score", "scipy", "torch"}
+    assert not found & {"nltk", "rouge_score", "scipy", "torch", *ASKING}
+
+
+def test_a_run_that_replays_recorded_verdicts_needs_neither_network_nor_database(tmp_path: Path) -> None:
+    (tmp_path / "s.eval.yaml").write_text(
+        "evaluators: [{judge: {mode: default_binary}}]\njudge: 'openai:m'\n"
+        "cases: [{id: a, input: q, expected: x, prediction: x}]\n"
+    )
+    quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
+    found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", "--llmeval-judge=replay", folder=tmp_path)
+    assert not found & (ASKING - {"genai_prices"})

@@ -18,7 +18,7 @@ from pytest_llmeval.predict import Mode, Predictor, Recordings, fingerprint, loa
 def predictor() -> Iterator[Predictor]:
     made = Predictor()
     yield made
-    made.close()
+    made.background.close()
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +52,8 @@ def test_async_targets_share_one_event_loop(predictor: Predictor) -> None:
 
 def test_closing_twice_is_fine(predictor: Predictor) -> None:
     predictor(echo, 1)
-    predictor.close()
-    predictor.close()
+    predictor.background.close()
+    predictor.background.close()
     assert predictor(echo, 1) == 1
 
 

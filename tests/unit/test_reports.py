@@ -58,7 +58,7 @@ SMALL = report(
     total=5,
 )
 
-SUITE_KEYS = {"suite", "path", "counts", "metrics", "groups", "gates", "cases"}
+SUITE_KEYS = {"suite", "path", "counts", "metrics", "groups", "gates", "cases", "error_buckets"}
 METRIC_KEYS = {"value", "mean", "low", "high", "scored", "undefined", "errored", "missing", "signature"}
 
 

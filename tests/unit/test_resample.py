@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import resample
-from pytest_llmeval.resample import percentile_interval, resample_count, resampled_totals
+from pytest_llmeval.resample import percentile_interval, resample_count, resampled_totals, swapped_totals
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,28 @@ def test_slicing_changes_nothing(monkeypatch: pytest.MonkeyPatch, draws: int) ->
     whole = resampled_totals(matrix, 37)
     monkeypatch.setattr(resample, "_SLICE_DRAWS", draws)
     assert np.array_equal(resampled_totals(matrix, 37), whole)
+
+
+@pytest.mark.parametrize("draws", [1, 16, 1_000])
+def test_slicing_changes_no_coin(monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
+    monkeypatch.setattr(resample, "_SLICE_DRAWS", draws)
+    assert np.array_equal(swapped_totals(np.eye(8), 37), swapped_totals(np.eye(8), 37))
+    assert set(np.unique(swapped_totals(np.eye(8), 37))) == {-1.0, 1.0}
+
+
+def test_coins_are_fair_and_independent() -> None:
+    signs = swapped_totals(np.eye(6), 20_000)
+    assert np.allclose(signs.mean(axis=0), 0, atol=0.03)
+    assert np.allclose(signs.T @ signs / 20_000, np.eye(6), atol=0.03)
+
+
+def test_more_draws_allow_full_precision_for_more_cases() -> None:
+    assert [resample_count(cases, 100_000_000) for cases in (10_000, 20_000, 10**6)] == [10_000, 5_000, 1_000]
+
+
+def test_a_fault_while_multiplying_is_raised() -> None:
+    with pytest.raises(TypeError):
+        resampled_totals(np.array([[object()]]), 3)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])

@@ -30,6 +30,12 @@ GOOD = [
     "$schema: ../suite.schema.json\n" + TEXT + CASES,
     TEXT + "target: a.b:c\n" + CASES,
     TEXT + "target: {python: 'a:b', timeout: 2}\n" + CASES,
+    TEXT + "target: {command: [cat, -u], timeout: 2}\n" + CASES,
+    TEXT + "target: {http: {url: 'http://h/', request: {q: {$input: true}}}}\n" + CASES,
+    TEXT + "target: {http: {url: 'http://h/', request: {q: {$each: {$input: a}}}, batch: 9, response: a.b}}\n" + CASES,
+    TEXT
+    + "target: {http: {url: 'http://h/', request: {$each: [{$id: true}, {$input: a}]}, response: {id: b}}}\n"
+    + CASES,
     TEXT + "thresholds: {f1: 0.5, rougeL: {min: 0, max: 1}}\n" + CASES,
     TEXT + "gates: [f1 > 0, {metric: f1, min: 0, max: 1, by: k, min_cases: 2, max_errors: 1, partial: true}]\n" + CASES,
     TEXT + "cases: [{id: 7, input: {a: [null]}, labels: {a: 1, b: x, c: true}, tags: [t], thresholds: {f1: 0.1}}]\n",
@@ -50,6 +56,11 @@ BAD = [
     TEXT + "gates: [7]\n" + CASES,
     TEXT + "gates: [{min: 1}]\n" + CASES,
     TEXT + "target: {python: 'a:b', timeuot: 2}\n" + CASES,
+    TEXT + "target: {timeout: 2}\n" + CASES,
+    TEXT + "target: {python: 'a:b', command: [cat]}\n" + CASES,
+    TEXT + "target: {command: cat}\n" + CASES,
+    TEXT + "target: {http: {request: {q: {$input: true}}}}\n" + CASES,
+    TEXT + "target: {http: {url: 'http://h/', request: {q: {$input: true}}, method: DELETE}}\n" + CASES,
     TEXT + "source: {format: jsnol, path: x}\n" + CASES,
     TEXT + "source: {format: jsonl}\n" + CASES,
     TEXT + "source: {path: x.jsonl}\n" + CASES,
@@ -108,7 +119,11 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_is_there_with_its_options(name: str) -> None:
-    required: dict[str, dict[str, Any]] = {"ecac": {"gold": "data", "subtask": 2}, "json_v3": {"gold": "data"}}
+    required: dict[str, dict[str, Any]] = {
+        "ecac": {"gold": "data", "subtask": 2},
+        "json_v3": {"gold": "data"},
+        "trec": {"qrels": "data"},
+    }
     source = {"format": name, "predictions": None, **required.get(name, {"path": "data"})}
     assert VALIDATOR.is_valid({"evaluators": ["text"], "source": source})
     assert not VALIDATOR.is_valid({"evaluators": ["text"], "source": {**source, "no_such_option": 1}})

@@ -93,13 +93,13 @@ def test_unknown_ids_are_told_once_with_their_number(tmp_path: Path) -> None:
         (
             "p.jsonl",
             jsonl({"qid": 7, "prediction": 1}),
-            "p.jsonl:1:1  found the keys 'qid', 'prediction', expected `question_id` or `id`",
+            "p.jsonl:1:1  found the keys 'qid', 'prediction', expected `question_id` or `query_id` or `id`",
         ),
-        ("p.jsonl", "{}", "p.jsonl:1:1  found no key, expected `question_id` or `id`"),
+        ("p.jsonl", "{}", "p.jsonl:1:1  found no key, expected `question_id` or `query_id` or `id`"),
         (
             "p.jsonl",
             jsonl({"id": 7, "reply": 1}),
-            "p.jsonl:1:1  found the keys 'id', 'reply', expected `prediction` or `hypothesis` or `answer`",
+            "p.jsonl:1:1  found the keys 'id', 'reply', expected `prediction` or `hypothesis` or `answer` or `results`",
         ),
         (
             "p.jsonl",

@@ -1,0 +1,111 @@
+"""One event loop in a thread of its own, in which a process waits for the network while tests run."""
+
+__all__ = ("Background", "caught", "in_thread")
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class Background:
+    """An event loop that starts with the first coroutine given to it.
+
+    Attributes:
+        closing: Coroutine functions that run in the loop before it stops.
+    """
+
+    closing: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _thread: threading.Thread | None = None
+
+    def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        """Run a coroutine; its result can be waited for from any thread, and the wait can be interrupted."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="llmeval")
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Awaitable[_T]) -> _T:
+        """Run something to its end and return its result; the wait can be interrupted.
+
+        Raises:
+            BaseException: Whatever it raises, without the frames of the event loop.
+        """
+        __tracebackhide__ = True
+        value, error = self.submit(caught(work)).result()
+        if error is not None:
+            raise error
+        return cast("_T", value)
+
+    def close(self) -> None:
+        """Cancel what still runs, release what `closing` names, and stop."""
+        loop, thread, self._loop = self._loop, self._thread, None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._wind_up(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    async def _wind_up(self) -> None:
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for close in self.closing:
+            with suppress(Exception):  # what cannot be closed any more is gone with the process
+                await close()
+        await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
+    """Await something and return its error as a value.
+
+    Raised through a future an error would gather the frames of two threads, and some would end the event loop.
+    """
+    try:
+        return await work, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 (for whoever waits)
+        return None, error
+
+
+async def in_thread(work: Callable[[], _T], name: str) -> _T:
+    """Run a plain function in a daemon thread, which is left behind if it hangs: Python cannot stop it.
+
+    Raises:
+        BaseException: Whatever the function raises.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():  # nobody waits any more
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    def run() -> None:
+        result: Any = None
+        failure: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
+            # A future refuses StopIteration, and SystemExit would end the event loop.
+            failure = RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
+        with suppress(RuntimeError):  # the loop is closed: the run is over
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, daemon=True, name=name).start()
+    return await done

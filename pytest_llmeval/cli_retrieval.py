@@ -1,0 +1,111 @@
+"""The subcommand ``build-retrieval-set`` of ``llmeval``: an evaluation set for case retrieval from a corpus."""
+
+__all__ = ("add_commands",)
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.errors import Problem, SuiteError
+from pytest_llmeval.explain import printable
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pytest_llmeval.retrieval_set import BuiltSet
+
+_DESCRIPTION = (
+    "Draws queries from a corpus of judgements, one JSON object a line, and finds for each the cases with the same "
+    "accusations, the same articles and a close term of imprisonment. Writes the set, and a report of what was dropped "
+    "and why."
+)
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
+    build = commands.add_parser(
+        "build-retrieval-set", help="draw an evaluation set for case retrieval from a corpus", description=_DESCRIPTION
+    )
+    build.add_argument(
+        "corpus", type=Path, help="JSONL: fact, and accusation, relevant_articles and term_of_imprisonment"
+    )
+    build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
+    build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
+    build.add_argument("--queries", type=int, default=100, help="how many are wanted (default: 100)")
+    build.add_argument("--candidates", type=int, help="how many cases are drawn for them (default: 4 for each query)")
+    build.add_argument("--positives", type=int, default=10, help="at most, for a query (default: 10)")
+    build.add_argument("--min-positives", type=int, help="at least, or the query is dropped (default: --positives)")
+    build.add_argument(
+        "--relative", type=float, default=0.2, help="how far terms may be apart, as a share (default: 0.2)"
+    )
+    build.add_argument("--absolute", type=float, default=6.0, help="months that they may be apart anyway (default: 6)")
+    build.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
+    build.set_defaults(run=_build, refuse=build.error)
+
+
+def _build(options: Namespace) -> int:
+    from pytest_llmeval.reading import read_jsonl
+    from pytest_llmeval.retrieval_set import SetOptions, build_set, set_line
+
+    try:
+        how = SetOptions(
+            queries=options.queries,
+            candidates=options.queries * 4 if options.candidates is None else options.candidates,
+            positives=options.positives,
+            min_positives=options.positives if options.min_positives is None else options.min_positives,
+            relative=options.relative,
+            absolute=options.absolute,
+            seed=options.seed,
+        )
+    except ValueError as error:
+        options.refuse(str(error))
+    problems: list[Problem] = []
+
+    def corpus() -> Iterator[tuple[int, Any]]:
+        problems.clear()  # the second reading tells the same faults again
+        return read_jsonl(options.corpus, str(options.corpus), problems)
+
+    built = build_set(corpus, how)
+    if not built.rows:
+        _say(problems or ["found no row, expected a corpus"])
+        return 1
+    report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
+    path = options.report or options.output.with_suffix(".report.json")
+    try:
+        _write(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+        _write(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
+    except SuiteError as error:
+        _say(error.problems)
+        return 1
+    _say(problems)
+    sys.stdout.writelines(f"{printable(line)}\n" for line in _summary(built, options.output, path))
+    return 0 if built.queries else 1
+
+
+def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
+    positives = sum(len(each) for _, each in built.queries)
+    yield f"{output}: {len(built.queries)} queries with {positives} positives"
+    yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"
+    yield from _dropped(built.dropped)
+    yield f"report: {report}"
+
+
+def _dropped(dropped: Mapping[str, int]) -> Iterator[str]:
+    for reason, number in dropped.items():
+        yield f"dropped {number}: {reason}"
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            stream.writelines(lines)
+    except OSError as error:
+        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
+        raise SuiteError([Problem(str(path), 0, 0, "", message)]) from None
+
+
+def _say(lines: Iterable[object]) -> None:
+    sys.stderr.writelines(f"{printable(str(each))}\n" for each in lines)

@@ -1,0 +1,182 @@
+"""Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
+
+__all__ = ("Decision", "decide")
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.case import Case
+from pytest_llmeval.gates import Gate, GateResult
+from pytest_llmeval.numbers import counted
+from pytest_llmeval.recorded import RecordedCase, RecordedSuite
+from pytest_llmeval.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
+from pytest_llmeval.suite import Suite
+from pytest_llmeval.summary import summarize
+from pytest_llmeval.table import metric_prefix
+from pytest_llmeval.thresholds import unmet
+
+if TYPE_CHECKING:
+    from pytest_llmeval.observation import FloatArray
+
+_UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
+"""A missed threshold as a case's reason has it."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a suite file says about recorded scores.
+
+    Attributes:
+        cases: Case id to its outcome under the file's thresholds.
+        reasons: Case id to the thresholds that it misses, and what else made it fail.
+        changed: Case id to its outcome in the report, where that was another.
+        gates: Verdicts.
+        undecided: What a report cannot tell, with the reason.
+    """
+
+    cases: Mapping[str, Outcome]
+    reasons: Mapping[str, str]
+    changed: Mapping[str, Outcome]
+    gates: Sequence[GateResult]
+    undecided: Sequence[str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case or a gate fails."""
+        bad = any(outcome in ("failed", "errored") for outcome in self.cases.values())
+        return bad or any(gate.outcome == "failed" for gate in self.gates)
+
+
+def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
+    """Apply the thresholds and gates of a suite to a report of it."""
+    return _Deciding(recorded, suite).decision()
+
+
+class _Deciding:
+    """One suite of a report against its file as it is now."""
+
+    def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
+        self.recorded, self.suite = recorded, suite
+        self.by_id = {case.id: case for case in recorded.cases}
+        self.remeasured = dict(_remeasured(recorded, suite))
+        self.other_cases = _other_cases(recorded, suite)
+        self.undecided = [self.other_cases] if self.other_cases else []
+        self.reasons: dict[str, str] = {}
+
+    def decision(self) -> Decision:
+        """Decide everything that can be."""
+        outcomes = {case.id: self._outcome(case) for case in self.suite.cases if case.id in self.by_id}
+        gates = [verdict for verdict in self._gates(outcomes) if verdict is not None]
+        self.undecided += [
+            f"gate {gate}: a report has no counts of cases to compare with a baseline: run the suite"
+            for gate in self.suite.regressions
+        ]
+        before = {name: self.by_id[name].outcome for name in outcomes}
+        changed = {name: before[name] for name, outcome in outcomes.items() if before[name] != outcome}
+        return Decision(outcomes, self.reasons, changed, gates, list(dict.fromkeys(self.undecided)))
+
+    def _outcome(self, case: Case) -> Outcome:
+        recorded = self.by_id[case.id]
+        if recorded.outcome not in ("passed", "failed"):
+            return recorded.outcome
+        limits = {}
+        for metric, limit in self.suite.limits(case).items():
+            if why := self._unknown(metric):
+                self.undecided.append(f"threshold {metric}: {why}")
+            else:
+                limits[metric] = limit
+        missed = [str(each) for each in unmet(limits, recorded.metrics)]
+        reasons = [*_other_reasons(recorded), *missed]
+        if reasons:
+            self.reasons[case.id] = "; ".join(reasons)
+        return "failed" if reasons else "passed"
+
+    def _unknown(self, metric: str) -> str:
+        """Say why the report cannot tell a metric, or nothing."""
+        if metric != PASS_RATE and metric not in self.recorded.metrics:
+            return "the report has no such metric: run the suite"
+        return self.remeasured.get(metric, "")
+
+    def _gates(self, outcomes: Mapping[str, Outcome]) -> Iterator[GateResult | None]:
+        if self.other_cases or not self.suite.gates:
+            self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.gates]
+            return
+        result = self._result(outcomes)
+        counts = self.recorded.counts
+        total = counts.get("total", len(self.recorded.cases))
+        run = total - counts.get("not_run", 0)
+        incomplete = f"{run} of {total} cases ran" if run < total else ""
+        for gate in self.suite.gates:
+            why = self._unknown(gate.metric) or self._unknown_groups(gate, result)
+            verdict = None if why else gate.judge(result, incomplete)
+            if verdict is not None and verdict.outcome == "not_judged":
+                why, verdict = verdict.reason, None
+            if why:
+                self.undecided.append(f"gate {gate}: {why}")
+            yield verdict
+
+    def _unknown_groups(self, gate: Gate, result: Result) -> str:
+        if gate.by is None:
+            return ""
+        there = {name: group.cases for name, group in self.recorded.groups.get(gate.by, {}).items()}
+        here = {name: group.cases for name, group in result.groups[gate.by].items()}
+        if not there:
+            return f"the report has no groups by {gate.by!r}: run the suite"
+        return "" if here == there else f"the report has other groups by {gate.by!r}: run the suite"
+
+    def _result(self, outcomes: Mapping[str, Outcome]) -> Result:
+        """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
+        import numpy as np
+
+        records = [CaseRecord(case.id, case.labels, outcomes[case.id]) for case in self.suite.cases]
+        for record in records:
+            if record.outcome not in ("skipped", "not_run"):
+                record.errors = {"": ""}  # it ran; what it was measured to be is in the report
+        passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
+        scores: dict[str, FloatArray] = {}
+        for metric in self.recorded.metrics:
+            listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
+            scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
+        groups = {label: self._groups(label, found) for label, found in passed.groups.items()}
+        return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
+
+    def _groups(self, label: str, found: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
+        recorded = self.recorded.groups.get(label, {})
+        return {
+            name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
+            for name, group in found.items()
+        }
+
+
+def _other_reasons(case: RecordedCase) -> list[str]:
+    """Return why a case failed besides thresholds: a malformed prediction, a test's own assertion."""
+    if case.outcome != "failed":
+        return []
+    parts = (case.reason or "failed in the report").split("; ")
+    return [part for part in parts if not _UNMET.fullmatch(part)]
+
+
+def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
+    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
+    parts = []
+    if here - there:
+        parts.append(f"{counted(len(here - there), 'case')} of the suite not in the report")
+    if there - here:
+        parts.append(f"{counted(len(there - here), 'case')} of the report not in the suite")
+    if suite.faulty:
+        parts.append(f"{counted(suite.faulty, 'case')} of the suite cannot be read")
+    return "; ".join(parts)
+
+
+def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
+    """Yield metrics that the suite measures in another way than the report did, and how."""
+    for label, evaluator in suite.evaluators.items():
+        prefix = metric_prefix(label, evaluator)
+        declared = {prefix + metric.family: metric for metric in evaluator.describe()}
+        for name, value in recorded.metrics.items():
+            head, bracket, _ = name.partition("[")
+            metric = declared.get(head + bracket)
+            if metric is not None and metric.signature != value.signature:
+                yield name, f"measured as {value.signature!r}, the suite says {metric.signature!r}: run the suite"

@@ -1,0 +1,14 @@
+"""Judges: models that grade answers. What is asked, who answers, and what is kept so that nothing is asked twice."""
+
+__all__ = ("batch_judge", "is_unanswerable", "judge_answer")
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Give the functions for programs; they need more of the package than its parts should load."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pytest_llmeval import judging
+
+    return getattr(judging, name)

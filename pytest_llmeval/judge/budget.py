@@ -1,0 +1,60 @@
+"""How much a run may spend on judges."""
+
+__all__ = ("Budget", "parse_budget")
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_llmeval.numbers import counted
+
+_PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one run over all its processes; ``None`` for none.
+
+    Attributes:
+        calls: Calls of judges.
+        tokens: Of their requests and replies.
+        usd: US dollars.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+    def __bool__(self) -> bool:
+        return (self.calls, self.tokens, self.usd) != (None, None, None)
+
+    def __str__(self) -> str:
+        parts = [counted(self.calls, "call")] if self.calls is not None else []
+        parts += [counted(self.tokens, "token")] if self.tokens is not None else []
+        parts += [f"{self.usd:.2f} USD"] if self.usd is not None else []
+        return ", ".join(parts)
+
+
+def parse_budget(texts: Iterable[str]) -> Budget:
+    """Read ``calls=500``, ``tokens=200000`` or ``usd=2.50``, several of them separated by commas.
+
+    Raises:
+        ValueError: A part is something else, or a unit is limited twice.
+    """
+    limits: dict[str, float] = {}
+    for text in (part.strip() for each in texts for part in each.split(",")):
+        found = _PART.match(text)
+        if found is None or not math.isfinite(amount := float(found["amount"])):
+            raise ValueError(f"--llmeval-budget: found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
+        if found["unit"] in limits:
+            raise ValueError(f"--llmeval-budget: found {found['unit']} twice, expected one limit for it")
+        if found["unit"] != "usd" and not amount.is_integer():
+            raise ValueError(f"--llmeval-budget: found {text!r}, expected a whole number of {found['unit']}")
+        limits[found["unit"]] = amount
+    calls, tokens = limits.get("calls"), limits.get("tokens")
+    return Budget(
+        calls=None if calls is None else int(calls),
+        tokens=None if tokens is None else int(tokens),
+        usd=limits.get("usd"),
+    )

@@ -1,0 +1,53 @@
+"""What all clients have in common: their shape, and the sum of what their attempts used."""
+
+__all__ = ("AsyncJudge", "OnRateLimit", "added", "plain_text")
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
+
+OnRateLimit: TypeAlias = Callable[[float | None], None]
+"""Is told of every answer "too many requests", with the seconds that the server asks to wait, if it says."""
+
+
+class AsyncJudge(Protocol):
+    """A judge client that is awaited and must be closed."""
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's reply.
+
+        Raises:
+            JudgeError: There is none, after all retries.
+        """
+
+    async def aclose(self) -> None:
+        """Give connections back; the client may be used again afterwards."""
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """Return the tokens of two attempts; what neither says stays unknown.
+
+    Example:
+        >>> from pytest_llmeval.judge.contract import Usage
+        >>> added(Usage(10, None), Usage(5, None))
+        Usage(input_tokens=15, output_tokens=None)
+    """
+
+    def total(first: int | None, second: int | None) -> int | None:
+        return None if first is None and second is None else (first or 0) + (second or 0)
+
+    return Usage(
+        total(one.input_tokens, other.input_tokens),
+        total(one.output_tokens, other.output_tokens),
+    )
+
+
+def plain_text(text: str) -> str:
+    """Replace halves of surrogate pairs, which JSON can carry but no file or database can keep.
+
+    Example:
+        >>> plain_text("a" + chr(0xD800))
+        'a\N{REPLACEMENT CHARACTER}'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

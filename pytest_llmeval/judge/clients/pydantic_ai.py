@@ -1,0 +1,158 @@
+"""Judges behind pydantic-ai, which speaks to most providers; its extra must be installed."""
+
+__all__ = ("PydanticAiJudge",)
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_llmeval.errors import JudgeError, MissingExtraError, said
+from pytest_llmeval.judge.clients.base import plain_text
+from pytest_llmeval.judge.clients.failures import AttemptError, failed_status
+from pytest_llmeval.judge.clients.masking import presentable
+from pytest_llmeval.judge.clients.retrying import Patience
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.spec import JudgeSpec
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+_FORM_REFUSED = (400, 422)
+_STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
+
+
+@dataclass
+class PydanticAiJudge:
+    """Asks a model through pydantic-ai.
+
+    Attributes:
+        spec: Its name is a model of pydantic-ai, such as ``google:gemini-2.5-flash``.
+        patience: How often a call is tried.
+    """
+
+    spec: JudgeSpec
+    patience: Patience
+    _model: "Model | None" = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _refused_forms: set[str] = field(default_factory=set)
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        """Return the model's reply.
+
+        Raises:
+            JudgeError: There is none.
+            MissingExtraError: pydantic-ai, or what it needs for this provider, is not installed.
+        """
+        model = self._connected()
+        form = json.dumps(request.reply_schema, sort_keys=True)
+        wanted = request.reply_schema is not None and self.spec.structured == "auto" and form not in self._refused_forms
+        if wanted and model.profile.get("supports_json_schema_output"):
+            try:
+                return await self.patience.persist(lambda: self._attempt(model, request, structured=True))
+            except _FormRefusedError:
+                self._refused_forms.add(form)
+        return await self.patience.persist(lambda: self._attempt(model, request, structured=False))
+
+    async def aclose(self) -> None:
+        """Let the model go; pydantic-ai shares and keeps its connections."""
+        self._model = None
+
+    def _connected(self) -> "Model":
+        """Return the model of the running loop; its connections belong to the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if self._model is None or self._loop is not loop:
+            self._model, self._loop = self._make(), loop
+        return self._model
+
+    def _make(self) -> "Model":
+        try:
+            from pydantic_ai.exceptions import UserError
+            from pydantic_ai.models import infer_model
+        except ImportError as error:
+            raise MissingExtraError(
+                f"the judge {self.spec.model} needs pydantic-ai: pip install 'pytest-llmeval-suite[pydantic-ai]'"
+            ) from error
+        try:
+            return infer_model(self.spec.name)
+        except ImportError as error:
+            raise MissingExtraError(f"the judge {self.spec.model} needs more of pydantic-ai: {error}") from error
+        except (UserError, ValueError) as error:
+            raise JudgeError(f"pydantic-ai: {presentable(said(error))}; check the judge's model") from None
+
+    async def _attempt(self, model: "Model", request: JudgeRequest, *, structured: bool) -> JudgeReply:
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.exceptions import AgentRunError, UserError
+
+        try:
+            async with asyncio.timeout(self.spec.timeout):
+                response = await model_request(
+                    model,
+                    _messages(request),
+                    model_settings=_settings(model, request),
+                    model_request_parameters=_form(request) if structured else None,
+                )
+        except TimeoutError:
+            raise AttemptError(
+                f"no answer within {self.spec.timeout:g} s",
+                "raise the judge's timeout, or make fewer requests at a time",
+                passing=True,
+            ) from None
+        except AgentRunError as error:
+            raise _failed(error, structured=structured) from None
+        except UserError as error:
+            raise AttemptError(presentable(said(error)), "check the judge's model and parameters") from None
+        return _reply(response)
+
+
+class _FormRefusedError(Exception):
+    """The provider will not enforce the form of the reply."""
+
+
+def _messages(request: JudgeRequest) -> "list[ModelMessage]":
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+    kinds = {"system": SystemPromptPart, "user": UserPromptPart}
+    return [ModelRequest(parts=[kinds[each.role](content=each.content) for each in request.messages])]
+
+
+def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":
+    # Attempts are counted and delayed here, not a second time by the provider's own library.
+    single = {} if "max_retries" in model.unsupported_settings else {"max_retries": 0}
+    return cast("ModelSettings", single | dict(request.parameters))
+
+
+def _form(request: JudgeRequest) -> "ModelRequestParameters":
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+
+    schema = OutputObjectDefinition(dict(request.reply_schema or {}), name="verdict", strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=schema)
+
+
+def _failed(error: Any, *, structured: bool) -> Exception:
+    """Return the failure that an exception of pydantic-ai is."""
+    from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
+
+    message = presentable(said(error))
+    if isinstance(error, ModelHTTPError):
+        if structured and error.status_code in _FORM_REFUSED and "schema" in str(error).lower():
+            return _FormRefusedError()
+        headers = error.headers or {}
+        return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
+    if isinstance(error, ContentFilterError):
+        return AttemptError(message, "the provider filtered this request")
+    passing = isinstance(error, ModelAPIError) and not isinstance(error, ModelRequestRejectedError)
+    return AttemptError(message, "try again later, or raise the judge's retries", passing=passing)
+
+
+def _reply(response: "ModelResponse") -> JudgeReply:
+    from pydantic_ai.messages import TextPart
+
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    used = response.usage
+    known = used.input_tokens or used.output_tokens
+    usage = Usage(used.input_tokens, used.output_tokens) if known else Usage()
+    return JudgeReply(plain_text(text), usage, _STOPPED.get(str(response.finish_reason), "stop"))

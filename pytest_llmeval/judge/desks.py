@@ -1,0 +1,164 @@
+"""The judges of a process: one service, and a desk for every suite or test file that asks."""
+
+__all__ = ("Desks",)
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.background import Background
+from pytest_llmeval.errors import LlmevalError, Problem, SuiteError
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.prices import price_of
+from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.service import Desk, JudgeService
+from pytest_llmeval.judge.slots import RunSlots
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.own_files import own_file
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.cache import Cache
+    from pytest_llmeval.judge.clients import AsyncJudge
+
+OWN_JUDGE = "fixture:judge_client"
+"""What keys say where a fixture judges and no model is named."""
+
+
+@dataclass
+class Desks:
+    """Where the questions of a process go.
+
+    Attributes:
+        options: Of the run.
+        background: Where calls are made.
+    """
+
+    options: JudgeOptions
+    background: Background
+    _desks: dict[Path, Desk] = field(default_factory=dict)
+    _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
+    _cache: "Cache | None" = None
+
+    @property
+    def owner(self) -> str:
+        """The id of this process, that no other has."""
+        return self.options.owner(self.options.worker)
+
+    @cached_property
+    def limit(self) -> CallLimit:
+        """The limit on calls in flight, shared with the other processes of the run."""
+        options = self.options
+        shared = RunSlots(self.cache, options.run, self.owner, options.concurrency) if options.shares else None
+        return CallLimit(options.concurrency, shared)
+
+    @cached_property
+    def service(self) -> JudgeService:
+        """What asks."""
+        options = self.options
+        return JudgeService(options.mode, self.limit, self.cache, options.run, self.owner, options.budget)
+
+    def cache(self) -> "Cache":
+        """Return the working cache, opened at the first need.
+
+        Raises:
+            LlmevalError: It cannot be used.
+        """
+        if self._cache is None:
+            from pytest_llmeval.judge.cache import Cache
+
+            try:
+                self._cache = Cache(self.options.cache)
+            except LlmevalError as error:
+                raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
+        return self._cache
+
+    def desk(self, asking: Path, spec: JudgeSpec, shown: str) -> Desk:
+        """Return the desk of a suite file or test file.
+
+        Args:
+            asking: The file.
+            spec: Who judges, as the file says.
+            shown: The name of the file in messages.
+
+        Raises:
+            SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
+        """
+        if asking not in self._desks:
+            chosen = self._chosen(spec, shown)
+            path = own_file(asking, "judgements.jsonl")
+            reads = self.options.mode in ("auto", "replay", "record")
+            recordings = Judgements.read(path, f"{shown}: {path.name}") if reads else Judgements(path)
+            model = chosen.model or OWN_JUDGE
+            price = price_of(chosen)
+            if price is None and self.options.budget.usd is not None and self.service.asks:
+                fault = (
+                    f"found the judge {model!r}, whose price is not known, while --llmeval-budget limits money: "
+                    "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
+                )
+                raise SuiteError([Problem(shown, 0, 0, "judge", fault)])
+            self._desks[asking] = Desk(model, chosen.request_parameters(), recordings, price=price)
+        return self._desks[asking]
+
+    def _chosen(self, spec: JudgeSpec, shown: str) -> JudgeSpec:
+        try:
+            return self.options.spec(spec)
+        except ValueError as error:
+            fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
+            raise SuiteError([Problem(shown, 0, 0, "judge", fault)]) from None
+
+    def open(self, asking: Path, spec: JudgeSpec, own: Callable[[], Any]) -> None:
+        """See to it that a desk has a client.
+
+        Args:
+            asking: The file.
+            spec: Who judges, as the file says.
+            own: Gives what the user's fixture ``judge_client`` returns; ``None`` for the judge of the spec.
+
+        Raises:
+            JudgeError: The fixture returned something that cannot judge.
+        """
+        __tracebackhide__ = True
+        from pytest_llmeval.judge.clients import as_client, connect
+
+        desk = self._desks[asking]
+        asked_for = self.options.model
+        # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
+        given = own() if asked_for is None or asked_for.startswith("fixture:") else None
+        held = self._clients.get(asking)
+        if held is not None and held[0] is given:
+            return
+        chosen = self.options.spec(spec)
+        if given is None and chosen.model is None:
+            return  # told case by case, by whoever asks
+        if given is None:
+            client = connect(chosen, on_rate_limit=self._slow_down)
+        else:
+            client = as_client(given, timeout=chosen.timeout)
+        self._clients[asking] = given, client
+        desk.client = client
+        if given is None:
+            self.background.closing.append(client.aclose)
+
+    def _slow_down(self, _wait: float | None) -> None:
+        self.limit.slow_down()
+
+    def bury(self, worker: str) -> None:
+        """Let others of the run go on with what a process that died was asking."""
+        if self.options.cache.exists():
+            with suppress(LlmevalError):  # what it held expires by itself
+                self.cache().end(self.options.owner(worker))
+
+    def close(self, *, whole_run: bool) -> None:
+        """Close the cache, if it was opened.
+
+        Args:
+            whole_run: Whether the run ends, not only this process.
+        """
+        if self._cache is not None:
+            if whole_run:
+                self._cache.forget_run(self.options.run)
+            self._cache.close()

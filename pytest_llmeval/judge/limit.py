@@ -1,0 +1,124 @@
+"""How many calls may be in flight: a number that falls when a service says it is too many, and recovers."""
+
+__all__ = ("CallLimit", "SharedSlots")
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_POLL_S = 0.01
+_SETTLING_S = 1.0
+
+
+class SharedSlots(Protocol):
+    """The slots that all processes of a run share."""
+
+    def take(self) -> int | None:
+        """Return a slot, or ``None`` if all are taken."""
+
+    def free(self, slot: int) -> None:
+        """Give a slot back."""
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to what the user allows."""
+
+
+@dataclass
+class CallLimit:
+    """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
+
+    All methods run in one event loop.
+
+    Attributes:
+        ceiling: What the user allows.
+        shared: The slots of all processes, where there are several.
+    """
+
+    ceiling: int
+    shared: SharedSlots | None = None
+    current: int = 0
+    _in_use: int = 0
+    _good: int = 0
+    _settled_at: float = 0.0
+    _waiting: "deque[asyncio.Future[None]]" = field(default_factory=deque)
+    _idle: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.current = self.ceiling
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the calls in flight."""
+        await self._enter()
+        slot = None
+        try:
+            slot = await self._take_shared()
+            yield
+        finally:
+            self._leave(slot)
+
+    async def _enter(self) -> None:
+        while self._in_use >= self.current:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._wake()  # the turn may have been this one's, and so the slot handed on for it
+                while self._idle and self.shared is not None:
+                    self.shared.free(self._idle.pop())
+                raise
+        self._in_use += 1
+
+    async def _take_shared(self) -> int | None:
+        if self.shared is None:
+            return None
+        while True:
+            slot = self._idle.pop() if self._idle else self.shared.take()
+            if slot is not None:
+                return slot
+            await asyncio.sleep(_POLL_S)
+
+    def _leave(self, slot: int | None) -> None:
+        self._in_use -= 1
+        self._wake()
+        if slot is not None and self.shared is not None:
+            # Handed on inside the process where someone waits: polling would leave the slot unused for a while.
+            if self._waiting and self._in_use + len(self._idle) < self.current:
+                self._idle.append(slot)
+            else:
+                self.shared.free(slot)
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def slow_down(self) -> None:
+        """Halve the limit; the rate limits of calls that were under way at that time count once."""
+        now = asyncio.get_running_loop().time()
+        self._good = 0
+        if now < self._settled_at:
+            return
+        self._settled_at = now + _SETTLING_S
+        self.current = max(1, self.current // 2)
+        if self.shared is not None:
+            self.shared.slow_down()
+
+    def succeeded(self) -> None:
+        """Note a good call."""
+        self._good += 1
+        if self.current < self.ceiling and self._good >= self.current:
+            self._good = 0
+            self.current += 1
+            if self.shared is not None:
+                self.shared.speed_up()
+            self._wake()

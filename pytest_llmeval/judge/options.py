@@ -1,0 +1,53 @@
+"""What command line and configuration say about judges."""
+
+__all__ = ("JudgeOptions",)
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.service import JudgeMode
+from pytest_llmeval.judge.spec import JudgeSpec
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Options of a run.
+
+    Attributes:
+        mode: Which stores are read, and whether a model may be asked.
+        model: ``PROVIDER:NAME``, instead of what suites say.
+        base_url: Where it is served.
+        concurrency: Most calls at a time, of judges and targets, over all processes.
+        budget: Most that the run may spend on judges.
+        cache: The working cache.
+        run: Id of the run.
+        worker: Name of this process among those of the run; nothing where it is the only one.
+    """
+
+    mode: JudgeMode = "auto"
+    model: str | None = None
+    base_url: str | None = None
+    concurrency: int = 16
+    budget: Budget = field(default_factory=Budget)
+    cache: Path = Path(".llmeval/cache.sqlite3")
+    run: str = ""
+    worker: str = ""
+
+    @property
+    def shares(self) -> bool:
+        """Whether the run has several processes."""
+        return bool(self.worker)
+
+    def owner(self, worker: str) -> str:
+        """Return what a process of the run is called where it holds something."""
+        return f"{self.run} {worker}"
+
+    def spec(self, suite: JudgeSpec) -> JudgeSpec:
+        """Return who judges a suite.
+
+        Another model than the suite's is not at the suite's address, and has neither its key nor its price.
+        """
+        if self.model is not None and self.model != suite.model:
+            return replace(suite, model=self.model, base_url=self.base_url, api_key_env=None, price=None)
+        return suite if self.base_url is None else replace(suite, base_url=self.base_url)

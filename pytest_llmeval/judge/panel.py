@@ -1,0 +1,110 @@
+"""A judge asked from Python, without a run of pytest: no stores, just a number of calls at a time."""
+
+__all__ = ("Judgeable", "Panel")
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_llmeval.background import Background, caught
+from pytest_llmeval.errors import JudgeError
+from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.render import render
+from pytest_llmeval.judge.replies import read_reply
+from pytest_llmeval.judge.spec import JudgeSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.clients import AsyncJudge
+
+Judgeable: TypeAlias = (
+    str | JudgeSpec | JudgeClient | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
+)
+"""What can be a judge: ``PROVIDER:NAME`` of a model, a spec, a client, or a function, plain or async."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A judge, and the event loop in which it is asked.
+
+    Attributes:
+        client: Asks it.
+        model: Its name.
+        parameters: What it is sent besides.
+        workers: Most calls at a time.
+    """
+
+    client: "AsyncJudge"
+    model: str
+    parameters: Mapping[str, Any]
+    workers: int
+    background: Background = field(default_factory=Background)
+
+    @classmethod
+    def of(cls, llm: Any, workers: int) -> "Panel":
+        """Return the panel of something that can judge; see `Judgeable`.
+
+        Raises:
+            JudgeError: It cannot judge.
+        """
+        from pytest_llmeval.judge.clients import as_client, connect
+
+        spec = JudgeSpec(llm) if isinstance(llm, str) else llm
+        client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
+        spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
+        known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
+        panel = cls(client, known.name, known.request_parameters(), workers)
+        panel.background.closing.append(client.aclose)
+        return panel
+
+    async def ask(self, question: Question) -> Verdict:
+        """Return the verdict on a question.
+
+        Raises:
+            JudgeError: There is none.
+        """
+        mode = question.mode
+        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
+        return read_reply(mode, await self.client.complete(request))
+
+    def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
+        """Ask many questions and close.
+
+        Args:
+            questions: By number.
+            keep: Is told of each verdict as it comes.
+
+        Returns:
+            The questions without a verdict.
+
+        Raises:
+            BaseException: What is no lack of a verdict, such as an interrupt, once what is under way has ended.
+        """
+        try:
+            return self.background.run(self._ask_all(questions, keep))
+        finally:
+            self.background.close()
+
+    async def _ask_all(
+        self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]
+    ) -> dict[int, JudgeError]:
+        failed: dict[int, JudgeError] = {}
+        stopped: list[BaseException] = []
+        left = iter(questions.items())
+
+        async def work() -> None:
+            for number, question in left:
+                verdict, error = await caught(self.ask(question))
+                if isinstance(error, JudgeError):
+                    failed[number] = error
+                elif error is not None:
+                    stopped.append(error)
+                elif verdict is not None:
+                    keep(number, verdict)
+                if stopped:
+                    return
+
+        await asyncio.gather(*(work() for _ in range(min(self.workers, len(questions)))))
+        if stopped:
+            raise stopped[0]
+        return dict(sorted(failed.items()))

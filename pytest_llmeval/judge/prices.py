@@ -1,0 +1,75 @@
+"""What a judge's tokens cost: the user's own price, or the published one."""
+
+__all__ = ("cost_usd", "price_of")
+
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.spec import JudgeSpec, Price
+
+if TYPE_CHECKING:
+    from genai_prices.types import PriceCalculation
+
+_MILLION = 1_000_000
+_SAMPLE = 1000
+"""Tokens priced to find a price per token: fewer than any provider's surcharge for long prompts begins at."""
+
+
+def price_of(spec: JudgeSpec) -> Price | None:
+    """Return the price of a judge; ``None`` where it is unknown, which is never to be read as free.
+
+    The user's own price comes first, then the list that the installed genai-prices carries; nothing is fetched. Prices
+    for long prompts, cached tokens and batches are not considered. A server of one's own, a fixture, and a model that
+    is not in the list have no known price.
+    """
+    if spec.price is not None:
+        return spec.price
+    if spec.model is None or spec.base_url is not None:
+        return None
+    match spec.provider:
+        case "openai" | "anthropic":
+            return _published(spec.provider, spec.name)
+        case "pydantic-ai":
+            provider, _, name = spec.name.partition(":")
+            return _published(provider, name)
+        case _:
+            return None
+
+
+def cost_usd(price: Price | None, usage: Usage) -> float | None:
+    """Return what tokens cost in USD, at least 0; ``None`` where the price or a number of tokens is unknown.
+
+    Example:
+        >>> from pytest_llmeval.judge.contract import Usage
+        >>> from pytest_llmeval.judge.spec import Price
+        >>> cost_usd(Price(input=0.25, output=2), Usage(input_tokens=2000, output_tokens=500))
+        0.0015
+    """
+    if price is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
+
+
+def _published(provider: str, name: str) -> Price | None:
+    calculation = _calculation(provider, name)
+    if calculation is None or not _by_tokens(calculation):
+        return None
+    factor = _MILLION // _SAMPLE
+    return Price(float(calculation.input_price * factor), float(calculation.output_price * factor))
+
+
+def _by_tokens(calculation: "PriceCalculation") -> bool:
+    """Return whether the list has a price of both kinds of tokens, and of nothing else that a call uses."""
+    listed = calculation.model_price
+    complete = listed.input_mtok is not None and listed.output_mtok is not None
+    return complete and calculation.total_price == calculation.input_price + calculation.output_price
+
+
+def _calculation(provider: str, name: str) -> "PriceCalculation | None":
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    try:
+        return calc_price(PricedUsage(input_tokens=_SAMPLE, output_tokens=_SAMPLE), name, provider_id=provider)
+    except (LookupError, ValueError):
+        return None

@@ -1,0 +1,189 @@
+"""Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
+
+__all__ = ("Judgements", "merge_judgements", "recorded_line", "write_judgements")
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.errors import LlmevalError
+from pytest_llmeval.faults import Faults
+from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.key import difference
+from pytest_llmeval.text_file import decode, read_bytes
+
+_CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
+_HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+"""What would not be seen in a review, would turn text round there, or cannot be written as UTF-8."""
+
+
+class Judgements:
+    """The judgements of one file.
+
+    Attributes:
+        path: The file.
+        entries: Key to judgement.
+    """
+
+    def __init__(self, path: Path, entries: Iterable[Entry] = ()) -> None:
+        self.path = path
+        self.entries = {entry.key: entry for entry in entries}
+
+    @classmethod
+    def read(cls, path: Path, shown: str | None = None) -> "Judgements":
+        """Read a file; an absent one is empty.
+
+        Args:
+            path: The file.
+            shown: Its name in errors; default: its path.
+
+        Raises:
+            SuiteError: The file cannot be read, or lines are no judgements; all of them are listed.
+        """
+        return cls(path, _read(path, shown or str(path)) if path.exists() else ())
+
+    def get(self, key: str) -> Entry | None:
+        """Return the judgement recorded under a key."""
+        return self.entries.get(key)
+
+    def nearest(self, case: str, components: Mapping[str, Any]) -> str:
+        """Say why nothing is recorded: what differs from the judgement most like it, of the case or else of the mode.
+
+        Args:
+            case: Id of the case.
+            components: What the missing key is made of.
+        """
+        own = _most_like(components, self._by_case.get(case, ()))
+        if own is not None:
+            return f"what is recorded for this case differs in {difference(components, own.components)}"
+        other = _most_like(components, self._by_mode.get(components["mode"], ()))
+        if other is None:
+            return "nothing is recorded for this case"
+        differs = difference(components, other.components)
+        return f"nothing is recorded for this case; that of case {other.case!r} differs in {differs}"
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[Entry]]:
+        return _grouped((entry.case, entry) for entry in self.entries.values())
+
+    @cached_property
+    def _by_mode(self) -> dict[str, list[Entry]]:
+        return _grouped((entry.components["mode"], entry) for entry in self.entries.values())
+
+
+def merge_judgements(old: Iterable[Entry], new: Iterable[Entry], forget: Collection[str] = ()) -> list[Entry]:
+    """Add what a run used to what is recorded; a new judgement replaces the old one of its key.
+
+    One with the same reply does not: how long it took this time is no reason to change a committed file.
+
+    Args:
+        old: What is recorded.
+        new: What the run used.
+        forget: Cases of which nothing old is kept, because the run had all their judgements.
+    """
+    known = {entry.key: entry for entry in old}
+    merged = {key: entry for key, entry in known.items() if entry.case not in forget}
+    for entry in new:
+        before = known.get(entry.key)
+        same = before is not None and (before.reply, before.case) == (entry.reply, entry.case)
+        merged[entry.key] = before if before is not None and same else entry
+    return list(merged.values())
+
+
+def write_judgements(path: Path, entries: Iterable[Entry]) -> bool:
+    """Write a file in one step, sorted by case, mode, repeat and key; of two judgements of a key the later is written.
+
+    Returns:
+        Whether the file had to change; no file is made for no judgement.
+
+    Raises:
+        LlmevalError: The file cannot be written.
+    """
+    single = {entry.key: entry for entry in entries}.values()
+    data = "".join(recorded_line(entry) for entry in sorted(single, key=_order)).encode()
+    scratch = path.with_name(path.name + ".tmp")
+    try:
+        if (path.read_bytes() if path.exists() else b"") == data:
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_bytes(data)
+        scratch.replace(path)
+    except OSError as error:
+        raise LlmevalError(f"{path}: the judgements cannot be written ({error.strerror})") from error
+    return True
+
+
+def recorded_line(entry: Entry) -> str:
+    """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
+    text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _order(entry: Entry) -> tuple[str, str, int, str]:
+    return entry.case, entry.components["mode"], entry.components["repeat"], entry.key
+
+
+def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, list[Entry]]:
+    groups: dict[str, list[Entry]] = {}
+    for name, entry in pairs:
+        groups.setdefault(name, []).append(entry)
+    return groups
+
+
+def _most_like(components: Mapping[str, Any], entries: Iterable[Entry]) -> Entry | None:
+    def rank(entry: Entry) -> tuple[int, int, str]:
+        theirs = entry.components
+        texts, recorded = components["texts"], theirs["texts"]
+        unlike = sum(components[name] != theirs[name] for name in components if name != "texts")
+        changed = sum(texts.get(name) != recorded.get(name) for name in texts.keys() | recorded.keys())
+        return int(components["mode"] != theirs["mode"]), unlike + changed, entry.key
+
+    return min(entries, key=rank, default=None)
+
+
+def _read(path: Path, shown: str) -> list[Entry]:
+    faults = Faults(shown)
+    entries: dict[str, tuple[int, Entry]] = {}
+    for number, text in enumerate(decode(read_bytes(path, shown), shown).split("\n"), 1):
+        if not text.strip():
+            continue
+        if _CONFLICT.match(text.rstrip("\r")):
+            faults.add(
+                number,
+                1,
+                "",
+                "found the marker of a merge conflict, expected a judgement: keep the lines of both sides",
+            )
+            continue
+        try:
+            entry = Entry.from_json(_parse(text))
+        except ValueError as error:
+            faults.add(number, 1, "", str(error))
+            continue
+        first, known = entries.setdefault(entry.key, (number, entry))
+        if known != entry:
+            faults.add(
+                number, 1, "key", f"found another judgement of the key in line {first}, expected one: delete either"
+            )
+    faults.check()
+    return [entry for _, entry in entries.values()]
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON that may hold half of a surrogate pair: a reply is kept as it came."""
+
+    def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        data = dict(pairs)
+        if len(data) != len(pairs):
+            raise ValueError("found a key twice, expected every key once")
+        return data
+
+    try:
+        return json.loads(text, object_pairs_hook=single)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"found no JSON at column {error.colno} ({error.msg}), expected a judgement") from None
+    except RecursionError:
+        raise ValueError("found data nested too deep, expected a judgement") from None

@@ -1,0 +1,300 @@
+"""Asking judges: what is stored first, then the model, within limits that all processes of a run share."""
+
+__all__ = ("LEASE_S", "Asked", "Desk", "JudgeMode", "JudgeOffError", "JudgeService", "Judgement")
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
+from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.key import components, judgement_key
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.prices import cost_usd
+from pytest_llmeval.judge.render import render
+from pytest_llmeval.judge.replies import read_reply, read_text
+from pytest_llmeval.judge.spec import Price
+from pytest_llmeval.usage import Call
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.cache import Cache
+    from pytest_llmeval.judge.contract import Message
+    from pytest_llmeval.judge.recordings import Judgements
+    from pytest_llmeval.judge.shared_limits import Reservation
+
+JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
+
+MODES: tuple[JudgeMode, ...] = ("auto", "replay", "record", "refresh", "off")
+LEASE_S = 30.0
+_POLL_S = 0.02
+_REPLY_TOKENS = 1024
+_BYTES_PER_TOKEN = 3
+
+
+class JudgeOffError(JudgeError):
+    """Judges are switched off for this run; what they would say is undefined."""
+
+    def __init__(self) -> None:
+        super().__init__("judges are off (--llmeval-judge=off)")
+
+
+@dataclass
+class Desk:
+    """Where the questions of one suite go.
+
+    Attributes:
+        model: ``PROVIDER:NAME``, as keys and recordings have it.
+        parameters: What the user set, such as ``temperature``.
+        recordings: Committed judgements.
+        client: Whom to ask; ``None`` until one is needed.
+        price: Of the model; ``None`` where none is known.
+    """
+
+    model: str
+    parameters: dict[str, Any]
+    recordings: "Judgements"
+    client: JudgeClient | None = None
+    price: Price | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name, without its provider."""
+        return self.model.partition(":")[2]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question about one case, in one repeat.
+
+    Attributes:
+        desk: Where it goes.
+        question: What is asked.
+        case: Id of the case.
+        repeat: Counted from 0.
+    """
+
+    desk: Desk
+    question: Question
+    case: str
+    repeat: int = 0
+
+    @cached_property
+    def messages(self) -> "tuple[Message, ...]":
+        """The question as the model gets it."""
+        return render(self.question)
+
+    @cached_property
+    def key(self) -> str:
+        """What the judgement is stored under."""
+        desk = self.desk
+        return judgement_key(
+            self.question, self.messages, model=desk.model, parameters=desk.parameters, repeat=self.repeat
+        )
+
+    def components(self) -> dict[str, Any]:
+        """Return what the key is made of."""
+        desk = self.desk
+        return components(
+            self.question, self.messages, model=desk.model, parameters=desk.parameters, repeat=self.repeat
+        )
+
+    def request(self) -> JudgeRequest:
+        """Return what a client is given."""
+        return JudgeRequest(self.messages, self.desk.name, self.desk.parameters, self.question.mode.reply_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What came of a question.
+
+    Attributes:
+        verdict: The verdict, or why there is none.
+        call: What it cost, if a model was ever asked.
+        entry: What can be recorded.
+    """
+
+    verdict: Verdict | LlmevalError
+    call: Call | None = None
+    entry: Entry | None = None
+
+
+@dataclass
+class JudgeService:
+    """The one place of a process where judges are asked.
+
+    Attributes:
+        mode: Which stores are read, and whether a model may be asked.
+        limit: On calls in flight, those of targets included.
+        open_cache: Opens the working cache; called at the first need.
+        run: Id of the run, the same in all its processes.
+        owner: Id of the process.
+        budget: Of the run.
+    """
+
+    mode: JudgeMode
+    limit: CallLimit
+    open_cache: "Callable[[], Cache]"
+    run: str
+    owner: str
+    budget: Budget = field(default_factory=Budget)
+    _made: set[str] = field(default_factory=set)
+    _waiting: "dict[str, asyncio.Future[Judgement]]" = field(default_factory=dict)
+    _heart: "asyncio.Task[None] | None" = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model may be asked."""
+        return self.mode not in ("replay", "off")
+
+    @property
+    def records(self) -> bool:
+        """Whether the judgements that a run uses are written beside its suites."""
+        return self.mode in ("record", "refresh")
+
+    @cached_property
+    def cache(self) -> "Cache":
+        """The working cache."""
+        return self.open_cache()
+
+    def known(self, asked: Asked) -> Judgement | None:
+        """Return what can be said without asking a model: a stored verdict, or that there is none and none may be had.
+
+        Raises:
+            LlmevalError: The cache cannot be used.
+        """
+        if self.mode == "off":
+            return Judgement(JudgeOffError())
+        if self.mode != "refresh":
+            recorded = asked.desk.recordings.get(asked.key)
+            if recorded is not None:
+                return _stored(asked, recorded, "recorded")
+        if self.mode == "replay":
+            return Judgement(JudgeError(_miss(asked)))
+        return self._cached(asked)
+
+    def _cached(self, asked: Asked) -> Judgement | None:
+        entry = self.cache.get(asked.key)
+        if entry is None:
+            return None
+        fresh = asked.key in self._made or self._made_elsewhere(asked.key)
+        return None if self.mode == "refresh" and not fresh else _stored(asked, entry, "cached", fresh=fresh)
+
+    def _made_elsewhere(self, key: str) -> bool:
+        """Return whether another process of the run asked for it, whose cost is the run's too."""
+        return self.limit.shared is not None and self.cache.made_in(key, self.run)
+
+    async def judge(self, asked: Asked) -> Judgement:
+        """Return the verdict on a question, asking the model if need be; nothing is asked twice at a time."""
+        try:
+            known = self.known(asked)
+            if known is not None:
+                return known
+            waiting = self._waiting.get(asked.key)
+            if waiting is None:
+                waiting = asyncio.ensure_future(self._leased(asked))
+                self._waiting[asked.key] = waiting
+                waiting.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
+            return await asyncio.shield(waiting)
+        except LlmevalError as error:
+            return Judgement(error)
+
+    async def _leased(self, asked: Asked) -> Judgement:
+        """Ask, unless another process does already: then wait for what it gets."""
+        self.beat()
+        while not self.cache.lease(asked.key, self.owner, LEASE_S):
+            if (known := self._cached(asked)) is not None:
+                return known
+            await asyncio.sleep(_POLL_S)
+        try:
+            # Another process may have asked, kept and released since we looked.
+            return self._cached(asked) or await self._ask(asked)
+        finally:
+            self.cache.release(asked.key, self.owner)
+
+    async def _ask(self, asked: Asked) -> Judgement:
+        client = asked.desk.client
+        if client is None:
+            raise NoJudgeError(
+                "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, give --llmeval-judge-model, "
+                "or define the fixture judge_client"
+            )
+        async with self.limit.slot():
+            reservation = await self._reserve(asked)
+            usage = Usage()
+            started = time.perf_counter()
+            try:
+                reply = await _complete(client, asked.request())
+                usage = reply.usage
+            finally:
+                seconds = round(time.perf_counter() - started, 3)  # as it is kept, so that a stored one reports alike
+                cost = cost_usd(asked.desk.price, usage)
+                if reservation is not None:
+                    used = (usage.input_tokens, usage.output_tokens)
+                    self.cache.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
+        self.limit.succeeded()
+        call = Call(asked.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
+        try:
+            verdict = read_reply(asked.question.mode, reply)
+        except JudgeError as error:
+            # Not stored, so whoever asks again makes a call of its own.
+            return Judgement(error, call._replace(id=f"{asked.key} {self.owner} {started}"))
+        entry = Entry(asked.key, asked.case, asked.components(), reply.text, verdict.score, usage, seconds, cost)
+        self.cache.put(entry, self.run)
+        self._made.add(asked.key)
+        return Judgement(verdict, call, entry)
+
+    async def _reserve(self, asked: Asked) -> "Reservation | None":
+        """Set a part of the budget aside for a call, so that all processes together never spend more.
+
+        Raises:
+            BudgetError: Not enough is left.
+        """
+        if not self.budget:
+            return None
+        sent = sum(len(each.content.encode(errors="replace")) for each in asked.messages) // _BYTES_PER_TOKEN
+        written = int(asked.desk.parameters.get("max_tokens") or _REPLY_TOKENS)
+        usd = cost_usd(asked.desk.price, Usage(sent, written)) or 0.0
+        while True:
+            found = self.cache.reserve(self.run, self.budget, self.owner, calls=1, tokens=sent + written, usd=usd)
+            if found.granted:
+                return found
+            if found.exhausted:
+                raise BudgetError(f"the budget of {self.budget} is spent")
+            await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
+
+    def beat(self) -> None:
+        """Keep this process's leases and slots alive while it works."""
+        if self._heart is None or self._heart.done():
+            self._heart = asyncio.ensure_future(self._renew())
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE_S / 4)
+            self.cache.renew(self.owner, LEASE_S)
+
+
+async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
+    reply = client.complete(request)
+    return reply if isinstance(reply, JudgeReply) else await reply
+
+
+def _stored(asked: Asked, entry: Entry, where: str, *, fresh: bool = False) -> Judgement:
+    usage = entry.usage
+    call = Call(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
+    try:
+        return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
+    except JudgeError as error:
+        return Judgement(JudgeError(f"the {where} reply cannot be read: {error}", entry.reply))
+
+
+def _miss(asked: Asked) -> str:
+    why = asked.desk.recordings.nearest(asked.case, asked.components())
+    return (
+        f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
+        f"({why}); run once with --llmeval-judge=record to ask the judge"
+    )

@@ -1,0 +1,41 @@
+"""Where the files lie that belong to a suite and are committed with it: the folder ``__llmeval__`` beside it."""
+
+__all__ = ("OWN_FOLDER", "own_file")
+
+from pathlib import Path
+from typing import Final
+
+OWN_FOLDER: Final = "__llmeval__"
+
+_SUITE_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
+_OTHER_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def own_file(suite: Path, suffix: str) -> Path:
+    """Return the path of a file that belongs to a suite, such as ``__llmeval__/capitals.judgements.jsonl``.
+
+    Args:
+        suite: The suite file.
+        suffix: What the file is, such as ``judgements.jsonl``.
+
+    Returns:
+        A path in the suite's folder. It begins with the suite's stem, or with its full name where another suite file
+        beside it has the same stem.
+    """
+    stem, rivals = _stem(suite.name)
+    shared = any((suite.parent / name).is_file() for name in rivals if name != suite.name)
+    return suite.parent / OWN_FOLDER / f"{suite.name if shared else stem}.{suffix}"
+
+
+def _stem(name: str) -> tuple[str, list[str]]:
+    """Return the stem of a suite's name, and the names of suites that share it.
+
+    ``capitals.json`` beside ``capitals.eval.yaml`` is its data, not a suite; beside ``capitals.yaml``, which only the
+    user's own patterns make a suite, it may be one.
+    """
+    for suffix in _SUITE_SUFFIXES:
+        if name.endswith(suffix) and name != suffix:
+            stem = name.removesuffix(suffix)
+            return stem, [stem + each for each in _SUITE_SUFFIXES]
+    stem = Path(name).stem
+    return stem, [stem + each for each in (*_SUITE_SUFFIXES, *_OTHER_SUFFIXES)]

@@ -1,0 +1,37 @@
+"""What asking judges and targets cost, and how repeats went, in sentences for people."""
+
+__all__ = ("asking_lines",)
+
+from collections.abc import Iterator, Mapping
+
+from pytest_llmeval.numbers import counted, seconds
+from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.usage import UsageReport
+
+
+def asking_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield at most three sentences about a suite."""
+    if suite.stability:
+        yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
+    if suite.usage is None:
+        return
+    if suite.usage.verdicts:
+        yield f"judge: {_judged(suite.usage)}"
+    if suite.usage.target_latency_s is not None:
+        yield f"target: {_latency(suite.usage.target_latency_s)}"
+
+
+def _judged(usage: UsageReport) -> str:
+    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} asked in this run"]
+    if usage.calls:
+        known = usage.input_tokens is not None and usage.output_tokens is not None
+        tokens = f"{usage.input_tokens} + {usage.output_tokens}" if known else "an unknown number of"
+        cost = f"{usage.cost_usd:.4f} USD" if usage.cost_usd is not None else "cost unknown"
+        parts.append(f"{tokens} tokens, {cost}")
+    if usage.latency_s is not None:
+        parts.append(_latency(usage.latency_s))
+    return "; ".join(parts)
+
+
+def _latency(percentiles: Mapping[str, float]) -> str:
+    return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in percentiles.items())

@@ -1,0 +1,72 @@
+"""The error analysis as JSON: the cases that went wrong, by the ways in which evaluators say that cases go wrong."""
+
+__all__ = ("SCHEMA_VERSION", "bucket_names", "is_error_report", "to_errors", "write_errors")
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.error_buckets import FilledBucket
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.results import CaseResult
+
+SCHEMA_VERSION = 1
+
+_NAME = re.compile(r"(?:.*[^A-Za-z])?errors\.json")
+
+
+def is_error_report(path: Path) -> bool:
+    """Return whether a path asks for the error analysis: its name is ``errors.json``, or has that as its last word.
+
+    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "nightly.errors.json", "terrors.json")]
+    [True, True, False]
+    """
+    return _NAME.fullmatch(path.name) is not None
+
+
+def bucket_names(bucket: FilledBucket) -> dict[str, str]:
+    """Return what a bucket is about, as reports write it."""
+    named = bucket.bucket
+    return {"bucket": named.name, "evaluator": bucket.evaluator, "metric": named.metric, "limit": named.limit}
+
+
+def to_errors(report: RunReport) -> dict[str, Any]:
+    """Return the error analysis as JSON data. It holds nothing that differs between two runs over the same data."""
+    return {"schema_version": SCHEMA_VERSION, "suites": [_suite(each) for each in report.suites]}
+
+
+def _suite(suite: SuiteReport) -> dict[str, Any]:
+    errored = [{"id": case.id, "reason": case.reason} for case in suite.result.cases if case.outcome == "errored"]
+    return {
+        "suite": suite.suite,
+        "path": suite.path,
+        "buckets": [
+            {
+                **bucket_names(each),
+                "count": len(each.cases),
+                "cases": [_case(case, each) for case in each.cases],
+            }
+            for each in suite.buckets
+        ],
+        "errored": errored,
+    }
+
+
+def _case(case: CaseResult, bucket: FilledBucket) -> dict[str, Any]:
+    return {
+        "id": case.id,
+        "score": case.metrics[bucket.bucket.metric],
+        "outcome": case.outcome,
+        "reason": case.reason,
+        "details": dict(case.details.get(bucket.evaluator, {})),
+    }
+
+
+def write_errors(report: RunReport, path: Path) -> None:
+    """Write the error analysis to a file."""
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
+    # As in the JSON report: a lone surrogate of model output becomes the escape that it came from.
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.writelines(encoder.iterencode(to_errors(report)))
+        file.write("\n")

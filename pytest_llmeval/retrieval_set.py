@@ -1,0 +1,192 @@
+"""Evaluation sets for case retrieval, built from a corpus: queries drawn at random, and the cases most like them."""
+
+__all__ = ("BuiltSet", "Corpus", "SetOptions", "build_set", "set_line")
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from pytest_llmeval.retrieval_corpus import TERM, Charge, Judgement, read_judgement
+
+Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
+"""Reads the corpus anew: line numbers and rows, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """How a set is built.
+
+    Attributes:
+        queries: How many queries are wanted.
+        candidates: How many cases are drawn for them, since not each has enough positives.
+        positives: How many positives a query gets at most.
+        min_positives: How many it must have.
+        relative: How far terms may be apart, as a share of the query's.
+        absolute: How many months they may be apart in any case.
+        seed: Of the draw.
+
+    Raises:
+        ValueError: A number is out of its range.
+    """
+
+    queries: int = 100
+    candidates: int = 400
+    positives: int = 10
+    min_positives: int = 10
+    relative: float = 0.2
+    absolute: float = 6.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.queries <= self.candidates:
+            raise ValueError(
+                f"found {self.queries} queries of {self.candidates} candidates, expected 1 or more of as many"
+            )
+        if not 1 <= self.min_positives <= self.positives:
+            raise ValueError(
+                f"found {self.min_positives} to {self.positives} positives, expected two numbers from 1, in order"
+            )
+        if min(self.relative, self.absolute) < 0:
+            raise ValueError("found a tolerance below 0, expected 0 or more")
+
+
+@dataclass(slots=True)
+class BuiltSet:
+    """An evaluation set.
+
+    Attributes:
+        queries: In the order of the draw, each with its positives, the closest first.
+        rows: How many rows the corpus has.
+        usable: How many of them are cases with all attributes.
+        drawn: How many cases were drawn as candidates.
+        dropped: Reason to the number of rows or candidates that were left out.
+    """
+
+    queries: list[tuple[Judgement, list[Judgement]]]
+    rows: int
+    usable: int
+    drawn: int
+    dropped: Mapping[str, int]
+
+    def report(self, options: SetOptions) -> dict[str, Any]:
+        """Return what was built, and what was dropped and why, as JSON data."""
+        sizes = Counter(len(positives) for _, positives in self.queries)
+        return {
+            "options": {name: getattr(options, name) for name in options.__slots__},
+            "rows": self.rows,
+            "usable": self.usable,
+            "drawn": self.drawn,
+            "queries": len(self.queries),
+            "positives_per_query": {str(size): sizes[size] for size in sorted(sizes)},
+            "dropped": dict(self.dropped),
+        }
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A drawn case, and the closest cases met so far: a heap whose first item is the worst."""
+
+    query: Judgement
+    heap: list[tuple[float, int, Judgement]] = field(default_factory=list)
+    texts: set[str] = field(default_factory=set)
+
+    def offer(self, other: Judgement, distance: float, most: int) -> None:
+        """Take a case among the closest; of equal distances the first of the corpus, of equal texts the first."""
+        if other.fact in self.texts:
+            return
+        entry = (-distance, -other.line, other)
+        if len(self.heap) < most:
+            heapq.heappush(self.heap, entry)
+        elif entry[:2] > self.heap[0][:2]:
+            self.texts.discard(heapq.heapreplace(self.heap, entry)[2].fact)
+        else:
+            return
+        self.texts.add(other.fact)
+
+    def positives(self) -> list[Judgement]:
+        """Return the closest cases, the closest first."""
+        return [each for *_, each in sorted(self.heap, key=lambda entry: entry[:2], reverse=True)]
+
+
+def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
+    """Draw queries from a corpus and find their positives in it.
+
+    A positive has the same accusations and the same articles as its query, and a term of imprisonment that is close:
+    the same flags, and, unless one is set, months that differ by no more than the tolerance. It is never a case with
+    the text of the query. The corpus is read twice; memory holds the candidates and their positives, not the corpus.
+
+    Args:
+        corpus: Reads it.
+        options: How.
+
+    Returns:
+        The set: the same for the same corpus, options and seed.
+    """
+    dropped: Counter[str] = Counter()
+    counted = {"rows": 0, "usable": 0}
+    drawn = _draw(_counted(corpus, counted, dropped), options)
+    candidates = list(_distinct(drawn, dropped))
+    by_charge: dict[Charge, list[_Candidate]] = {}
+    for candidate in candidates:
+        by_charge.setdefault(candidate.query.charge, []).append(candidate)
+    _find_positives(corpus, by_charge, options)
+    queries: list[tuple[Judgement, list[Judgement]]] = []
+    for candidate in candidates:
+        if len(candidate.heap) < options.min_positives:
+            dropped[f"candidate with fewer than {options.min_positives} positives"] += 1
+        elif len(queries) == options.queries:
+            dropped["candidate not needed"] += 1
+        else:
+            queries.append((candidate.query, candidate.positives()))
+    return BuiltSet(queries, counted["rows"], counted["usable"], len(drawn), dict(sorted(dropped.items())))
+
+
+def _counted(corpus: Corpus, counted: dict[str, int], dropped: Counter[str]) -> Iterator[Judgement]:
+    for line, row in corpus():
+        counted["rows"] += 1
+        read = read_judgement(line, row)
+        if isinstance(read, str):
+            dropped[f"row with {read}"] += 1
+        else:
+            counted["usable"] += 1
+            yield read
+
+
+def _draw(cases: Iterable[Judgement], options: SetOptions) -> list[Judgement]:
+    """Return cases drawn without replacement, in random order: each gets a random number, and the smallest win."""
+    rng = random.Random(options.seed)  # noqa: S311 (a sample that can be drawn again, no secret)
+    numbered = ((rng.random(), each.line, each) for each in cases)
+    return [each for *_, each in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
+
+
+def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Candidate]:
+    seen: dict[str, set[str]] = {"text": set(), "id": set()}
+    for each in drawn:
+        keys = {"text": each.fact, "id": each.name}
+        if known := next((kind for kind, key in keys.items() if key in seen[kind]), None):
+            dropped[f"candidate with the {known} of another"] += 1
+            continue
+        for kind, key in keys.items():
+            seen[kind].add(key)
+        yield _Candidate(each)
+
+
+def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]], options: SetOptions) -> None:
+    rule = replace(TERM, relative=options.relative, absolute=options.absolute)
+    for line, row in corpus():
+        other = read_judgement(line, row)
+        if isinstance(other, str):
+            continue
+        term = {"term_of_imprisonment": other.term}
+        for candidate in by_charge.get(other.charge, ()):
+            query = candidate.query
+            if other.fact != query.fact and rule.judge({"term_of_imprisonment": query.term}, [term])[0]:
+                candidate.offer(other, rule.distance(query.term, other.term), options.positives)
+
+
+def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]:
+    """Return a line of an evaluation set, as the source ``case_retrieval`` reads it."""
+    return {"query_id": query.name, "query": query.to_json(), "positives": [each.to_json() for each in positives]}

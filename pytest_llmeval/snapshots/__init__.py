@@ -1,0 +1,3 @@
+"""Score snapshots: what a suite scored when somebody approved it, and how a run compares with that."""
+
+__all__ = ()

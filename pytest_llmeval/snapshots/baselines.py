@@ -1,0 +1,87 @@
+"""Regression gates of a suite: the run against the statistics that were approved with its scores."""
+
+__all__ = ("examine_regressions", "with_regressions")
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval.case_statistics import CaseStatistics
+from pytest_llmeval.errors import SuiteError
+from pytest_llmeval.gates import GateResult
+from pytest_llmeval.pairing import Pairing
+from pytest_llmeval.regression import RegressionGate
+from pytest_llmeval.regression_verdicts import Finding, examine, judge_regressions
+from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.snapshots.files import score_file, statistics_file
+from pytest_llmeval.snapshots.keeper import Keeper, Taken
+from pytest_llmeval.snapshots.verdicts import EVERYTHING, Verdict
+
+
+class _Baseline(NamedTuple):
+    """What a run is compared with, or why there is nothing."""
+
+    pairing: Pairing | None = None
+    absent: str = ""
+
+
+def examine_regressions(
+    taken: Taken, keeper: Keeper, verdicts: Sequence[Verdict], incomplete: str, unjudged: str = ""
+) -> list[Finding]:
+    """Examine the regression gates of a suite.
+
+    Args:
+        taken: What the run measured of it.
+        keeper: The snapshots of the run; nothing has been written yet.
+        verdicts: On the suite's snapshot.
+        incomplete: Why the run is not one of the whole suite.
+        unjudged: Why the run has nothing to compare.
+    """
+    gates = taken.suite.regressions
+    if not gates:
+        return []
+    if unjudged:
+        return [Finding(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
+    if any(verdict.kind == "approved" for verdict in verdicts) or (keeper.mode.update and not incomplete):
+        reason = "approved: this run is the baseline from now on"
+        return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
+    unread = incomplete and not any(gate.partial for gate in gates)
+    baseline = _Baseline() if unread else _baseline(taken, keeper)
+    verdicts = [*verdicts, *keeper.doubts.get(taken.key, ())]
+    return [_examined(gate, baseline, verdicts, incomplete) for gate in gates]
+
+
+def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verdict], incomplete: str) -> Finding:
+    doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
+    refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
+    if refused:
+        return Finding(gate, reason=refused[0])
+    found = examine(gate, baseline.pairing, incomplete, baseline.absent)
+    return replace(found, doubt="; ".join(each.reason for each in doubts))
+
+
+def _baseline(taken: Taken, keeper: Keeper) -> _Baseline:
+    if keeper.settings(taken.suite) is None:
+        return _Baseline(absent="there is no baseline: write 'snapshot: true' into the suite, and approve a run")
+    command = keeper.mode.command(taken.key.shown)
+    path = statistics_file(score_file(taken.key))
+    shown = (Path(taken.key.shown).parent / path.parent.name / path.name).as_posix()
+    try:
+        with path.open(encoding="utf-8") as file:
+            statistics = CaseStatistics.from_lines(file, shown)
+    except FileNotFoundError:
+        return _Baseline(absent=f"no baseline {shown}: create it with {command}")
+    except (OSError, UnicodeDecodeError) as error:
+        return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
+    except SuiteError as error:
+        return _Baseline(absent=f"the baseline cannot be used: {error.problems[0]}")
+    return _Baseline(Pairing(CaseStatistics.of(taken.records), statistics, taken.suite.reported))
+
+
+def with_regressions(reports: Sequence[SuiteReport], findings: Sequence[Sequence[Finding]]) -> Iterator[SuiteReport]:
+    """Yield the reports with the verdicts on their regression gates, which are judged together."""
+    verdicts: Iterator[GateResult] = iter(judge_regressions([each for part in findings for each in part]))
+    for report, part in zip(reports, findings, strict=True):
+        yield replace(report, gates=[*report.gates, *islice(verdicts, len(part))])

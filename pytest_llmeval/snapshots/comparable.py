@@ -1,0 +1,142 @@
+"""What must be the same for two runs to be compared: cases, evaluators, thresholds, judges."""
+
+__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint", "owner_of")
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.suite import Suite
+from pytest_llmeval.table import metric_prefix
+
+_SELECTS = "metrics"
+"""The option that says which metrics are reported; it changes none of them."""
+
+_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class EvaluatorPrint:
+    """What decides an evaluator's numbers.
+
+    Attributes:
+        name: Of the evaluator.
+        version: Of its definition.
+        options: Those that differ from their defaults.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    name: str
+    version: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparable:
+    """What decides whether two runs can be compared.
+
+    Attributes:
+        cases: Fingerprint of the ids of the cases.
+        data: Fingerprint of their input, expected and labels.
+        thresholds: Fingerprint of the limits of cases, which decide the pass rate; nothing where there is none.
+        evaluators: Label to what decides its numbers.
+        judges: Label of an evaluator to its judge, such as ``{"model": ..., "prompt": fingerprint}``.
+        repeats: How often each case runs and how its scores become one; nothing where it runs once.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    cases: str
+    data: str
+    thresholds: str
+    evaluators: Mapping[str, EvaluatorPrint]
+    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    repeats: str = ""
+
+
+def fingerprint(data: Any) -> str:
+    """Return a fingerprint of JSON data that does not depend on the order of keys."""
+    text = data if isinstance(data, str) else json.dumps(_plain(data), ensure_ascii=True, sort_keys=True)
+    return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_DIGITS]}"
+
+
+def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None = None) -> Comparable:
+    """Return what makes runs of a suite comparable.
+
+    Args:
+        suite: The suite.
+        judges: Label of an evaluator to what is known of its judge.
+    """
+    cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
+    limits = {case.id: {name: str(limit) for name, limit in suite.limits(case).items()} for case in cases}
+    limited = any(limits.values())
+    return Comparable(
+        cases=fingerprint([case.id for case in cases]),
+        data=fingerprint([[case.id, case.input, case.expected, case.labels] for case in cases]),
+        thresholds=fingerprint(limits) if limited else "",
+        evaluators={label: _print(evaluator, suite.path.parent) for label, evaluator in suite.evaluators.items()},
+        judges={label: dict(judge) for label, judge in (judges or {}).items()},
+        repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
+    )
+
+
+def owner_of(metric: str, evaluators: Mapping[str, Evaluator]) -> tuple[str, Metric] | None:
+    """Return the label of the evaluator that declares a metric, and the declaration."""
+    head, bracket, _ = metric.partition("[")
+    for label, evaluator in evaluators.items():
+        prefix = metric_prefix(label, evaluator)
+        for declared in evaluator.describe():
+            if prefix + declared.family == head + bracket:
+                return label, declared
+    return None
+
+
+def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:
+    options = {}
+    for each in fields(evaluator):
+        value = getattr(evaluator, each.name)
+        if each.name != _SELECTS and value != _default(each):
+            options[each.name] = _file(value, folder) if each.metadata.get("path") else _plain(value)
+    return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
+
+
+def _default(option: "Field[Any]") -> Any:
+    return option.default_factory() if option.default_factory is not MISSING else option.default
+
+
+def _file(value: Any, folder: Path) -> Any:
+    """Name a file the same on every machine, together with what it holds."""
+    if value is None:
+        return None
+    path = Path(value)
+    name = Path(os.path.relpath(path, folder)).as_posix()
+    try:
+        return f"{name} sha256:{sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+    except OSError:  # a folder, such as that of a dictionary
+        return name
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON data that stands for a value, the same in every process."""
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence | AbstractSet):
+        items = [_plain(each) for each in value]
+        return sorted(items, key=repr) if isinstance(value, AbstractSet) else items
+    # A function or a class has a name; of anything else its text may hold an address, its kind does not.
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}.{named.__qualname__}"

@@ -1,0 +1,58 @@
+"""The local history of runs: one line per judged suite and run, in a file that is not committed."""
+
+__all__ = ("HISTORY", "append_runs")
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.snapshots.keeper import Taken
+from pytest_llmeval.snapshots.scores import rounded
+
+HISTORY = Path(".llmeval", "history.jsonl")
+
+
+def append_runs(root: Path, taken: Sequence[Taken], *, time: str, commit: str | None) -> None:
+    """Append a line for each suite that a run has judged.
+
+    All lines go out in one write to a file opened for appending, so that runs at the same time do not mix theirs.
+
+    Args:
+        root: pytest's rootdir.
+        taken: What was measured.
+        time: When the run started, ISO 8601, UTC.
+        commit: What was checked out.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if not taken:
+        return
+    path = root / HISTORY
+    if not path.parent.exists():
+        path.parent.mkdir()
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    lines = "".join(_line(each, time, commit) + "\n" for each in taken)
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, lines.encode("ascii"))
+    finally:
+        os.close(file)
+
+
+def _line(taken: Taken, time: str, commit: str | None) -> str:
+    metrics = {**taken.result.metrics, "pass_rate": taken.result.pass_rate}
+    data = {
+        "time": time,
+        "commit": commit,
+        "version": __version__,
+        "path": taken.key.shown,
+        "test": taken.key.test,
+        "variant": taken.key.variant,
+        "cases": len(taken.records),
+        "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
+        "values": {name: rounded(metric.value) for name, metric in metrics.items()},
+    }
+    return json.dumps(data, allow_nan=False)

@@ -1,0 +1,240 @@
+"""The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
+
+__all__ = ("Keeper", "Taken", "mark_rest")
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval.case_statistics import CaseStatistics
+from pytest_llmeval.errors import SuiteError
+from pytest_llmeval.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owner_of
+from pytest_llmeval.snapshots.files import (
+    PendingFile,
+    approve,
+    baseline_fault,
+    content_of,
+    read_if_there,
+    score_file,
+    statistics_file,
+    texts_of,
+)
+from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.settings import SnapshotSettings
+from pytest_llmeval.snapshots.stamp import Stamp
+from pytest_llmeval.snapshots.verdicts import (
+    EVERYTHING,
+    Verdict,
+    changed_measure,
+    judge_scores,
+    not_comparable,
+    not_judged,
+)
+from pytest_llmeval.suite import Suite
+from pytest_llmeval.transport import SuiteKey
+
+REST = "(suite)"
+"""The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
+
+
+class Taken(NamedTuple):
+    """What a run has measured of one suite.
+
+    Attributes:
+        suite: The suite.
+        key: What its results were gathered under.
+        result: Its metrics.
+        records: One per case.
+        judges: Label of an evaluator to what is known of its judge.
+    """
+
+    suite: Suite
+    key: SuiteKey
+    result: Result
+    records: Sequence[CaseRecord]
+    judges: Mapping[str, Mapping[str, str]] = {}
+
+
+@dataclass
+class Keeper:
+    """The snapshots of one run.
+
+    Attributes:
+        mode: What the command line asks for.
+        always: Whether suites that say nothing of snapshots have one: the ini option ``llmeval_snapshots``.
+        files: What was judged, in order.
+        judged: Suites that were, for the history of runs.
+        doubts: Verdicts on metrics that gates compare with the baseline and no snapshot keeps: why they cannot be.
+    """
+
+    mode: Mode
+    always: bool = False
+    files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
+    judged: list[Taken] = field(default_factory=list)
+    doubts: dict[SuiteKey, list[Verdict]] = field(default_factory=dict)
+
+    def settings(self, suite: Suite) -> SnapshotSettings | None:
+        """Return what a suite says about its snapshot; ``None`` if it has none."""
+        settings = suite.snapshot or SnapshotSettings(enabled=self.always)
+        return settings if settings.enabled else None
+
+    def judge(self, taken: Taken, incomplete: str, stamp: Stamp) -> list[Verdict]:
+        """Judge the scores of a suite against the approved ones.
+
+        Args:
+            taken: What was measured.
+            incomplete: Why that is not the whole suite; then nothing is compared.
+            stamp: Of the approval, if the scores are approved.
+
+        Returns:
+            The verdicts; empty if the suite has no snapshot.
+        """
+        settings = self.settings(taken.suite)
+        if settings is None:
+            return []
+        if incomplete:
+            return [not_judged(incomplete)]
+        path = score_file(taken.key)
+        shown = self._shown(path, taken.key)
+        self.judged.append(taken)
+        try:
+            old = _approved_scores(path, shown)
+        except SuiteError as error:
+            return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
+        new, statistics = _scores(taken, settings)
+        writes = self.mode.update or (self.mode.new_only and old is None)
+        if writes and self.mode.keep_unused and old is not None:
+            new = replace(new, metrics={**old.metrics, **new.metrics})
+        verdicts = self._verdicts(old, new, settings, taken, shown, writes=writes)
+        self.files.append((taken.key, self._pending(path, old, new, verdicts, writes=writes)))
+        if writes:
+            final = approve(old, new, stamp, settings.history)
+            pending = self.files[-1][1]
+            # The statistics first: scores without theirs would be taken for edited ones.
+            pending.content = {statistics_file(path): statistics, **content_of(path, final)}
+            if old is not None:
+                there = all(each.is_file() for each in pending.content)
+                mark_rest(pending, changed=not there or _rest(old) != _rest(new))
+        return verdicts
+
+    def _verdicts(
+        self,
+        old: SuiteScores | None,
+        new: SuiteScores,
+        settings: SnapshotSettings,
+        taken: Taken,
+        shown: str,
+        *,
+        writes: bool,
+    ) -> list[Verdict]:
+        if old is None and not writes:
+            command = self.mode.command(taken.key.shown)
+            return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
+        if old is None:
+            return [
+                Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
+                for name, score in new.metrics.items()
+            ]
+        deciding = _deciding(taken.suite)
+        self.doubts[taken.key] = [
+            not_comparable(gate.metric, why, settings)
+            for gate in taken.suite.regressions
+            if gate.metric not in new.metrics
+            and (why := changed_measure(gate.metric, deciding(gate.metric), old.comparable, new.comparable))
+        ]
+        verdicts = judge_scores(
+            old,
+            new,
+            settings,
+            taken.suite.reported,
+            deciding=deciding,
+            gated={gate.metric for gate in taken.suite.regressions if gate.by is None},
+            warn_unused=self.mode.warn_unused,
+        )
+        return [_approved(each) for each in verdicts] if writes else verdicts
+
+    def _pending(
+        self, path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[Verdict], *, writes: bool
+    ) -> PendingFile:
+        before, after = texts_of(old), texts_of(new)
+        if old is not None and not writes:
+            after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
+        failed = {verdict.metric for verdict in verdicts if verdict.outcome == "failed"}
+        holds = frozenset() if EVERYTHING in failed else frozenset(after.keys() - failed)
+        return PendingFile(path, before, after, holds)
+
+    def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
+        """Let the files be counted, and written where they are approved.
+
+        Args:
+            whole: Whether the run left nothing out, so that files without a suite can be told.
+
+        Returns:
+            Verdicts on files that could not be written.
+        """
+        self.mode.account([file for _, file in self.files], orphans=whole)
+        return [
+            (key, Verdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            for key, file in self.files
+            if file.fault
+        ]
+
+    @staticmethod
+    def _shown(path: Path, key: SuiteKey) -> str:
+        folder = Path(key.shown).parent
+        return (folder / path.parent.name / path.name).as_posix()
+
+
+def _approved_scores(path: Path, shown: str) -> SuiteScores | None:
+    scores = read_if_there(path, shown, SuiteScores)
+    if scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
+        raise SuiteError([fault])
+    return scores
+
+
+def _scores(taken: Taken, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+    """Return the scores of a run, without history, and the text of the statistics of its cases."""
+    statistics = "".join(f"{line}\n" for line in CaseStatistics.of(taken.records).to_lines())
+    scores = SuiteScores(
+        suite=Path(taken.key.path).name,
+        test=taken.key.test,
+        variant=taken.key.variant,
+        cases=Cases(len(taken.records), fingerprint(statistics)),
+        comparable=comparable_of(taken.suite, taken.judges),
+        metrics=metrics_of(taken.result, settings),
+        groups=groups_of(taken.result, settings),
+    )
+    return scores, statistics
+
+
+def _deciding(suite: Suite) -> Callable[[str], set[str]]:
+    """Return what gives the labels of the evaluators that decide a metric; thresholds decide the pass rate."""
+    limited = {metric for case in suite.cases for metric in suite.limits(case)}
+
+    def labels(metric: str) -> set[str]:
+        owners = (owner_of(each, suite.reported) for each in (limited if metric == PASS_RATE else [metric]))
+        return {owner[0] for owner in owners if owner is not None}
+
+    return labels
+
+
+def _approved(verdict: Verdict) -> Verdict:
+    if verdict.kind == "unchanged":
+        return verdict
+    return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
+
+
+def _rest(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
+    """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
+    return replace(scores, metrics={}, history=()), sorted(scores.metrics)
+
+
+def mark_rest(pending: PendingFile, *, changed: bool) -> None:
+    """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
+    if changed:
+        pending.before = {**pending.before, REST: "approved"}
+        pending.after = {**pending.after, REST: "of this run"}
+        pending.holds |= {REST}

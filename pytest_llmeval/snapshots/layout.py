@@ -1,0 +1,112 @@
+"""The text of a score file: JSON with one line per metric, so that a diff shows what a review is about."""
+
+__all__ = ("line_of", "parse", "render")
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.errors import Problem, SuiteError
+from pytest_llmeval.reading import Document, load_json
+from pytest_llmeval.snapshots.scores import SCHEMA, Score, SuiteScores, TestScores
+from pytest_llmeval.validation import check, describe
+
+_INDENT = "  "
+_SCORE = {each.name for each in fields(Score)}
+
+
+def render(scores: SuiteScores | TestScores) -> str:
+    """Return the text of a file: keys sorted, numbers finite, the same bytes everywhere."""
+    return "".join(_block(asdict(scores), "")) + "\n"
+
+
+def line_of(score: Score) -> str:
+    """Return the line of a metric, without its name."""
+    return _line(asdict(score))
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping) and value.keys() == _SCORE:
+        # The value first, and the signature only where there is one: this is the line that people compare.
+        return json.dumps({name: each for name, each in value.items() if each != ""}, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+
+def _block(value: Any, indent: str) -> Iterator[str]:
+    """Yield the text of a value: a mapping of plain values on one line, an item of a list too."""
+    deeper = indent + _INDENT
+    if isinstance(value, Mapping) and any(isinstance(each, Mapping | tuple) for each in value.values()):
+        yield "{\n"
+        for number, key in enumerate(sorted(value)):
+            yield f"{',' + chr(10) if number else ''}{deeper}{_line(key)}: "
+            yield from _block(value[key], deeper)
+        yield f"\n{indent}}}"
+    elif isinstance(value, tuple) and value:
+        items = f",\n{deeper}".join(_line(each) for each in value)
+        yield f"[\n{deeper}{items}\n{indent}]"
+    else:
+        yield _line(value)
+
+
+def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) -> Any:
+    """Read a score file.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+        kind: What it must hold.
+
+    Raises:
+        SuiteError: It cannot be read, or is not what an approval wrote; the faults have line and column.
+    """
+    document = load_json(path, shown)
+    _check_version(document)
+    from pydantic import TypeAdapter
+
+    scores, problems = check(TypeAdapter(kind), kind, document.data, document, ())
+    problems = problems or list(_contradictions(document, scores))
+    if problems:
+        raise SuiteError(problems)
+    return scores
+
+
+def _check_version(document: Document) -> None:
+    data = document.data
+    if not isinstance(data, Mapping):
+        raise SuiteError([document.problem((), f"found {describe(data)}, expected the scores that an approval wrote")])
+    found = data.get("schema")
+    if isinstance(found, int) and found > SCHEMA:
+        newer = (
+            f"found {found}, expected {SCHEMA}: a newer version of pytest-llmeval-suite wrote this file; update yours"
+        )
+        raise SuiteError([document.problem(("schema",), newer)])
+    if found != SCHEMA or isinstance(found, bool):
+        raise SuiteError([document.problem(("schema",), f"found {describe(found)}, expected {SCHEMA}")])
+
+
+def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Problem]:
+    """Yield what a hand has changed: the last approval repeats every value, and counts are not negative."""
+    if not scores.history:
+        yield document.problem(("history",), "found no approval, expected at least one")
+        return
+    last = ("history", len(scores.history) - 1, "values")
+    approved = scores.history[-1].values
+    values = scores.values
+    for name in sorted({*values, *approved}):
+        if name not in approved:
+            yield document.problem(last, f"found no value of {name!r}, expected {values[name]}")
+        elif name not in values:
+            yield document.problem(
+                (*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded"
+            )
+        elif values[name] != approved[name]:
+            yield document.problem(
+                scores.places[name],
+                f"found {values[name]}, expected {approved[name]}, which was approved last (see 'history')",
+            )
+    if isinstance(scores, SuiteScores):
+        for name, score in scores.metrics.items():
+            if min(score.scored, score.undefined, score.errored, score.missing) < 0:
+                yield document.problem(("metrics", name), "found a negative count, expected at least 0")

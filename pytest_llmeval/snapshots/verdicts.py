@@ -1,0 +1,228 @@
+"""The verdicts on the scores of a run against those that were approved. Pure: no files, no pytest."""
+
+__all__ = ("EVERYTHING", "Verdict", "changed_measure", "compare_scores", "judge_scores", "not_comparable", "not_judged")
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from pytest_llmeval.evaluator import Evaluator
+from pytest_llmeval.numbers import counted, limit
+from pytest_llmeval.results import PASS_RATE
+from pytest_llmeval.snapshots.comparable import Comparable, owner_of
+from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
+from pytest_llmeval.snapshots.settings import SnapshotSettings, Tolerance
+from pytest_llmeval.thresholds import TOLERANCE
+
+EVERYTHING = "*"
+"""Stands for all metrics where a verdict concerns the whole snapshot."""
+
+Kind: TypeAlias = Literal[
+    "unchanged",
+    "improved",
+    "fell_within",
+    "fell_beyond",
+    "new",
+    "vanished",
+    "not_comparable",
+    "missing",
+    "unreadable",
+    "not_written",
+    "approved",
+    "not_judged",
+]
+
+_UNIT = 1.5 * 10**-DIGITS
+"""Two machines may round to neighbouring last digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on one metric, or on the whole snapshot.
+
+    Attributes:
+        metric: The metric, or ``*``.
+        kind: What happened.
+        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
+        value: In this run.
+        approved: In the snapshot.
+        reason: One sentence for people.
+    """
+
+    metric: str
+    kind: Kind
+    outcome: Literal["passed", "failed", "not_judged"]
+    value: float | None = None
+    approved: float | None = None
+    reason: str = ""
+
+
+def not_judged(why: str) -> Verdict:
+    """Return the verdict on a run that says nothing about the whole suite."""
+    return Verdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
+
+
+def not_comparable(
+    metric: str, why: str, settings: SnapshotSettings, value: float | None = None, approved: float | None = None
+) -> Verdict:
+    """Return the verdict on what cannot be compared, as the suite's policy wants it."""
+    outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
+    return Verdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
+
+
+def compare_scores(
+    metric: str,
+    value: float | None,
+    approved: float | None,
+    tolerance: Tolerance,
+    *,
+    higher_is_better: bool = True,
+) -> Verdict:
+    """Judge one value against the approved one.
+
+    A difference of one unit in the sixth decimal is none.
+    """
+    value, approved = rounded(value), rounded(approved)
+    if value is None and approved is None:
+        return Verdict(metric, "unchanged", "passed", reason="has no value, as approved")
+    if value is None:
+        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved was {_text(approved)}")
+    if approved is None:
+        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved was no value")
+    change = value - approved
+    if abs(change) < _UNIT:
+        return Verdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
+    moved = f"{'rose' if change > 0 else 'fell'} from {_text(approved)} to {_text(value)}"
+    if (change > 0) == higher_is_better:
+        return Verdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
+    allowed = tolerance.at(approved)
+    worse = f"{moved}, worse by {_text(abs(change))}; tolerance {tolerance}"
+    within = abs(change) <= allowed + TOLERANCE
+    return Verdict(
+        metric, "fell_within" if within else "fell_beyond", "passed" if within else "failed", value, approved, worse
+    )
+
+
+def judge_scores(
+    old: SuiteScores,
+    new: SuiteScores,
+    settings: SnapshotSettings,
+    evaluators: Mapping[str, Evaluator],
+    *,
+    deciding: Callable[[str], Collection[str]],
+    gated: Collection[str] = (),
+    warn_unused: bool = False,
+) -> list[Verdict]:
+    """Judge the scores of a whole suite.
+
+    Args:
+        old: The approved scores.
+        new: Those of this run.
+        settings: Of the suite.
+        evaluators: Of the suite; they know which direction is better.
+        deciding: Gives the labels of the evaluators that decide a metric.
+        gated: Metrics on whose drop a gate decides, unless the settings have a tolerance for them.
+        warn_unused: Whether a metric that vanished is only told.
+
+    Returns:
+        One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
+    """
+    if changed := _changed_cases(old, new):
+        return [not_comparable(EVERYTHING, changed, settings)]
+    verdicts = []
+    for metric, score in new.metrics.items():
+        approved = old.metrics.get(metric)
+        owned = owner_of(metric, evaluators)
+        if approved is None:
+            verdicts.append(
+                Verdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
+            )
+            continue
+        why = changed_measure(metric, deciding(metric), old.comparable, new.comparable)
+        why = why or _changed_score(approved, score)
+        if why:
+            verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
+            continue
+        verdict = _judged(metric, approved, score, settings, better=not owned or owned[1].higher_is_better)
+        if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
+            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate on its drop decides")
+        verdicts.append(verdict)
+    vanished = [name for name in old.metrics if name not in new.metrics]
+    verdicts += [_vanished(name, old.metrics[name], warn=warn_unused) for name in vanished]
+    return verdicts
+
+
+def _judged(metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool) -> Verdict:
+    verdict = compare_scores(
+        metric, score.value, approved.value, settings.tolerance_of(metric), higher_is_better=better
+    )
+    if score.errored > approved.errored:
+        # What could not be scored is no longer in the value, so the value alone would hide it.
+        worse = f"{counted(score.errored, 'case')} errored, {approved.errored} when approved; {verdict.reason}"
+        return replace(verdict, kind="fell_beyond", outcome="failed", reason=worse)
+    return verdict
+
+
+def _vanished(metric: str, approved: Score, *, warn: bool) -> Verdict:
+    return Verdict(
+        metric,
+        "vanished",
+        "passed" if warn else "failed",
+        None,
+        approved.value,
+        f"does not occur any more; approved was {_text(approved.value)}",
+    )
+
+
+def _changed_cases(old: SuiteScores, new: SuiteScores) -> str:
+    if old.comparable.cases != new.comparable.cases:
+        return f"other cases ({new.cases.count}, {old.cases.count} when approved)"
+    if old.comparable.data != new.comparable.data:
+        return "the data changed (input, expected or labels of the cases)"
+    return ""
+
+
+def changed_measure(metric: str, labels: Collection[str], old: Comparable, new: Comparable) -> str:
+    """Say what decides a metric and is not what it was.
+
+    Args:
+        metric: The metric.
+        labels: Of the evaluators that decide it.
+        old: Of the approved scores.
+        new: Of this run.
+    """
+    changes = [change for label in sorted(labels) for change in _changes(label, old, new)]
+    if metric == PASS_RATE and old.thresholds != new.thresholds:
+        changes.insert(0, "the thresholds changed")
+    if old.repeats != new.repeats:
+        changes.insert(0, f"cases run {new.repeats or 'once'}, {old.repeats or 'once'} when approved")
+    return "; ".join(changes)
+
+
+def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
+    before, after = old.evaluators.get(label), new.evaluators.get(label)
+    if before is not None and after is not None:
+        if before.name != after.name:
+            yield f"{label!r} is the evaluator {after.name!r}, {before.name!r} when approved"
+        elif before.version != after.version:
+            yield f"the evaluator {label!r} has version {after.version}, {before.version} when approved"
+        names = sorted({*before.options, *after.options})
+        changed = [name for name in names if before.options.get(name) != after.options.get(name)]
+        if changed:
+            yield f"options of the evaluator {label!r} changed: {', '.join(changed)}"
+    judge, was = new.judges.get(label, {}), old.judges.get(label, {})
+    for name in sorted({*judge, *was}):
+        if judge.get(name) != was.get(name):
+            yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
+
+
+def _changed_score(approved: Score, score: Score) -> str:
+    if score.missing != approved.missing:
+        return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
+    if score.signature != approved.signature:
+        return f"computed as {score.signature or 'nothing'!r}, {approved.signature or 'nothing'!r} when approved"
+    return ""
+
+
+def _text(value: float | None) -> str:
+    return "n/a" if value is None else limit(value)

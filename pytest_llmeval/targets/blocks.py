@@ -1,0 +1,103 @@
+"""Cases of a suite asked for in blocks, since services answer several at once."""
+
+__all__ = ("Blocks",)
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_llmeval.case import MISSING, Case
+from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.jobs import Answer, Job
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.predict import Recordings
+from pytest_llmeval.sharing import Sharing
+from pytest_llmeval.suite import Suite
+from pytest_llmeval.targets.contract import BatchTarget
+
+_Place: TypeAlias = tuple[Path, str, int, str]
+
+
+@dataclass
+class Blocks:
+    """The blocks that a process has asked for.
+
+    Attributes:
+        sharing: Reads what other processes asked.
+        limit: On calls in flight.
+        recordings: Predictions of earlier runs, which need not be asked for.
+    """
+
+    sharing: Sharing
+    limit: CallLimit
+    recordings: Recordings | None = None
+    _asked: "dict[_Place, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
+    _taken: set[_Place] = field(default_factory=set)
+    _gates: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
+
+    async def predict(self, job: Job, target: BatchTarget, answer: Answer) -> Any:
+        """Return the prediction of a case, asked for together with its neighbours in the file.
+
+        Blocks are cut by position in the file, so that every run and every process asks for a case in the same company.
+        A case that runs again is asked for alone.
+
+        Args:
+            job: Of the case, which carries no prediction.
+            target: Answers.
+            answer: Is told how long the call took.
+
+        Raises:
+            PredictionError: There is none.
+        """
+        mine = (job.suite.path, job.variant, job.repeat, job.case.id)
+        if mine in self._taken:
+            found = await self._ask(target, [job.case])
+        else:
+            self._taken.add(mine)
+            found = await self._asked_once(job, target)
+        given = found[job.case.id]
+        if "seconds" in given:
+            answer.target_seconds.append(given["seconds"])
+        if "error" in given:
+            raise PredictionError(given["error"])
+        return given["prediction"]
+
+    async def _asked_once(self, job: Job, target: BatchTarget) -> dict[str, Any]:
+        block = _block(job.suite, job.case, target.batch)
+        place = (job.suite.path, job.variant, job.repeat, block[0].id)
+        if place not in self._asked:
+            wanted = [each for each in block if not self._is_recorded(job, each)]
+            asking = self.sharing.once(job, block[0], lambda: self._ask(target, wanted))
+            self._asked[place] = asyncio.ensure_future(asking)
+        return await asyncio.shield(self._asked[place])
+
+    async def _ask(self, target: BatchTarget, cases: Sequence[Case]) -> dict[str, Any]:
+        """Return, by case, its prediction or why there is none, as JSON data."""
+        gate = self._gates.setdefault(target, asyncio.Semaphore(target.concurrency))
+        async with gate, self.limit.slot():
+            started = time.perf_counter()
+            found = await target.answer([each.input for each in cases])
+            seconds = time.perf_counter() - started
+        self.limit.succeeded()
+        told = [
+            {"error": str(each)} if isinstance(each, PredictionError) else {"prediction": each, "seconds": seconds}
+            for each in found
+        ]
+        return {case.id: each for case, each in zip(cases, told, strict=True)}
+
+    def _is_recorded(self, job: Job, case: Case) -> bool:
+        if self.recordings is None:
+            return False
+        return self.recordings.get(job.shown, job.variant, case, job.repeat) is not MISSING
+
+
+def _block(suite: Suite, case: Case, size: int) -> list[Case]:
+    if size == 1:
+        return [case]
+    open_cases = [each for each in suite.cases if each.prediction is MISSING]
+    position = next(place for place, each in enumerate(open_cases) if each.id == case.id)
+    start = position - position % size
+    return open_cases[start : start + size]

@@ -1,0 +1,117 @@
+"""A command as a target: a program that is kept running and speaks JSON lines."""
+
+__all__ = ("CommandTarget",)
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.process import EndedError, Program
+from pytest_llmeval.targets.replies import parse_reply
+from pytest_llmeval.targets.shown import Shown, secrets_of
+
+
+class CommandTarget(BatchTarget):
+    """A program that reads ``{"id": ..., "input": ...}`` per line and writes ``{"id": ..., "prediction": ...}``.
+
+    One process answers one input after the other. It is started with the first, and again after a failure: one that
+    broke the protocol, or did not answer in time, is killed with all that it started.
+
+    Args:
+        command: The program and its arguments; no shell reads them.
+        folder: Where it runs.
+        timeout: Seconds that an answer may take, the program's start included; ``None`` waits for ever.
+        environment: Of the program; default: this process's.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        timeout: float | None = None,
+        *,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._command = tuple(command)
+        self._folder = folder
+        self._timeout = timeout
+        self._environment = environment
+        self._shown = Shown(secrets_of(environment))
+        self._name = f"command {self._shown.excerpt(self._command[0])}"
+        self._one_at_a_time = asyncio.Lock()
+        self._program: Program | None = None
+        self._asked = 0
+
+    async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
+        """Return one entry for each input; see `BatchTarget`."""
+        return [await self._answer(each) for each in inputs]
+
+    async def aclose(self) -> None:
+        """Let the program end: its input ends, and what is left of it after a moment is killed."""
+        program, self._program = self._program, None
+        if program is not None:
+            await program.end()
+
+    async def _answer(self, value: Any) -> Any | PredictionError:
+        async with self._one_at_a_time:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return self._read(await self._exchange(value))
+            except TimeoutError:
+                problem = f"took longer than {self._timeout:g} s"
+            except PredictionError as error:
+                problem = str(error)
+            except BaseException:
+                await self._discard()
+                raise
+            return PredictionError(f"{self._name} {problem}{await self._discard()}")
+
+    async def _exchange(self, value: Any) -> bytes:
+        """Return the line that the program answers.
+
+        Raises:
+            PredictionError: It cannot be started, or it ended.
+        """
+        self._asked += 1
+        line = json.dumps({"id": self._asked, "input": value}).encode("ascii")
+        if self._program is not None:
+            # It may have ended after its last answer: a process that was started for this input tells.
+            with contextlib.suppress(EndedError):
+                return await self._program.exchange(line)
+            await self._discard()
+        self._program = await Program.start(self._command, self._folder, self._environment)
+        return await self._program.exchange(line)
+
+    def _read(self, line: bytes) -> Any | PredictionError:
+        """Return the prediction in a line, or the error that the program reports.
+
+        Raises:
+            PredictionError: The line is not what the protocol asks for.
+        """
+        expected = f'expected {{"id": {self._asked}, "prediction": ...}}; anything else belongs on stderr'
+        try:
+            reply = parse_reply(line)
+        except PredictionError as error:
+            raise PredictionError(f"wrote {self._shown.excerpt(line)} on stdout: {error}, {expected}") from None
+        named = isinstance(reply, dict) and type(reply.get("id")) is int and reply["id"] == self._asked
+        if not named or ("prediction" in reply) == ("error" in reply):
+            raise PredictionError(f"wrote {self._shown.excerpt(line)} on stdout, {expected}")
+        if "prediction" in reply:
+            return reply["prediction"]
+        said = reply["error"]
+        text = said if isinstance(said, str) else json.dumps(said)
+        return PredictionError(f"{self._name} answered with the error {self._shown.excerpt(text)}")
+
+    async def _discard(self) -> str:
+        """Kill the program, so that the next input begins afresh; return what it said last on stderr."""
+        program, self._program = self._program, None
+        if program is None:
+            return ""
+        await program.kill()
+        return f"; stderr: {self._shown.excerpt(program.stderr, end=True)}" if program.stderr.strip() else ""

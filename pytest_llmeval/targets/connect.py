@@ -1,0 +1,24 @@
+"""From what a suite file says about a target to the target."""
+
+__all__ = ("network_target",)
+
+from pathlib import Path
+
+from pytest_llmeval.suite import TargetSpec
+from pytest_llmeval.targets.contract import BatchTarget
+
+
+def network_target(spec: TargetSpec, folder: Path) -> BatchTarget:
+    """Return the HTTP service or the command that a suite names; nothing is connected or started before the first call.
+
+    Args:
+        spec: Checked; it names one of them.
+        folder: The suite file's, in which a command runs.
+    """
+    if spec.http is not None:
+        from pytest_llmeval.targets.http import HttpTarget
+
+        return HttpTarget(spec.http)
+    from pytest_llmeval.targets.command import CommandTarget
+
+    return CommandTarget(spec.command or (), folder, spec.timeout)

@@ -1,0 +1,148 @@
+"""What is wrong with a target, beyond the types of what a suite file says."""
+
+__all__ = ("shown_url", "target_faults", "url_fault")
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from pytest_llmeval.naming import suggest
+from pytest_llmeval.suite import TargetSpec
+from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
+from pytest_llmeval.targets.template import has_each, has_id, template_faults
+
+Fault: TypeAlias = tuple[tuple[str | int, ...], str]
+
+_LONGEST_TIMEOUT: Final = 24 * 60 * 60
+_RANGES: Final = {"batch": (1, 10_000), "retries": (0, 10), "concurrency": (1, 64)}
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONGEST_SHOWN: Final = 100
+_SECRET_HEADERS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
+_NO_VARIABLE: Final = "found no name of an environment variable, expected one such as SEARCH_TOKEN"
+"""What was found is not repeated: it may be the secret itself."""
+
+
+def target_faults(spec: TargetSpec) -> Iterator[Fault]:
+    """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
+    if spec.kind is None:
+        given = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
+        yield (), f"found {' and '.join(given) or 'none of them'}, expected exactly one of python, http, command"
+    if spec.python is not None:
+        yield from _python_faults(spec.python)
+    if spec.http is not None:
+        yield from ((("http", *path), message) for path, message in _http_faults(spec.http))
+        if spec.timeout is not None:
+            yield ("timeout",), "found a time limit beside http, expected it inside"
+    elif spec.timeout is not None:
+        yield from _timeout_faults(spec.timeout)
+    if spec.concurrency is not None and spec.python is None:
+        where = "inside http" if spec.http is not None else "none: a command is asked one input after the other"
+        yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
+    elif spec.concurrency is not None and spec.concurrency < 1:
+        yield ("concurrency",), f"found {spec.concurrency}, expected at least 1"
+    if spec.command is not None:
+        yield from ((("command", *path), message) for path, message in _command_faults(spec.command))
+
+
+def _python_faults(name: str) -> Iterator[Fault]:
+    module, colon, attribute = name.partition(":")
+    if not (colon and attribute and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))):
+        yield (), f"found {name!r}, expected MODULE:NAME such as 'my_app.answers:answer'"
+
+
+def _timeout_faults(timeout: float) -> Iterator[Fault]:
+    if not 0 < timeout <= _LONGEST_TIMEOUT:
+        yield ("timeout",), f"found {timeout}, expected seconds above 0 and at most a day"
+
+
+def _http_faults(spec: HttpSpec) -> Iterator[Fault]:
+    if wrong := url_fault(spec.url):
+        yield ("url",), wrong
+    if spec.url_from_env is not None and not _VARIABLE.fullmatch(spec.url_from_env):
+        yield ("url_from_env",), _NO_VARIABLE
+    for name, (low, high) in _RANGES.items():
+        if not low <= (found := getattr(spec, name)) <= high:
+            yield (name,), f"found {found}, expected a whole number from {low} to {high}"
+    yield from _timeout_faults(spec.timeout)
+    yield from _header_faults(spec)
+    for path, message in template_faults(spec.request, spec.batch):
+        yield ("request", *path), message
+    yield from _response_faults(spec)
+    if spec.method == "GET":
+        if spec.batch != 1:
+            yield ("batch",), f"found {spec.batch}, expected 1: a GET request carries one input"
+        if not isinstance(spec.request, Mapping) or any(key.startswith("$") for key in spec.request):
+            yield (
+                ("request",),
+                "found no names of parameters, expected {NAME: value}: GET sends them in the query string",
+            )
+
+
+def _command_faults(command: Sequence[str]) -> Iterator[Fault]:
+    if not command or not command[0].strip():
+        yield (), "found no program, expected a list of a program and its arguments"
+    for number, part in enumerate(command):
+        if "\0" in part:
+            yield (number,), "found a NUL character, expected text"
+
+
+def _header_faults(spec: HttpSpec) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for key, headers in (("headers", spec.headers), ("headers_from_env", spec.headers_from_env)):
+        for name in headers:
+            if not _HEADER.fullmatch(name):
+                yield (key, name), f"found {name!r}, expected the name of a header"
+            if name.lower() in seen:
+                yield (key, name), f"found the header {name!r} a second time, expected it once"
+            seen.add(name.lower())
+    for name, value in spec.headers.items():
+        if name.lower() in _SECRET_HEADERS:
+            yield ("headers", name), "found a secret in the file, expected the header under headers_from_env"
+        elif not (value.isascii() and value.isprintable()):
+            yield ("headers", name), "found a value that a header cannot carry, expected printable ASCII"
+    for name, variable in spec.headers_from_env.items():
+        if not _VARIABLE.fullmatch(variable):
+            yield ("headers_from_env", name), _NO_VARIABLE
+
+
+def _response_faults(spec: HttpSpec) -> Iterator[Fault]:
+    response = {} if spec.response is None else spec.response
+    paths = {"": response} if isinstance(response, str) else response
+    known = [each.name for each in fields(ResponseSpec)]
+    for name, path in paths.items():
+        place = ("response", name) if name else ("response",)
+        if name and name not in known:
+            yield place, f"found the unknown key {name!r}, expected one of {', '.join(known)}{suggest(name, known)}"
+        elif not all(path.split(".")):
+            yield place, f"found {path!r}, expected a path such as 'results' or 'data.results'"
+    if isinstance(response, str) or not response:
+        return
+    if not has_each(spec.request):
+        yield ("response",), "found a mapping, which describes a list, expected a path: the request has no $each"
+    elif "id" in response and not has_id(spec.request):
+        yield ("response", "id"), f"found {response['id']!r}, expected {{$id: true}} in the request to compare it with"
+
+
+def url_fault(url: str) -> str | None:
+    """Return what is wrong with the address of a service; the message holds no part that may be secret."""
+    expected = "expected http://HOST/PATH or https://HOST/PATH"
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable, parts = False, None
+    address = re.split("[?#]", url, maxsplit=1)[0]
+    if "@" in (parts.netloc if usable and parts is not None else address):
+        return f"found a user name or a password in the URL, {expected}, and the secret under headers_from_env"
+    if not usable or not url.isprintable() or " " in url:
+        return f"found {address[:_LONGEST_SHOWN]!r}, {expected}"
+    return None
+
+
+def shown_url(url: str) -> str:
+    """Return the address without query and fragment, which may hold secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"

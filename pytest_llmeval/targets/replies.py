@@ -1,0 +1,100 @@
+"""The predictions in a reply: each result is had or missing on its own account."""
+
+__all__ = ("WrongCountError", "parse_reply", "predictions_in")
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.sources.fields import ABSENT
+from pytest_llmeval.targets.shown import Shown, kind
+from pytest_llmeval.targets.spec import ResponseSpec
+from pytest_llmeval.targets.template import at
+
+
+class WrongCountError(PredictionError):
+    """A list of results has another length than the list of inputs, so that nobody knows which belongs to which."""
+
+
+def parse_reply(body: bytes | str) -> Any:
+    """Return the JSON data that was written.
+
+    Raises:
+        PredictionError: It is no JSON.
+    """
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except RecursionError:
+        raise PredictionError("found JSON nested too deeply") from None
+    except ValueError as error:
+        raise PredictionError(f"found no JSON ({error})") from None
+
+
+def _no_number(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is no JSON number")
+
+
+def predictions_in(
+    reply: Any, response: ResponseSpec, count: int, shown: Shown, *, listed: bool
+) -> list[Any | PredictionError]:
+    """Return one entry per input, in order: its prediction, or why there is none.
+
+    Args:
+        reply: JSON data.
+        response: Where the predictions stand.
+        count: How many inputs were sent.
+        shown: Makes parts of the reply fit for reasons.
+        listed: Whether they were sent as a list; otherwise there is one, and `response` names its prediction.
+
+    Raises:
+        WrongCountError: The results have no ids, and there are more or fewer than inputs.
+        PredictionError: There is no list of results.
+    """
+    if not listed:
+        return [_prediction(reply, response.prediction, "the reply", shown)]
+    items = at(reply, response.items)
+    where = f"at {response.items!r}" if response.items is not None else "as the reply"
+    if not isinstance(items, list):
+        found = f"nothing {where}" if items is ABSENT else f"{kind(items)} {where}"
+        raise PredictionError(f"found {found}, expected a list of results")
+    if response.id is not None:
+        return _by_id(items, response, count, shown)
+    if len(items) != count:
+        raise WrongCountError(f"found {len(items)} results {where}, expected {count}")
+    prefix = response.items or ""
+    return [_prediction(item, response.prediction, f"{prefix}[{place}]", shown) for place, item in enumerate(items)]
+
+
+def _prediction(item: Any, path: str | None, where: str, shown: Shown) -> Any | PredictionError:
+    found = at(item, path)
+    if found is not ABSENT and found is not None:
+        return found
+    what = "nothing" if found is ABSENT else "null"
+    place = f"at {path!r} of {where}" if path is not None else f"as {where}"
+    rest = f": {shown.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
+    return PredictionError(f"found {what} {place}, expected a prediction{rest}")
+
+
+def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, shown: Shown) -> list[Any | PredictionError]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        found = at(item, response.id)
+        if isinstance(found, int | str) and not isinstance(found, bool):
+            places[str(found)].append(place)
+    strange = sorted(places.keys() - {str(number) for number in range(count)})
+    hint = f", but results with the ids {shown.excerpt(', '.join(strange))}" if strange else ""
+    prefix = response.items or ""
+    answers: list[Any | PredictionError] = []
+    for number in range(count):
+        match places.get(str(number), []):
+            case []:
+                answers.append(PredictionError(f"found no result whose {response.id!r} is {number}{hint}"))
+            case [place]:
+                answers.append(_prediction(items[place], response.prediction, f"{prefix}[{place}]", shown))
+            case several:
+                answers.append(
+                    PredictionError(f"found {len(several)} results whose {response.id!r} is {number}, expected one")
+                )
+    return answers

@@ -1,0 +1,63 @@
+"""What a suite file can say about a service."""
+
+__all__ = ("HttpSpec", "ResponseSpec")
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+
+@dataclass(frozen=True)
+class ResponseSpec:
+    """Where the predictions stand in a reply.
+
+    Attributes:
+        items: Path to the list of results; ``None``: the reply is the list.
+        prediction: Path to the prediction within a result; ``None``: the result is the prediction.
+        id: Path within a result to what the request sent as ``$id``; ``None``: results come in the order of inputs.
+    """
+
+    items: str | None = None
+    prediction: str | None = None
+    id: str | None = None
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, str] | None, *, listed: bool) -> "ResponseSpec":
+        """Return what a suite file says; a lone path leads to the list, or where there is none to the prediction."""
+        if isinstance(given, str):
+            return cls(items=given) if listed else cls(prediction=given)
+        return cls(**(given or {}))
+
+
+@dataclass(frozen=True)
+class HttpSpec:
+    """A service that answers over HTTP in JSON.
+
+    Attributes:
+        url: Where it is.
+        request: The body as JSON, with placeholders for inputs; the query string for ``GET``.
+        url_from_env: Environment variable whose value, where it is set, replaces `url`.
+        method: Of the request.
+        batch: How many inputs a request carries at most.
+        response: Path to the prediction in the reply, or with ``$each`` to the list of predictions; or the fields of
+            `ResponseSpec`.
+        headers: Name to value.
+        headers_from_env: Name to the environment variable that holds the value.
+        timeout: Seconds that one attempt may take.
+        retries: How often a failed attempt is repeated.
+        concurrency: How many requests of a process may be under way at once.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    url: str
+    request: Any
+    url_from_env: str | None = None
+    method: Literal["GET", "POST", "PUT"] = "POST"
+    batch: int = 1
+    response: str | dict[str, str] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    headers_from_env: dict[str, str] = field(default_factory=dict)
+    timeout: float = 60
+    retries: int = 2
+    concurrency: int = 4

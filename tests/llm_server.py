@@ -1,0 +1,319 @@
+"""A local HTTP server that answers as models do, well or badly, and remembers what it was asked.
+
+It speaks OpenAI's chat completions, and Anthropic's messages at paths that end in ``/messages``:
+
+    with LlmServer(status(500), reply("yes")) as server:   # the first call fails, the second succeeds,
+        ...                                                # and so does each further one: the last answer stays
+        server.base_url                                    # for `base_url:` of a suite, also in a subprocess
+        server.calls[0].prompt                             # what was asked; .body, .headers, .path
+        server.most_in_flight
+
+An answer is a function of the call, so answers may be computed: ``LlmServer(lambda call: reply(call.prompt)(call))``.
+"""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+PATIENCE = 30.0
+"""Seconds after which a test that waits for ever is given up."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the server was asked.
+
+    Attributes:
+        number: From 1, in order of arrival.
+        path: Of the address.
+        headers: Names in lower case.
+        body: The JSON that was sent.
+    """
+
+    number: int
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def prompt(self) -> str:
+        """The last message."""
+        return str(self.body["messages"][-1]["content"])
+
+    @property
+    def text(self) -> str:
+        """All instructions and messages."""
+        messages = [str(each["content"]) for each in self.body["messages"]]
+        return "\n".join([str(self.body.get("system", "")), *messages])
+
+    @property
+    def is_anthropic(self) -> bool:
+        return self.path.endswith("/messages")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What goes over the wire.
+
+    Attributes:
+        body: Its bytes.
+        status: Of HTTP.
+        headers: Beside those that describe the body.
+        length: The length announced; more than the body has makes it truncated.
+        drop: Whether the connection is closed without a word.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int | None = None
+    drop: bool = False
+
+
+Answer: TypeAlias = Callable[[Call], Sent]
+
+
+def raw(body: bytes | str, status: int = 200, **headers: str) -> Answer:
+    """Answer with any body; ``_`` in names of headers stands for ``-``."""
+    data = body.encode() if isinstance(body, str) else body
+    sent = Sent(data, status, {name.replace("_", "-"): value for name, value in headers.items()})
+    return lambda _: sent
+
+
+def data(value: Any, status: int = 200, **headers: str) -> Answer:
+    """Answer with any JSON."""
+    return raw(json.dumps(value), status, **headers)
+
+
+def reply(text: str | None, stopped: str = "", *, tokens: tuple[int, int] | None = (10, 5)) -> Answer:
+    """Answer as a model does that says `text`.
+
+    Args:
+        text: Of the reply; ``None`` for none.
+        stopped: The provider's own word for why the model stopped.
+        tokens: Read and written; ``None`` leaves them out.
+    """
+
+    def answer(call: Call) -> Sent:
+        value: dict[str, Any]
+        if call.is_anthropic:
+            content = [] if text is None else [{"type": "text", "text": text}]
+            value = {"type": "message", "content": content, "stop_reason": stopped or "end_turn"}
+            names = ("input_tokens", "output_tokens")
+        else:
+            choice = {"message": {"role": "assistant", "content": text}, "finish_reason": stopped or "stop"}
+            value = {"object": "chat.completion", "choices": [choice]}
+            names = ("prompt_tokens", "completion_tokens")
+        if tokens is not None:
+            value["usage"] = dict(zip(names, tokens, strict=True))
+        return data(value)(call)
+
+    return answer
+
+
+def cut_off(text: str) -> Answer:
+    """Answer as a model does that ran out of tokens."""
+    return lambda call: reply(text, "max_tokens" if call.is_anthropic else "length")(call)
+
+
+def refusal(text: str) -> Answer:
+    """Answer as a model does that refuses."""
+
+    def answer(call: Call) -> Sent:
+        if call.is_anthropic:
+            return reply(text, "refusal")(call)
+        choice = {"message": {"content": None, "refusal": text}, "finish_reason": "stop"}
+        return data({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 5}})(call)
+
+    return answer
+
+
+def filtered() -> Answer:
+    """Answer as a provider does that filtered the model's words."""
+    return lambda call: reply(None, "refusal" if call.is_anthropic else "content_filter")(call)
+
+
+def tool(value: Any) -> Answer:
+    """Answer as Anthropic's models do that use the first tool that they were given."""
+
+    def answer(call: Call) -> Sent:
+        use = {"type": "tool_use", "id": "t1", "name": call.body["tools"][0]["name"], "input": value}
+        used = {"input_tokens": 10, "output_tokens": 5}
+        return data({"type": "message", "content": [use], "stop_reason": "tool_use", "usage": used})(call)
+
+    return answer
+
+
+def status(code: int, message: str = "out of order", **headers: str) -> Answer:
+    """Answer with an error, such as ``status(429, retry_after="0")``."""
+    return data({"error": {"message": message}}, code, **headers)
+
+
+def malformed() -> Answer:
+    """Answer 200 with what is no JSON."""
+    return raw('{"choices": [{"message": ')
+
+
+def truncated() -> Answer:
+    """Answer with less than was announced."""
+    return lambda _: Sent(b'{"choices": ', length=1000)
+
+
+def dropped() -> Answer:
+    """Close the connection without an answer."""
+    return lambda _: Sent(drop=True)
+
+
+def held(until: threading.Event, answer: Answer) -> Answer:
+    """Answer only once an event is set."""
+
+    def wait(call: Call) -> Sent:
+        until.wait(PATIENCE)
+        return answer(call)
+
+    return wait
+
+
+def late(seconds: float, answer: Answer) -> Answer:
+    """Answer after a while, for benchmarks; tests use `held`."""
+
+    def wait(call: Call) -> Sent:
+        threading.Event().wait(seconds)
+        return answer(call)
+
+    return wait
+
+
+class LlmServer:
+    """Answers calls on a free port of 127.0.0.1 from ``with`` to its end.
+
+    Attributes:
+        calls: What was asked, in order of arrival.
+        most_in_flight: The largest number of calls that were answered at the same time.
+    """
+
+    def __init__(self, *answers: Answer) -> None:
+        self.calls: list[Call] = []
+        self.most_in_flight = 0
+        self._in_flight = 0
+        self._changed = threading.Condition()
+        self._connections: set[socket.socket] = set()
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self.script(*(answers or (reply("yes"),)))
+
+    @property
+    def url(self) -> str:
+        """The address without a path."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def base_url(self) -> str:
+        """The address that clients are given."""
+        return f"{self.url}/v1"
+
+    def script(self, *answers: Answer) -> None:
+        """Answer the next calls one by one; the last answer stays."""
+        self._answers = list(answers)
+
+    def wait_for_calls(self, number: int) -> None:
+        """Wait until so many calls have arrived."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.calls) >= number, PATIENCE), f"{len(self.calls)} calls"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        with self._changed:
+            for connection in self._connections:
+                _hang_up(connection)
+        self._thread.join()
+
+    def _arrived(self, path: str, headers: Mapping[str, str], body: Any) -> tuple[Call, Answer]:
+        with self._changed:
+            call = Call(len(self.calls) + 1, path, headers, body)
+            self.calls.append(call)
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+            answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+            self._changed.notify_all()
+        return call, answer
+
+    def _left(self) -> None:
+        with self._changed:
+            self._in_flight -= 1
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: clients that hang up are part of the tests."""
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # it is gone already
+        return
+
+
+def _handler(server: LlmServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+        """Headers and body leave together: two packets would meet delayed acknowledgements."""
+
+        def setup(self) -> None:
+            super().setup()
+            with server._changed:
+                server._connections.add(self.connection)
+
+        def finish(self) -> None:
+            with server._changed:
+                server._connections.discard(self.connection)
+            super().finish()
+
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers.get("content-length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            call, answer = server._arrived(self.path, headers, json.loads(content))
+            try:
+                sent = answer(call)
+            finally:
+                server._left()
+            self._send(sent)
+
+        def _send(self, sent: Sent) -> None:
+            whole = sent.length is None
+            self.close_connection = self.close_connection or sent.drop or not whole
+            if sent.drop:
+                _hang_up(self.connection)
+                return
+            self.send_response(sent.status)
+            for name, value in {"content-type": "application/json", **sent.headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(sent.body) if whole else sent.length))
+            if self.close_connection:
+                self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(sent.body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the name is that of the base class)
+            pass
+
+    return Handler

@@ -1,0 +1,115 @@
+"""Runs that end before their time: what had been paid for is kept, and the next run asks for the rest only."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from llm_server import Call, Sent, reply
+
+if TYPE_CHECKING:
+    from judged_projects import Judged
+
+WORDS = [f"w{number:02}" for number in range(20)]
+ANSWERED = 7
+
+SHORT_LEASES = """\
+from pytest_llmeval.judge import service
+
+service.LEASE_S = 1.0  # what a killed process was asking for is free again at once, not half a minute later
+"""
+
+
+class Stuck:
+    """Answers some calls and then none; `asked_more` is set once one has to wait."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    def __call__(self, call: Call) -> Sent:
+        if call.number > ANSWERED:
+            self.over.wait(30)
+        return reply("yes")(call)
+
+
+def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int) -> str:
+    """Run pytest until judgements are kept and further calls are under way; end it, and return what it printed."""
+    stuck = Stuck()
+    judged.server.script(stuck)
+    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
+    if workers:
+        line.append(f"-n{workers}")
+    run = subprocess.Popen(
+        [*line, "--llmeval-report=report.json", "--llmeval-judge=record", "s.eval.yaml"],
+        cwd=judged.project.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # a group of its own: Ctrl-C reaches workers as well
+    )
+    try:
+        # Of the last calls answered the replies may still be on their way when as many more have arrived.
+        judged.server.wait_for_calls(ANSWERED + 4)
+        os.killpg(run.pid, with_signal)
+        said, _ = run.communicate(timeout=60)
+    finally:
+        stuck.over.set()
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+    return said
+
+
+def _leases(judged: "Judged") -> list[object]:
+    from pytest_llmeval.judge.cache import Cache
+
+    with Cache(judged.cache) as cache:
+        return [*cache._rows("SELECT key FROM leases"), *cache._rows("SELECT slot FROM slots")]
+
+
+@pytest.fixture
+def suite(judged: "Judged") -> "Judged":
+    judged.suite("s.eval.yaml", WORDS)
+    return judged
+
+
+def test_ctrl_c_keeps_every_finished_verdict(suite: "Judged", workers: int) -> None:
+    said = _interrupted(suite, signal.SIGINT, workers=workers)
+    assert "KeyboardInterrupt" in said
+    assert "Traceback" not in said
+    kept = suite.kept()
+    assert _leases(suite) == []  # or else the next run would wait for them to expire
+    assert len(kept) >= ANSWERED - workers  # each may have been about to keep one
+    if not workers:  # xdist's workers are cut off with what they had not reported
+        assert "20 cases: " in said
+        assert suite.recordings().exists()
+    suite.server.script(reply("yes"))
+    suite.asked()
+    again = suite.project.run()
+    assert (again.code, again.counts) == (0, {"passed": 20})
+    assert suite.asked() == dict.fromkeys(sorted({*WORDS} - {*kept}), 1)
+
+
+def test_a_killed_run_is_taken_up_where_it_ended(suite: "Judged", workers: int) -> None:
+    suite.project.write("conftest.py", SHORT_LEASES)
+    _interrupted(suite, signal.SIGKILL, workers=workers)
+    kept = suite.kept()  # which also verifies that nothing in the cache is broken
+    assert len(kept) >= ANSWERED - workers  # as above
+    assert not suite.recordings().exists()
+    suite.server.script(reply("yes"))
+    suite.asked()
+    again = suite.project.run(workers=workers)
+    assert (again.code, again.counts) == (0, {"passed": 20})
+    assert suite.asked() == dict.fromkeys(sorted({*WORDS} - {*kept}), 1)
+
+
+def test_ctrl_c_ends_a_bulk_suite_with_what_it_had(suite: "Judged") -> None:
+    suite.suite("s.eval.yaml", WORDS, mode="bulk", gates=["judge_score >= 1"])
+    said = _interrupted(suite, signal.SIGINT, workers=0)
+    assert "KeyboardInterrupt" in said
+    assert len(suite.kept()) >= ANSWERED
+    assert "judge: " in said
+    assert "not judged" in said

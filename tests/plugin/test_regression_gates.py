@@ -1,0 +1,121 @@
+"""Gates against the approved run, in whole runs of pytest."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+WITH_SYRUPY = ("asyncio", "hypothesispytest", "rerunfailures")
+GATE: dict[str, Any] = {"metric": "f1", "max_drop": 0.05}
+
+
+def cases(wrong: int, size: int = 60, **labels: str) -> list[dict[str, Any]]:
+    return [
+        {"id": f"c{n:02}", "expected": "red", "prediction": "blue" if n < wrong else "red", "labels": labels}
+        for n in range(size)
+    ]
+
+
+def approve(project: "Project", wrong: int = 3, **top: Any) -> None:
+    """Approve a run; its snapshot tolerates everything, so that only gates fail."""
+    write(project, wrong, **top)
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+
+
+def write(project: "Project", wrong: int, size: int = 60, **top: Any) -> None:
+    settings = {"gates": [GATE], "mode": "bulk", "snapshot": {"tolerance": 1, "not_comparable": "warn"}, **top}
+    project.suite("s.eval.yaml", cases(wrong, size), **settings)
+
+
+def reason(ran: Any) -> str:
+    (gate,) = ran.suites["s"]["gates"]
+    return str(gate["reason"])
+
+
+def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "Project", workers: int) -> None:
+    approve(project)
+    write(project, wrong=25)
+    ran = project.run("-v", workers=workers, without=WITH_SYRUPY)
+    assert ran.code == 1
+    assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
+    assert ran.verdicts()["s.eval.yaml::gate[drop(f1) <= 0.05]"] == "FAILED"
+    assert reason(ran).startswith("f1 0.9500 -> 0.5833, drop 0.3667 (95% interval 0.2500..0.4833, 60 paired cases); ")
+    assert "a drop beyond 0.05 is established, p 0.0002; smallest detectable drop" in reason(ran)
+
+
+def test_a_change_that_may_be_noise_passes(project: "Project") -> None:
+    approve(project)
+    write(project, wrong=5)
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.code == 0
+    assert "a drop beyond 0.05 is not established" in reason(ran)
+    assert "only 2 cases changed" in reason(ran)
+
+
+def test_without_baseline_the_gate_fails_and_names_the_command(project: "Project") -> None:
+    write(project, wrong=3)
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.code == 1
+    assert reason(ran) == (
+        "no baseline __llmeval__/s.cases.jsonl: create it with pytest --llmeval --snapshot-update s.eval.yaml"
+    )
+    write(project, wrong=3, snapshot=False)
+    assert reason(project.run(without=WITH_SYRUPY)) == (
+        "there is no baseline: write 'snapshot: true' into the suite, and approve a run"
+    )
+
+
+def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> None:
+    approve(project)
+    write(project, wrong=25)
+    ran = project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert (ran.code, reason(ran)) == (0, "approved: this run is the baseline from now on")
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.code == 0
+    assert "f1 0.5833 -> 0.5833, drop 0.0000" in reason(ran)
+
+
+def test_a_part_of_the_suite_is_not_judged(project: "Project") -> None:
+    approve(project, mode="items")
+    write(project, wrong=25, mode="items")
+    ran = project.run("-k", "c00 or c01", without=WITH_SYRUPY)
+    assert ran.code == 0
+    assert reason(ran) == "not judged: 2 of 60 cases ran"
+
+
+def test_other_cases_are_compared_unpaired_and_said_so(project: "Project") -> None:
+    approve(project)
+    write(project, wrong=40, size=70)
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.code == 1
+    assert "70 against 60 cases" in reason(ran)
+    assert "unpaired: 60 cases in common, 10 only in this run, 0 only in the baseline" in reason(ran)
+    assert reason(ran).endswith("not comparable: other cases (70, 60 when approved)")
+
+
+def test_another_way_to_measure_is_not_compared(project: "Project") -> None:
+    other = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"], "tokenizer": "characters"}}]}
+    approve(project, snapshot={"tolerance": 1})
+    write(project, wrong=3, snapshot={"tolerance": 1}, **other)
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
+    assert reason(ran).startswith("not comparable: ")
+
+
+def test_a_damaged_baseline_fails_the_gate(project: "Project") -> None:
+    approve(project)
+    path = project.path / "__llmeval__" / "s.cases.jsonl"
+    path.write_text("{\n", encoding="utf-8")
+    ran = project.run(without=WITH_SYRUPY)
+    assert ran.code == 1
+    assert reason(ran).startswith("the baseline cannot be used: __llmeval__/s.cases.jsonl:1:1  found no JSON")
+    assert path.read_text(encoding="utf-8") == "{\n"
+
+
+def test_gates_of_all_suites_are_judged_together(project: "Project") -> None:
+    for name in ("a", "b"):
+        project.suite(f"{name}.eval.yaml", cases(3), gates=[GATE], mode="bulk", snapshot={"tolerance": 1})
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+    ran = project.run(without=WITH_SYRUPY)
+    for suite in ran.suites.values():
+        assert "by Holm over 2 tests" in suite["gates"][0]["reason"]

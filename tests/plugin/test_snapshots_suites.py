@@ -1,0 +1,187 @@
+"""Snapshots of suites: who has one, what is compared, what is shown, and what a suite's variants get."""
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Ran
+
+WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+
+CASES: list[dict[str, Any]] = [
+    {"id": "one", "expected": "red", "prediction": "red", "labels": {"kind": "warm"}},
+    {"id": "two", "expected": "blue", "prediction": "grey", "labels": {"kind": "cold"}},
+]
+
+
+def names(project: "Project") -> list[str]:
+    folder = project.path / "__llmeval__"
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def snapshots(ran: "Ran", suite: str) -> dict[str, tuple[str, str]]:
+    return {each["metric"]: (each["kind"], each["outcome"]) for each in ran.suites[suite]["snapshot"]}
+
+
+def test_the_ini_option_gives_every_suite_a_snapshot_that_does_not_say_otherwise(project: "Project") -> None:
+    project.suite("silent.eval.yaml", CASES)
+    project.suite("asks.eval.yaml", CASES, snapshot=True)
+    project.suite("refuses.eval.yaml", CASES, snapshot=False)
+    project.run("--snapshot-update")
+    assert names(project) == ["asks.cases.jsonl", "asks.scores.json"]
+    project.ini("llmeval_snapshots = true\n")
+    project.run("--snapshot-update")
+    assert names(project) == ["asks.cases.jsonl", "asks.scores.json", "silent.cases.jsonl", "silent.scores.json"]
+
+
+def test_without_snapshots_a_run_leaves_nothing_behind(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES)
+    ran = project.run("--snapshot-update")
+    assert "snapshot" not in ran.suites["s"]
+    assert not (project.path / ".llmeval").exists()
+    assert names(project) == []
+
+
+def test_without_syrupy_the_same_files_are_written_and_judged(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True)
+    missing = project.run("-v")
+    assert missing.verdicts()["s.eval.yaml::snapshot[*]"] == "FAILED"
+    command = "pytest --llmeval --snapshot-update s.eval.yaml"
+    assert f"no snapshot __llmeval__/s.scores.json: create it with {command}" in missing.section("FAILURES")
+    written = []
+    for without in (WITHOUT, (*WITHOUT, "syrupy")):
+        assert project.run("--snapshot-update", without=without).code == 0
+        written.append([(project.path / "__llmeval__" / name).read_bytes() for name in names(project)])
+        for name in names(project):
+            (project.path / "__llmeval__" / name).unlink()
+    assert written[0] == written[1]
+
+
+def test_only_the_named_metrics_are_kept_and_each_falls_as_far_as_it_may(project: "Project") -> None:
+    cases = [*CASES, {"id": "three", "expected": "a b", "prediction": "a b"}]
+    settings = {"metrics": ["f1", "exact_match"], "tolerance": {"f1": {"relative": 0.3}, "exact_match": 0.1}}
+    project.suite("s.eval.yaml", cases, snapshot=settings)
+    project.run("--snapshot-update")
+    cases[2]["prediction"] = "a c"
+    project.suite("s.eval.yaml", cases, snapshot=settings)
+    ran = project.run()
+    assert ran.code == 1
+    assert snapshots(ran, "s") == {"f1": ("fell_within", "passed"), "exact_match": ("fell_beyond", "failed")}
+    assert (
+        "snapshot PASSED  f1  (fell from 0.666667 to 0.5, worse by 0.166667; tolerance 30% of the approved value)"
+        in ran.section("llmeval")
+    )
+
+
+@pytest.mark.parametrize(("policy", "code"), [("fail", 1), ("warn", 0)])
+def test_other_data_is_not_compared_and_the_suite_says_whether_that_fails(
+    project: "Project", policy: str, code: int
+) -> None:
+    project.suite("s.eval.yaml", CASES, snapshot={"not_comparable": policy})
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", [{**CASES[0], "expected": "RED"}, CASES[1]], snapshot={"not_comparable": policy})
+    ran = project.run("-v")
+    assert ran.code == code
+    assert ran.verdicts()["s.eval.yaml::snapshot[*]"] == ("FAILED" if code else "PASSED")
+    assert "not comparable: the data changed" in ran.section("llmeval")
+    assert project.run("--snapshot-update").code == 0
+    assert project.run().code == 0
+
+
+def test_an_evaluator_of_other_options_is_not_compared_but_others_are(project: "Project") -> None:
+    labels = {"classification": {"metrics": ["accuracy"]}}
+    project.suite("s.eval.yaml", CASES, snapshot=True, evaluators=["text", labels])
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", CASES, snapshot=True, evaluators=[{"text": {"tokenizer": "whitespace"}}, labels])
+    ran = project.run()
+    verdicts = snapshots(ran, "s")
+    assert verdicts.pop("accuracy") == verdicts.pop("pass_rate") == ("unchanged", "passed")
+    assert set(verdicts.values()) == {("not_comparable", "failed")}
+    assert "options of the evaluator 'text' changed: tokenizer" in ran.text
+
+
+def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project", workers: int) -> None:
+    cases = [{"id": "one", "input": "one", "expected": "ONE"}, {"id": "two", "input": "two", "expected": "two"}]
+    project.suite("s.eval.yaml", cases, snapshot=True)
+    project.write(
+        "conftest.py",
+        """\
+        import pytest
+
+        @pytest.fixture(params=[str.upper, str.lower], ids=["Upper", "lower"])
+        def llmeval_target(request):
+            return request.param
+        """,
+    )
+    project.write(
+        "test_s.py",
+        """\
+        import pytest
+
+        @pytest.mark.llmeval("s.eval.yaml")
+        def test_s(eval_case):
+            eval_case.score(eval_case.input)
+        """,
+    )
+    assert project.run("--snapshot-update", workers=workers, without=WITHOUT).code == 0
+    scores = [
+        json.loads((project.path / "__llmeval__" / name).read_bytes()) for name in names(project) if "scores" in name
+    ]
+    assert sorted((each["suite"], each["test"], each["variant"]) for each in scores) == [
+        ("s.eval.yaml", "", "Upper"),
+        ("s.eval.yaml", "", "lower"),
+        ("s.eval.yaml", "test_s.py::test_s", ""),
+    ]
+    assert project.run("--snapshot-update", workers=workers, without=WITHOUT).code == 0
+    ran = project.run("-v", workers=workers, without=WITHOUT)
+    assert ran.code == 0
+    assert ran.verdicts()["s.eval.yaml::snapshot[f1][Upper]"] == "PASSED"
+
+
+def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True)
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", [CASES[0], {**CASES[1], "prediction": "blue"}], snapshot=True)
+    ran = project.run("--llmeval-report=report.md")
+    section = ran.section("llmeval")
+    assert "snapshot PASSED  f1  (rose from 0.5 to 1: improved)" in section
+    assert "snapshot: 1 metric as approved" in section
+    assert "snapshot: approve what is better or new with --snapshot-update" in section
+    assert "rose from 0.5 to 1: improved" in (project.path / "report.md").read_text(encoding="utf-8")
+    assert ran.suites["s"]["snapshot"][1] == {
+        "metric": "f1",
+        "kind": "improved",
+        "outcome": "passed",
+        "value": 1.0,
+        "approved": 0.5,
+        "reason": "rose from 0.5 to 1: improved",
+    }
+    project.suite("s.eval.yaml", [{**CASES[0], "prediction": "x"}, CASES[1]], snapshot=True)
+    quiet = project.run("-q")
+    assert "snapshot FAILED  s: f1  (fell from 0.5 to 0, worse by 0.5; tolerance 0)" in quiet.text
+
+
+def test_an_approval_names_the_commit_that_was_checked_out(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True)
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["rev-parse", "HEAD"]):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+        done = subprocess.run(
+            ["git", *identity, *command], cwd=project.path, check=True, capture_output=True, text=True
+        )
+    project.run("--snapshot-update")
+    scores = json.loads((project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8"))
+    assert scores["history"][0]["commit"] == done.stdout.strip()
+    status = subprocess.run(["git", "status", "--short"], cwd=project.path, check=True, capture_output=True, text=True)
+    assert ".llmeval/" not in status.stdout
+
+
+def test_a_history_that_cannot_be_written_is_told_and_costs_nothing_else(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True)
+    project.write(".llmeval", "a file in the place of the folder\n")
+    ran = project.run("--snapshot-update")
+    assert ran.code == 0
+    assert "run NOT noted in " in ran.section("llmeval")
+    assert names(project) == ["s.cases.jsonl", "s.scores.json"]

@@ -1,0 +1,280 @@
+"""What a case needs from outside: predictions and verdicts, at once where they are known, else asked for."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judge_entries import question
+
+from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
+from pytest_llmeval.ahead import Ahead, Look
+from pytest_llmeval.answering import Answering
+from pytest_llmeval.background import Background
+from pytest_llmeval.errors import BudgetError, JudgeError
+from pytest_llmeval.evaluator import JudgedEvaluator
+from pytest_llmeval.jobs import Answer, Job
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.cache import Cache
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.service import Desk, JudgeMode, JudgeService
+from pytest_llmeval.observation import FloatArray
+from pytest_llmeval.predict import Predictor, Recordings, recording
+from pytest_llmeval.sharing import OrphanedError
+from pytest_llmeval.suite import Suite, TargetSpec
+
+
+@dataclass(frozen=True)
+class Asks(JudgedEvaluator):
+    """Asks as many questions as the expected answer says."""
+
+    name = "asks"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("said")]
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        if case.expected == "nonsense":
+            raise ValueError("no such case")
+        return [question(f"{case.prediction}{number}") for number in range(case.expected)]
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        raise NotImplementedError
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        raise NotImplementedError
+
+
+@dataclass
+class World:
+    """A background, a judge that answers 0.5, and a target that says the input in capitals."""
+
+    path: Path
+    mode: JudgeMode = "auto"
+    budget: Budget = field(default_factory=Budget)
+    recordings: Recordings | None = None
+    suite: Suite = field(default_factory=lambda: Suite("s", Path("s.eval.yaml"), {"asks": Asks()}, ()))
+    prompts: list[str] = field(default_factory=list)
+    calls: list[tuple[Any, str]] = field(default_factory=list)
+    fails: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.background = Background()
+        self.cache = Cache(self.path)
+        self.limit = CallLimit(4)
+        service = JudgeService(self.mode, self.limit, lambda: self.cache, "run", "me", self.budget)
+        self.answering = Answering(Predictor(self.background), self.limit, self.recordings, service)
+
+    async def complete(self, request: JudgeRequest) -> JudgeReply:
+        self.prompts.append(str(request))
+        await asyncio.sleep(0)
+        return JudgeReply("0.5")
+
+    def target(self, value: Any) -> Any:
+        self.calls.append((value, threading.current_thread().name))
+        if self.fails is not None:
+            raise self.fails
+        return value.upper()
+
+    def job(self, case: Case, *, judged: bool = True, **more: Any) -> Job:
+        desk = Desk("openai:m", {}, Judgements(Path("s.jsonl")), self)
+        options: dict[str, Any] = {"repeat": 0, "target": lambda: self.target, **more}
+        return Job(self.suite, case, "s.eval.yaml", "", desk=desk if judged else None, **options)
+
+    def later(self, job: Job) -> Answer:
+        return self.background.submit(self.answering.answer(job)).result(20)
+
+    def close(self) -> None:
+        self.background.close()
+        self.cache.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    made: list[World] = []
+
+    def world(**more: Any) -> World:
+        made.append(World(tmp_path / "cache.sqlite3", **more))
+        return made[-1]
+
+    yield world
+    for each in made:
+        each.close()
+
+
+ASKED = Case("c", input="paris", expected=2)
+KNOWN = Case("k", input="paris", expected=2, prediction="Lyon")
+
+
+def test_both_ways_of_asking_give_the_same_answer(make: Callable[..., World]) -> None:
+    for way in ("now", "later"):
+        world = make()
+        job = world.job(replace(ASKED, id=way, input=way))
+        answer = world.answering.now(job) if way == "now" else world.later(job)
+        assert (answer.case.prediction, answer.error) == (way.upper(), None)
+        assert [each.score for each in answer.verdicts["asks"] if isinstance(each, Verdict)] == [0.5, 0.5]
+        assert (len(answer.calls), len(answer.entries), len(answer.target_seconds)) == (2, 2, 1)
+        assert {entry.case for entry in answer.entries} == {way}
+
+
+def test_in_turn_the_target_runs_in_the_calling_thread_and_in_advance_in_one_of_its_own(
+    make: Callable[..., World],
+) -> None:
+    world = make()
+    world.answering.now(world.job(ASKED))
+    world.later(world.job(ASKED))
+    assert [thread for _, thread in world.calls] == [threading.current_thread().name, "llmeval-target"]
+
+
+def test_what_is_known_is_answered_at_once_and_nobody_is_asked(make: Callable[..., World]) -> None:
+    world = make()
+    assert world.answering.at_once(world.job(ASKED)) is None
+    assert world.answering.at_once(world.job(KNOWN)) is None  # its verdicts are not known yet
+    assert (world.calls, world.prompts) == ([], [])
+    first = world.answering.now(world.job(KNOWN))
+    again = world.answering.at_once(world.job(KNOWN))
+    assert again is not None
+    assert again.verdicts == first.verdicts
+    assert (again.target_seconds, len(world.prompts)) == ([], 2)
+    plain = world.answering.at_once(world.job(KNOWN, judged=False))
+    assert plain is not None
+    assert plain.verdicts == {}
+
+
+def test_recorded_predictions_are_found_by_repeat(make: Callable[..., World], tmp_path: Path) -> None:
+    recordings = Recordings(tmp_path / "p.jsonl", "auto")
+    for repeat, word in enumerate(["one", "two"]):
+        row = recording("s.eval.yaml", "", replace(ASKED, prediction=word), repeat)
+        recordings._rows["s.eval.yaml", "", "c", repeat] = row
+    world = make(recordings=recordings)
+    jobs = [world.job(ASKED, repeat=repeat) for repeat in range(3)]
+    assert [world.answering.now(job).case.prediction for job in jobs] == ["one", "two", "PARIS"]
+    assert [world.answering.needs_target(job) for job in jobs] == [False, False, True]
+    replaying = make(recordings=Recordings(tmp_path / "p.jsonl", "replay"))
+    told = replaying.answering.at_once(replaying.job(ASKED))
+    assert told is not None
+    assert isinstance(told.error, PredictionError)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
+def test_what_a_target_raises_is_in_the_answer_and_no_judge_is_asked(
+    make: Callable[..., World], error: BaseException
+) -> None:
+    world = make(fails=error)
+    for answer in (world.answering.now(world.job(ASKED)), world.later(world.job(ASKED))):
+        assert answer.error is error or isinstance(answer.error, PredictionError)
+        assert (answer.verdicts, answer.target_seconds) == ({}, [])
+    assert world.prompts == []
+
+
+def test_ctrl_c_in_a_target_ends_the_run(make: Callable[..., World]) -> None:
+    world = make(fails=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        world.answering.now(world.job(ASKED))
+
+
+def test_an_evaluator_that_cannot_put_its_questions_costs_only_itself(make: Callable[..., World]) -> None:
+    suite = Suite("s", Path("s.eval.yaml"), {"asks": Asks(), "more": Asks()}, ())
+    world = make(suite=suite)
+    answer = world.answering.now(world.job(replace(KNOWN, expected="nonsense")))
+    assert set(answer.failed) == {"asks", "more"}
+    assert str(answer.failed["asks"]) == "no such case"
+    assert (answer.error, answer.verdicts) == (None, {})
+
+
+def test_a_case_without_questions_needs_nobody(make: Callable[..., World]) -> None:
+    world = make()
+    answer = world.answering.at_once(world.job(replace(KNOWN, expected=0)))
+    assert answer is not None
+    assert answer.verdicts == {"asks": []}
+
+
+def test_a_spent_budget_is_the_error_of_the_answer(make: Callable[..., World]) -> None:
+    world = make(budget=Budget(calls=1))
+    answer = world.later(world.job(KNOWN))
+    assert isinstance(answer.error, BudgetError)
+    assert sum(isinstance(each, Verdict) for each in answer.verdicts["asks"]) == 1
+    assert (len(answer.calls), len(answer.entries)) == (1, 1)
+
+
+def test_a_broken_cache_is_told_when_it_is_used_not_when_it_is_looked_at(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: str) -> None:
+        raise LlmevalError("no disk")
+
+    world = make()
+    monkeypatch.setattr(world.cache, "get", broken)
+    assert world.answering.at_once(world.job(KNOWN)) is None
+    answer = world.later(world.job(KNOWN))
+    assert [str(each) for each in answer.verdicts["asks"]] == ["no disk", "no disk"]
+
+
+def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> None:
+    world, other = make(), make()
+    other.answering.judges.owner = "other"  # type: ignore[union-attr]  # every world has judges
+    job, same = world.job(ASKED, shared=True), other.job(ASKED, shared=True)
+    waiting = [
+        world.background.submit(world.answering.answer(job)),
+        other.background.submit(other.answering.answer(same)),
+    ]
+    answers = [each.result(20) for each in waiting]
+    assert [each.case.prediction for each in answers] == ["PARIS", "PARIS"]
+    assert len(world.calls) + len(other.calls) == 1
+    assert len(world.prompts) + len(other.prompts) == 2
+    assert sorted(len(each.target_seconds) for each in answers) == [0, 1]
+    # Another input, another repeat and another case are other answers.
+    world.later(world.job(replace(ASKED, input="rome"), shared=True))
+    world.later(world.job(ASKED, shared=True, repeat=1))
+    assert len(world.calls) + len(other.calls) == 3
+
+
+def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, world = make(fails=PredictionError("killed")), make()
+    monkeypatch.setattr(dead.answering.judges, "owner", "dead")
+    monkeypatch.setattr(dead.cache, "release", lambda *_: None)
+    dead.later(dead.job(ASKED, shared=True))
+    world.cache.end("dead")
+    job = world.job(ASKED, shared=True)
+    early = world.later(job)
+    assert isinstance(early.error, OrphanedError)
+    assert world.calls == []
+    ahead = Ahead(world.answering, 1)
+    (answer,) = ahead.take([job], [], Look(target=True, judge=True))
+    assert (answer.error, answer.case.prediction, len(world.calls)) == (None, "PARIS", 1)
+
+
+def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable[..., World]) -> None:
+    suite = Suite("s", Path("s.eval.yaml"), {"asks": Asks()}, (), target=TargetSpec("bot:answer", concurrency=2))
+    world = make(suite=suite)
+    lock = threading.Lock()
+    counts = {"now": 0, "most": 0}
+    crowd = threading.Barrier(2)
+
+    def target(value: Any) -> Any:
+        with lock:
+            counts["now"] += 1
+            counts["most"] = max(counts["most"], counts["now"])
+        crowd.wait(20)
+        with lock:
+            counts["now"] -= 1
+        return value
+
+    jobs = [world.job(replace(ASKED, id=str(number)), target=lambda: target, judged=False) for number in range(8)]
+    waiting = [world.background.submit(world.answering.answer(job)) for job in jobs]
+    assert [each.result(20).error for each in waiting] == [None] * 8
+    assert counts["most"] == 2
+
+
+def test_what_a_target_returns_must_be_json(make: Callable[..., World]) -> None:
+    world = make()
+    job = world.job(ASKED, target=lambda: lambda _: {1, 2})
+    for answer in (world.answering.now(job), world.later(job)):
+        assert str(answer.error).startswith("the target returned set, expected text or JSON data")

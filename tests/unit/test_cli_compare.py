@@ -1,0 +1,136 @@
+"""``llmeval compare``: two JSON reports against each other."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.cli import main
+
+
+def write(path: Path, scores: Mapping[str, Sequence[float | None]], suite: str = "s", start: int = 0) -> str:
+    """Write a report whose cases have these scores."""
+    size = len(next(iter(scores.values())))
+    nothing = {"value": None, "mean": None, "low": None, "high": None}
+    counts = {"scored": size, "undefined": 0, "errored": 0, "missing": 0, "signature": ""}
+    report = {
+        "schema_version": 1,
+        "run": {},
+        "suites": [
+            {
+                "suite": suite,
+                "path": f"{suite}.eval.yaml",
+                "counts": {"total": size},
+                "metrics": {name: {**nothing, **counts} for name in scores},
+                "groups": {},
+                "gates": [],
+                "cases": [
+                    {
+                        "id": str(number + start),
+                        "outcome": "passed",
+                        "metrics": {name: column[number] for name, column in scores.items()},
+                        "details": {},
+                        "reason": None,
+                        "duration_s": 0.1,
+                    }
+                    for number in range(size)
+                ],
+            }
+        ],
+    }
+    path.write_text(json.dumps(report), encoding="utf-8")
+    return str(path)
+
+
+GOOD, BAD = [1.0] * 40, [0.0] * 15 + [1.0] * 25
+
+
+def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = write(tmp_path / "a.json", {"f1": GOOD})
+    assert main(["compare", report, report, "--max-drop", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "s (s.eval.yaml): 40 cases, paired; means of case scores"
+    assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
+    assert lines[4] == "no case changed, too few to tell how the difference scatters: all metrics"
+
+
+def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = write(tmp_path / "a.json", {"f1": BAD}), write(tmp_path / "b.json", {"f1": GOOD})
+    assert main(["compare", here, there]) == 0
+    assert "-0.3750" in capsys.readouterr().out
+    assert main(["compare", here, there, "--max-drop", "0.1"]) == 1
+    assert "FAILED  drop(f1) <= 0.1  (f1 1.0000 -> 0.6250, drop 0.3750" in capsys.readouterr().out
+    assert main(["compare", here, there, "--max-drop", "0.3"]) == 0
+    assert main(["compare", there, here, "--max-drop", "0"]) == 0
+
+
+def test_the_direction_of_shipped_metrics_is_known_and_others_can_be_told(tmp_path: Path) -> None:
+    for name, told in (("pk", []), ("alias.pk", []), ("mine", ["--lower-is-better", "mine"])):
+        low, high = write(tmp_path / "a.json", {name: BAD}), write(tmp_path / "b.json", {name: GOOD})
+        assert main(["compare", low, high, "--max-drop", "0.1", *told]) == 0
+        assert main(["compare", high, low, "--max-drop", "0.1", *told]) == 1
+
+
+def test_other_cases_are_compared_unpaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = write(tmp_path / "a.json", {"f1": BAD}, start=10)
+    assert main(["compare", here, write(tmp_path / "b.json", {"f1": GOOD})]) == 0
+    out = capsys.readouterr().out
+    assert "unpaired: the cases are not the same" in out
+    assert "unpaired: 30 cases in common, 10 only in this run, 10 only in the baseline: all metrics" in out
+
+
+def test_a_metric_that_is_gone_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = write(tmp_path / "b.json", {"f1": GOOD, "bleu1": GOOD})
+    for here in ({"f1": GOOD}, {"f1": GOOD, "bleu1": [None] * 40}):
+        report = write(tmp_path / "a.json", here)
+        assert main(["compare", report, there, "--max-drop", "0.1"]) == 1
+        assert capsys.readouterr().out.count("bleu1: has no value any more\n") == 1
+        assert main(["compare", report, there, "--max-drop", "0.1", "--metric", "f1"]) == 0
+
+
+def test_suites_of_one_report_only_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = write(tmp_path / "a.json", {"f1": GOOD}), write(tmp_path / "b.json", {"f1": GOOD}, "t")
+    assert main(["compare", here, there]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [f"s (s.eval.yaml): only in {here}", f"t (t.eval.yaml): only in {there}"]
+    assert said.err == "the reports have no suite in common\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "a.json:1:"),
+        ("[]", "a.json:1:1  found a list of 0, expected a report of --llmeval-report"),
+        ('{"schema_version": 7}', "schema_version: found 7, expected 1, the version that this program reads"),
+        ('{"schema_version": 1, "suites": [{"suite": 3}]}', "suites[0].suite: found the number 3, expected text"),
+    ],
+)
+def test_what_is_no_report_is_told_with_its_place(
+    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text(content, encoding="utf-8")
+    good = write(tmp_path / "b.json", {"f1": GOOD})
+    assert main(["compare", str(tmp_path / "a.json"), good]) == 2
+    assert message in capsys.readouterr().err
+    assert main(["compare", good, str(tmp_path / "absent.json")]) == 2
+
+
+def test_a_case_that_occurs_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    data: Any = json.loads(Path(write(path, {"f1": GOOD})).read_text(encoding="utf-8"))
+    data["suites"][0]["cases"][1]["id"] = "0"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["compare", str(path), str(path)]) == 2
+    assert "suites[0].cases[1].id: found '0' a second time, expected it once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--confidence", "95"], ["--confidence", "x"], ["--max-drop", "-1"], ["--max-drop", "nan"]]
+)
+def test_wrong_numbers_are_usage_errors(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["compare", "a.json", "b.json", *wrong])
+    assert caught.value.code == 2
+    assert "expected a number" in capsys.readouterr().err
