@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.errors import LlmevalError
+from pytest_llmeval.errors import LlmevalError, PredictionError
 from pytest_llmeval.jobs import Job
 from pytest_llmeval.judge.service import LEASE_S
 from pytest_llmeval.predict import fingerprint
@@ -38,12 +38,16 @@ class Sharing:
     async def once(self, job: Job, first: Case, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Return what `ask` gives, JSON data, or what it gave in another process of the run.
 
+        That there is no prediction, say because of a time limit, is shared too. Whatever else the target raised stays
+        in its process, where its type and traceback are known: the process whose turn it is asks again.
+
         Args:
             job: What it is asked for.
             first: The case, or the first one of a block, that tells this question from others.
             ask: Asks.
 
         Raises:
+            PredictionError: There is none.
             OrphanedError: The process that asked has died. What killed it may kill this one, so it is asked for again
                 only when its case's turn comes: a crash then costs that case, and no other.
         """
@@ -54,24 +58,34 @@ class Sharing:
         key = " ".join(("answer", *parts))
         if key in self._given:
             return await ask()  # the case runs again, to get another answer
-        given = await self._once(judges, key, ask)
+        told = await self._once(judges, key, ask)
         self._given.add(key)
-        return given
+        if "error" in told:
+            raise PredictionError(told["error"])
+        return told["given"]
 
-    async def _once(self, judges: "JudgeService", key: str, ask: Callable[[], Awaitable[Any]]) -> Any:
+    async def _once(self, judges: "JudgeService", key: str, ask: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
         judges.beat()
         cache = judges.cache
         while not cache.lease(key, judges.owner, LEASE_S, inherit=False):
             if (known := cache.get_answer(judges.run, key)) is not None:
-                return json.loads(known)
+                return _told(known)
             if cache.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await asyncio.sleep(_POLL_S)
         try:
             if (known := cache.get_answer(judges.run, key)) is not None:  # kept since we looked
-                return json.loads(known)
-            given = await ask()
-            cache.put_answer(judges.run, key, json.dumps(given))
-            return given
+                return _told(known)
+            try:
+                told = {"given": await ask()}
+            except PredictionError as error:
+                told = {"error": str(error)}
+            cache.put_answer(judges.run, key, json.dumps(told))
+            return told
         finally:
             cache.release(key, judges.owner)
+
+
+def _told(text: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(text)
+    return told

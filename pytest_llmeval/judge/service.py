@@ -13,6 +13,7 @@ from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudge
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.key import components, judgement_key
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.prices import cost_usd
@@ -143,6 +144,7 @@ class JudgeService:
     owner: str
     budget: Budget = field(default_factory=Budget)
     _made: set[str] = field(default_factory=set)
+    _failed: set[tuple[str, str, int]] = field(default_factory=set)
     _waiting: "dict[str, asyncio.Future[Judgement]]" = field(default_factory=dict)
     _heart: "asyncio.Task[None] | None" = None
 
@@ -160,6 +162,10 @@ class JudgeService:
     def cache(self) -> "Cache":
         """The working cache."""
         return self.open_cache()
+
+    @cached_property
+    def _failures(self) -> Failures:
+        return Failures(self.run, None if self.limit.shared is None else lambda: self.cache)
 
     def known(self, asked: Asked) -> Judgement | None:
         """Return what can be said without asking a model: a stored verdict, or that there is none and none may be had.
@@ -189,32 +195,50 @@ class JudgeService:
         return self.limit.shared is not None and self.cache.made_in(key, self.run)
 
     async def judge(self, asked: Asked) -> Judgement:
-        """Return the verdict on a question, asking the model if need be; nothing is asked twice at a time."""
+        """Return the verdict on a question, asking the model if need be.
+
+        No process of the run asks what has been asked, unless it got no verdict and the case runs again.
+        """
+        turn = (asked.key, asked.case, asked.repeat)
         try:
             known = self.known(asked)
             if known is not None:
                 return known
             waiting = self._waiting.get(asked.key)
             if waiting is None:
-                waiting = asyncio.ensure_future(self._leased(asked))
+                waiting = asyncio.ensure_future(self._leased(asked, again=turn in self._failed))
                 self._waiting[asked.key] = waiting
                 waiting.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
-            return await asyncio.shield(waiting)
+            judgement = await asyncio.shield(waiting)
         except LlmevalError as error:
             return Judgement(error)
+        if isinstance(judgement.verdict, JudgeError):
+            self._failed.add(turn)
+        return judgement
 
-    async def _leased(self, asked: Asked) -> Judgement:
+    async def _leased(self, asked: Asked, *, again: bool) -> Judgement:
         """Ask, unless another process does already: then wait for what it gets."""
         self.beat()
         while not self.cache.lease(asked.key, self.owner, LEASE_S):
-            if (known := self._cached(asked)) is not None:
-                return known
+            if (settled := self._settled(asked, again=again)) is not None:
+                return settled
             await asyncio.sleep(_POLL_S)
         try:
             # Another process may have asked, kept and released since we looked.
-            return self._cached(asked) or await self._ask(asked)
+            return self._settled(asked, again=again) or await self._ask(asked)
+        except NoJudgeError:
+            raise
+        except JudgeError as error:
+            return self._keep_failure(asked, error, None)
         finally:
             self.cache.release(asked.key, self.owner)
+
+    def _settled(self, asked: Asked, *, again: bool) -> Judgement | None:
+        """Return what became of the question in this run or an earlier one."""
+        if (known := self._cached(asked)) is not None:
+            return known
+        failed = None if again else self._failures.get(asked.key)
+        return None if failed is None else Judgement(*failed)
 
     async def _ask(self, asked: Asked) -> Judgement:
         client = asked.desk.client
@@ -241,12 +265,16 @@ class JudgeService:
         try:
             verdict = read_reply(asked.question.mode, reply)
         except JudgeError as error:
-            # Not stored, so whoever asks again makes a call of its own.
-            return Judgement(error, call._replace(id=f"{asked.key} {self.owner} {started}"))
+            # Whoever asks again makes a call of its own.
+            return self._keep_failure(asked, error, call._replace(id=f"{asked.key} {self.owner} {started}"))
         entry = Entry(asked.key, asked.case, asked.components(), reply.text, verdict.score, usage, seconds, cost)
         self.cache.put(entry, self.run)
         self._made.add(asked.key)
         return Judgement(verdict, call, entry)
+
+    def _keep_failure(self, asked: Asked, error: JudgeError, call: Call | None) -> Judgement:
+        self._failures.put(asked.key, error, call)
+        return Judgement(error, call)
 
     async def _reserve(self, asked: Asked) -> "Reservation | None":
         """Set a part of the budget aside for a call, so that all processes together never spend more.

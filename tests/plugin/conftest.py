@@ -107,7 +107,7 @@ class Project:
         content = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"]}}], **top, "cases": list(cases)}
         return self.write(name, json.dumps(content, ensure_ascii=False, indent=1))
 
-    def asking(self, name: str, target: str, *inputs: str, **top: Any) -> Path:
+    def asking(self, name: str, target: "str | dict[str, Any]", *inputs: str, **top: Any) -> Path:
         """Write a suite whose cases carry no prediction: id and input are the word, the answer is it in capitals."""
         cases = [{"id": word, "input": word, "expected": word.upper()} for word in inputs]
         return self.suite(name, cases, target=target, **top)

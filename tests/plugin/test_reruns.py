@@ -29,15 +29,24 @@ OTHERS = ("asyncio", "hypothesispytest", "syrupy")
 
 def test_the_last_result_of_a_rerun_case_counts(project: "Project", workers: int) -> None:
     project.write("flaky.py", FLAKY)
-    words = ("sure", "unsure", "raises", "wrong")
-    top = {"gates": ["exact_match >= 0.75"], "thresholds": {"exact_match": 1}}
+    words = ("sure", "unsure", "wrong")
+    top = {"gates": ["exact_match >= 0.6"], "thresholds": {"exact_match": 1}}
     project.asking("s.eval.yaml", "flaky:answer", *words, **top)
     ran = project.run("--reruns=1", workers=workers, without=OTHERS)
-    assert ran.counts == {"passed": 4, "failed": 1, "rerun": 3}
-    assert ran.outcomes("s") == {"sure": "passed", "unsure": "passed", "raises": "passed", "wrong": "failed"}
-    assert ran.gates("s") == {"exact_match >= 0.75": "passed"}
+    assert ran.counts == {"passed": 3, "failed": 1, "rerun": 2}
+    assert ran.outcomes("s") == {"sure": "passed", "unsure": "passed", "wrong": "failed"}
+    assert ran.gates("s") == {"exact_match >= 0.6": "passed"}
     metric = ran.suites["s"]["metrics"]["exact_match"]
-    assert (metric["value"], metric["scored"], metric["errored"]) == (0.75, 4, 0)
+    assert (metric["value"], metric["scored"], metric["errored"]) == (pytest.approx(2 / 3), 3, 0)
+
+
+def test_a_rerun_mends_a_case_whose_target_raised(project: "Project", workers: int) -> None:
+    project.write("flaky.py", FLAKY)
+    # One call at a time: else a worker that looks ahead may be the one whose call fails, which costs no rerun.
+    project.asking("s.eval.yaml", {"python": "flaky:answer", "concurrency": 1}, "raises", "sure")
+    ran = project.run("--reruns=1", workers=workers, without=OTHERS)
+    assert ran.counts == {"passed": 2, "rerun": 1}
+    assert ran.outcomes("s") == {"raises": "passed", "sure": "passed"}
 
 
 def test_a_python_test_that_scores_only_at_first_did_not_score(project: "Project") -> None:

@@ -234,10 +234,26 @@ def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> N
     assert len(world.calls) + len(other.calls) == 3
 
 
+@pytest.mark.parametrize(
+    ("fails", "calls"), [(PredictionError("took longer than 2 s"), 1), (ConnectionError("dropped"), 2)]
+)
+def test_processes_share_why_there_is_no_prediction_but_no_errors_of_the_target(
+    make: Callable[..., World], fails: Exception, calls: int
+) -> None:
+    ahead, own = make(fails=fails), make(fails=fails)
+    own.answering.judges.owner = "own"  # type: ignore[union-attr]  # every world has judges
+    early = ahead.later(ahead.job(ASKED, shared=True))
+    answer = own.later(own.job(ASKED, shared=True))
+    assert [repr(each.error) for each in (early, answer)] == [repr(fails), repr(fails)]
+    assert len(ahead.calls) + len(own.calls) == calls
+    own.later(own.job(ASKED, shared=True))  # the case runs again
+    assert len(ahead.calls) + len(own.calls) == calls + 1
+
+
 def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead, world = make(fails=PredictionError("killed")), make()
+    dead, world = make(fails=ConnectionError("killed")), make()
     monkeypatch.setattr(dead.answering.judges, "owner", "dead")
     monkeypatch.setattr(dead.cache, "release", lambda *_: None)
     dead.later(dead.job(ASKED, shared=True))

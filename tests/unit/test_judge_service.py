@@ -160,17 +160,7 @@ def test_the_same_question_at_the_same_time_is_one_call(
 def test_two_processes_ask_once_and_the_cost_is_the_runs(
     serve: Callable[..., JudgeService], desk: Desk, judge: Scripted
 ) -> None:
-    class Shared:
-        def take(self) -> int:
-            return 0
-
-        def free(self, slot: int) -> None: ...
-
-        def slow_down(self) -> None: ...
-
-        def speed_up(self) -> None: ...
-
-    one, two = (serve(owner=name, limit=CallLimit(4, Shared())) for name in ("one", "two"))
+    one, two = (serve(owner=name, limit=CallLimit(4, Others())) for name in ("one", "two"))
 
     async def work() -> list[Judgement]:
         judge.gate = asyncio.Event()
@@ -196,26 +186,67 @@ def test_two_processes_ask_once_and_the_cost_is_the_runs(
         (JudgeError("no network"), "no network"),
     ],
 )
-def test_what_fails_is_an_error_kept_nowhere_and_asked_again(
+def test_what_fails_is_an_error_kept_for_its_run_only(
     serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, answer: JudgeReply | Exception, message: str
 ) -> None:
+    service = serve()
+    judge.answers = [answer]
+    told = run(service.judge(asked_strictly(desk)))
+    with pytest.raises(JudgeError, match=message):
+        raise fault(told)
+    assert told.entry is None
+    assert (told.call is not None) == isinstance(answer, JudgeReply)  # what was answered was paid for
+    assert list(service.cache.entries()) == []
+    assert verdict(run(serve(owner="next", run="next").judge(asked_strictly(desk)))).score == 0.5
+    assert len(judge.requests) == 2
+
+
+def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
+    """Return a question whose reply must be a number and nothing else."""
+
     def read(text: str) -> Verdict:
         try:
             return Verdict(float(text))
         except ValueError as error:
             raise JudgeError(str(error), text) from None
 
-    asking = Asked(desk, question(read=read), "paris")
-    service = serve()
-    judge.answers = [answer]
-    told = run(service.judge(asking))
-    with pytest.raises(JudgeError, match=message):
-        raise fault(told)
-    assert told.entry is None
-    assert (told.call is not None) == isinstance(answer, JudgeReply)  # what was answered was paid for
-    assert list(service.cache.entries()) == []
-    assert verdict(run(serve(owner="next").judge(asking))).score == 0.5
+    return Asked(desk, question(read=read), case, repeat)
+
+
+class Others:
+    """Says that other processes take part in the run."""
+
+    def take(self) -> int:
+        return 0
+
+    def free(self, slot: int) -> None: ...
+
+    def slow_down(self) -> None: ...
+
+    def speed_up(self) -> None: ...
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("answer", [JudgeReply("high", Usage(30, 4)), JudgeError("no network")])
+def test_what_got_no_verdict_is_asked_again_only_when_its_case_runs_again(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, answer: JudgeReply | Exception, workers: int
+) -> None:
+    names = ("one", "two") if workers == 2 else ("one", "one")
+    made = {name: serve(owner=name, limit=CallLimit(4, Others() if workers == 2 else None)) for name in names}
+    first, second = (made[name] for name in names)
+    judge.answers = [answer, answer]
+    ahead = run(first.judge(asked_strictly(desk, "neighbour")))  # looks at the same question for another case
+    own = run(second.judge(asked_strictly(desk)))
+    assert len(judge.requests) == 1
+    assert str(fault(own)) == str(fault(ahead))
+    assert vars(fault(own)) == vars(fault(ahead))  # the reply
+    assert own.call == ahead.call
+    rerun = run(second.judge(asked_strictly(desk)))
     assert len(judge.requests) == 2
+    assert (rerun.call is None) or rerun.call != own.call
+    assert verdict(run(second.judge(asked_strictly(desk)))).score == 0.5
+    assert verdict(run(first.judge(asked_strictly(desk, "third")))).score == 0.5
+    assert len(judge.requests) == 3
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(

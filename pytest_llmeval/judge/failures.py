@@ -1,0 +1,49 @@
+"""Questions that got no verdict: asked once per run like all others, unless their case runs again."""
+
+__all__ = ("Failures",)
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.errors import JudgeError
+from pytest_llmeval.usage import Call
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.cache import Cache
+
+
+@dataclass
+class Failures:
+    """What went wrong in this run, by the key of the judgement. Forgotten with the run.
+
+    Attributes:
+        run: Id of the run.
+        open_cache: Gives the cache that the run's processes share; ``None`` where there is one process.
+    """
+
+    run: str
+    open_cache: "Callable[[], Cache] | None" = None
+    _known: dict[str, tuple[JudgeError, Call | None]] = field(default_factory=dict)
+
+    def get(self, key: str) -> tuple[JudgeError, Call | None] | None:
+        """Return why there is no verdict, and what the call cost if a reply came."""
+        if self.open_cache is None:
+            return self._known.get(key)
+        text = self.open_cache().get_answer(self.run, _shared(key))
+        if text is None:
+            return None
+        message, reply, call = json.loads(text)
+        return JudgeError(message, reply), Call(*call) if call is not None else None
+
+    def put(self, key: str, error: JudgeError, call: Call | None) -> None:
+        """Keep why there is no verdict."""
+        if self.open_cache is None:
+            self._known[key] = error, call
+        else:
+            self.open_cache().put_answer(self.run, _shared(key), json.dumps((str(error), error.reply, call)))
+
+
+def _shared(key: str) -> str:
+    return f"no verdict {key}"
