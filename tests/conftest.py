@@ -1,7 +1,13 @@
 """Settings of all tests."""
 
+import signal
+
 from hypothesis import settings
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+
+# A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
