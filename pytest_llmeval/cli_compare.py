@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.errors import SuiteError
 from pytest_llmeval.explain import printable
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.numbers import counted, interval, number
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def _number(text: str) -> float:
 def _compare(options: Namespace) -> int:
     from pytest_llmeval.recorded import read_report
     from pytest_llmeval.regression_verdicts import judge_regressions
+    from pytest_llmeval.results import PASS_RATE
 
     try:
         here, there = ({(each.path, each.suite): each for each in read_report(path)} for path in _paths(options))
@@ -82,6 +84,12 @@ def _compare(options: Namespace) -> int:
     _say(f"{suite} ({path}): only in {options.baseline}" for path, suite in there if (path, suite) not in here)
     if not common:
         _say(["the reports have no suite in common"], error=True)
+        return 2
+    known = dict.fromkeys(name for key in common for suite in (here[key], there[key]) for name in suite.metrics)
+    named = [*(options.metric or ()), *options.lower_is_better]
+    unknown = [name for name in dict.fromkeys(named) if name not in (*known, PASS_RATE)]
+    if unknown:
+        _say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
         return 2
     findings: list[Finding] = []
     gone = False
