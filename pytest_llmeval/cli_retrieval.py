@@ -34,15 +34,21 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     )
     build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
     build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
-    build.add_argument("--queries", type=int, default=100, help="how many are wanted (default: 100)")
-    build.add_argument("--candidates", type=int, help="how many cases are drawn for them (default: 4 for each query)")
-    build.add_argument("--positives", type=int, default=10, help="at most, for a query (default: 10)")
-    build.add_argument("--min-positives", type=int, help="at least, or the query is dropped (default: --positives)")
+    build.add_argument("--queries", type=int, default=100, metavar="N", help="how many are wanted (default: 100)")
     build.add_argument(
-        "--relative", type=float, default=0.2, help="how far terms may be apart, as a share (default: 0.2)"
+        "--candidates", type=int, metavar="N", help="how many cases are drawn for them (default: 4 for each query)"
     )
-    build.add_argument("--absolute", type=float, default=6.0, help="months that they may be apart anyway (default: 6)")
-    build.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
+    build.add_argument("--positives", type=int, default=10, metavar="N", help="at most, for a query (default: 10)")
+    build.add_argument(
+        "--min-positives", type=int, metavar="N", help="at least, or the query is dropped (default: --positives)"
+    )
+    build.add_argument(
+        "--relative", type=float, default=0.2, metavar="SHARE", help="how far terms may be apart (default: 0.2)"
+    )
+    build.add_argument(
+        "--absolute", type=float, default=6.0, metavar="MONTHS", help="that they may be apart anyway (default: 6)"
+    )
+    build.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: 0)")
     build.set_defaults(run=_build, refuse=build.error)
 
 
