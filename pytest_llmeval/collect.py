@@ -3,7 +3,6 @@
 __all__ = (
     "JUDGED",
     "PAYLOAD",
-    "RECORDED",
     "SUITES",
     "CaseItem",
     "EvalModule",
@@ -17,7 +16,6 @@ __all__ = (
     "variant_of",
 )
 
-import json
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -32,8 +30,8 @@ from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.errors import BudgetError, LlmevalError, PredictionError, SuiteError, said
 from pytest_llmeval.execute import Execution
 from pytest_llmeval.explain import explain, printable
+from pytest_llmeval.judge.used import encode_judgements
 from pytest_llmeval.lookahead import may_ask_early, outlives_its_test
-from pytest_llmeval.own_files import own_file
 from pytest_llmeval.predict import Target
 from pytest_llmeval.progress import Progress
 from pytest_llmeval.results import CaseRecord
@@ -44,10 +42,8 @@ from pytest_llmeval.transport import SuiteKey, encode
 if TYPE_CHECKING:
     from pytest_llmeval.judge.entry import Entry
 
-JUDGED = pytest.StashKey[list[tuple[str, dict[str, Any]]]]()
-"""Judgements that a test used: the file that they are recorded in, and the judgement."""
-
-RECORDED = "judgements.jsonl"
+JUDGED = pytest.StashKey[list[tuple[Path, "Entry"]]]()
+"""Judgements that a test used, each with the file that asked for it."""
 
 PAYLOAD = pytest.StashKey[str]()
 """What an item hands to its report."""
@@ -129,8 +125,7 @@ def own_judge(request: pytest.FixtureRequest | None) -> Callable[[], Any]:
 def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[Entry]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
     if suites.desks.service.records:
-        path = str(own_file(asking, RECORDED))
-        item.stash.setdefault(JUDGED, []).extend((path, entry.to_json()) for entry in entries)
+        item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
 
 
 def variant_of(item: pytest.Item) -> str:
@@ -191,7 +186,7 @@ def judged_by(item: pytest.Item) -> str | None:
     if not judged:
         return None
     del item.stash[JUDGED]
-    return json.dumps(judged)
+    return encode_judgements(judged)
 
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
