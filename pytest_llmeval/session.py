@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.collect import PAYLOAD
 from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.error_buckets import fill_buckets
@@ -20,6 +19,7 @@ from pytest_llmeval.errors import LlmevalError, said
 from pytest_llmeval.evaluator import JudgedEvaluator
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.gathering import Gathering
+from pytest_llmeval.handover import PAYLOAD
 from pytest_llmeval.judge.used import UsedJudgements
 from pytest_llmeval.numbers import counted
 from pytest_llmeval.regression_verdicts import Finding

@@ -26,6 +26,7 @@ KNOWS_PYTEST = {
     "emission",
     "environment",
     "fixtures",
+    "handover",
     "hookspecs",
     "lookahead",
     "parametrize",
