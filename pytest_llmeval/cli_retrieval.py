@@ -3,14 +3,13 @@
 __all__ = ("add_commands",)
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.console import say, write_text
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.explain import printable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -76,18 +75,18 @@ def _build(options: Namespace) -> int:
 
     built = build_set(corpus, how)
     if not built.rows:
-        _say(problems or ["found no row, expected a corpus"])
+        say(problems or ["found no row, expected a corpus"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
     path = options.report or options.output.with_suffix(".report.json")
     try:
-        _write(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
-        _write(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
+        write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+        write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     except SuiteError as error:
-        _say(error.problems)
+        say(error.problems, error=True)
         return 1
-    _say(problems)
-    sys.stdout.writelines(f"{printable(line)}\n" for line in _summary(built, options.output, path))
+    say(problems, error=True)
+    say(_summary(built, options.output, path))
     return 0 if built.queries else 1
 
 
@@ -102,16 +101,3 @@ def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
 def _dropped(dropped: Mapping[str, int]) -> Iterator[str]:
     for reason, number in dropped.items():
         yield f"dropped {number}: {reason}"
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.writelines(lines)
-    except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
-        raise SuiteError([Problem(str(path), 0, 0, "", message)]) from None
-
-
-def _say(lines: Iterable[object]) -> None:
-    sys.stderr.writelines(f"{printable(str(each))}\n" for each in lines)
