@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.collect import keep_judgements, own_judge
+from pytest_llmeval.collect import own_judge
 from pytest_llmeval.errors import BudgetError, LlmevalError
+from pytest_llmeval.handover import keep_judgements
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.service import Asked, Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec

@@ -41,16 +41,12 @@ class SetOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.queries <= self.candidates:
-            raise ValueError(
-                f"found {self.queries} queries of {self.candidates} candidates, expected 1 or more of as many"
-            )
-        if not 1 <= self.min_positives <= self.positives:
-            raise ValueError(
-                f"found {self.min_positives} to {self.positives} positives, expected two numbers from 1, in order"
-            )
-        if min(self.relative, self.absolute) < 0:
-            raise ValueError("found a tolerance below 0, expected 0 or more")
+        for name, least in (("queries", 1), ("min_positives", 1), ("relative", 0), ("absolute", 0)):
+            if (found := getattr(self, name)) < least:
+                raise ValueError(f"{name}: found {found}, expected at least {least}")
+        for name, other in (("candidates", "queries"), ("positives", "min_positives")):
+            if (found := getattr(self, name)) < (least := getattr(self, other)):
+                raise ValueError(f"{name}: found {found}, expected at least {least}, as many as {other}")
 
 
 @dataclass(slots=True)

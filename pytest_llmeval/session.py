@@ -2,8 +2,6 @@
 
 __all__ = ("Run",)
 
-import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,17 +12,16 @@ from typing import Any, TypeAlias
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.collect import PAYLOAD, RECORDED
 from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.error_buckets import fill_buckets
 from pytest_llmeval.errors import LlmevalError, said
 from pytest_llmeval.evaluator import JudgedEvaluator
 from pytest_llmeval.gates import GateResult
-from pytest_llmeval.judge.entry import Entry
-from pytest_llmeval.judge.recordings import Judgements, merge_judgements, write_judgements
+from pytest_llmeval.gathering import Gathering
+from pytest_llmeval.handover import PAYLOAD
+from pytest_llmeval.judge.used import UsedJudgements
 from pytest_llmeval.numbers import counted
-from pytest_llmeval.own_files import own_file
 from pytest_llmeval.regression_verdicts import Finding
 from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
 from pytest_llmeval.results import CaseRecord
@@ -38,21 +35,12 @@ from pytest_llmeval.snapshots.verdicts import Verdict
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.summary import summarize
 from pytest_llmeval.table import metric_prefix
-from pytest_llmeval.transport import SuiteKey, decode
+from pytest_llmeval.transport import SuiteKey
 from pytest_llmeval.usage import UsageEvaluator, claim_calls, usage_report
 
 JUDGES_OFF = "judges are off"
 
 _Judged: TypeAlias = tuple[SuiteKey, GateResult | Verdict]
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What one item reported last."""
-
-    payload: str
-    outcome: str
-    duration: float
 
 
 @dataclass
@@ -79,26 +67,17 @@ class Run:
     keeper: Keeper = field(init=False)
     uncollected: bool = False
     _started: float = field(default_factory=time.time)
-    _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict)
-    _judged: dict[Path, list[Entry]] = field(default_factory=dict)
+    _gathering: Gathering = field(default_factory=Gathering)
+    _used: UsedJudgements = field(default_factory=UsedJudgements)
 
     def __post_init__(self) -> None:
         self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"))
 
     def take(self, report: pytest.TestReport) -> None:
-        """Keep the result that a report carries; of a test that is run again the last one counts."""
-        payload = report.__dict__.pop("llmeval", None)
-        for path, entry in json.loads(report.__dict__.pop("llmeval_judged", "[]")):
-            self._judged.setdefault(Path(path), []).append(Entry.from_json(entry))
-        # Node ids of files outside rootdir lack the file's name.
-        item = (report.location[0], report.nodeid)
-        if report.when == "setup":
-            self._seen.pop(item, None)
-        if payload is not None:
-            self._seen[item] = _Seen(payload, report.outcome, report.duration)
-        elif report.when == "teardown" and report.failed and item in self._seen:
-            self._seen[item].outcome = "error"
-        elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
+        """Keep what a report carries."""
+        self._gathering.take(report, report.__dict__.pop("llmeval", None))
+        self._used.take(report.__dict__.pop("llmeval_judged", "[]"))
+        if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:
@@ -106,7 +85,7 @@ class Run:
         for item in items:
             payload = item.stash.get(PAYLOAD, None)
             if payload is not None:
-                self._seen[item.location[0], item.nodeid] = _Seen(payload, "passed", 0.0)
+                self._gathering.salvage(item, payload)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note the suite files of items that are to run."""
@@ -143,7 +122,9 @@ class Run:
         emitted: list[_Judged] = []
         complete: set[tuple[str, str]] = set()
         whole: dict[Path, bool] = {}
-        for key, total, records, made in self._gathered():
+        # Of a suite of which nothing was heard because the run broke, every case has yet to run.
+        silent = [SuiteKey(str(path), self.suites.shown(path)) for path in self.selected] if self.broken else []
+        for key, total, records, made in self._gathering.suites(silent):
             predictions += made
             try:
                 suite = self.suites.load(Path(key.path), session)
@@ -175,49 +156,20 @@ class Run:
         emitted += self._record_judgements(whole)
         emit(session, [_emitted(key, each) for key, each in emitted])
 
-    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[tuple[SuiteKey, GateResult]]":
-        """Write the judgements that the run used beside the files that asked; yield what could not be written.
+    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[_Judged]":
+        """Write the judgements that the run used; yield what could not be written.
 
         Args:
             whole: Suite file to whether all its cases ran; ``refresh`` then forgets what the run did not use.
         """
-        refreshed = {
-            own_file(path, RECORDED) for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"
-        }
-        for path, used in sorted(self._judged.items()):
-            try:
-                old = Judgements.read(path).entries.values()
-                forget = {entry.case for entry in old} if path in refreshed else ()
-                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
-                used.sort(key=lambda entry: entry.case, reverse=True)
-                if write_judgements(path, merge_judgements(old, used, forget)):
-                    made = counted(len({entry.key for entry in used}), "judgement")
-                    self.notes.append(f"{made} recorded in {self.suites.shown(path)}")
-            except LlmevalError as error:
-                why = f"judgements not recorded: {error}"
+        renewed = {path for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"}
+        for path, count, fault in self._used.write(renewed):
+            if fault:
+                why = f"judgements not recorded: {fault}"
                 self.notes.append(why)
                 yield SuiteKey("", self.suites.shown(path)), GateResult("recording", "failed", None, None, why)
-
-    def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
-        """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
-
-        A suite of which nothing was heard because the run broke comes without records, its total 0.
-        """
-        gathered: dict[SuiteKey, tuple[int, dict[str, CaseRecord], list[dict[str, Any]]]] = {}
-        for seen in self._seen.values():
-            payload = decode(seen.payload)
-            _, records, predictions = gathered.setdefault(payload.key, (payload.total, {}, []))
-            for record in payload.records:
-                if len(payload.records) == 1:
-                    record.duration_s = record.duration_s or seen.duration
-                    _settle(record, seen.outcome)
-                records[record.id] = record
-            predictions += payload.predictions
-        reported = {Path(key.path) for key in gathered}
-        for path in self.selected - reported if self.broken else ():
-            gathered[SuiteKey(str(path), self.suites.shown(path))] = (0, {}, [])
-        for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
-            yield key, *gathered[key]
+            elif count:
+                self.notes.append(f"{counted(count, 'judgement')} recorded in {self.suites.shown(path)}")
 
     def _settle(self, verdicts: "list[_Judged]", started: str, commit: str | None) -> "list[_Judged]":
         """Have snapshots written, and the run noted in the local history.
@@ -285,26 +237,11 @@ class Run:
         Returns:
             The files written; the notes say why one is missing.
         """
-        from pytest_llmeval.reports.errors import is_error_report, write_errors
-        from pytest_llmeval.reports.json import write_json
-        from pytest_llmeval.reports.markdown import append_markdown, write_markdown
+        from pytest_llmeval.reports.files import write_reports
 
         assert self.report is not None
-        written = []
-        for path in paths:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                by_suffix = {".json": write_errors if is_error_report(path) else write_json, ".md": write_markdown}
-                by_suffix[path.suffix](self.report, path)
-                written.append(path)
-            except OSError as error:
-                self.notes.append(f"report NOT written to {path}: {error.strerror}")
-        summary = os.environ.get("GITHUB_STEP_SUMMARY")
-        if summary and self.report.suites:
-            try:
-                append_markdown(self.report, Path(summary))
-            except OSError as error:
-                self.notes.append(f"job summary NOT written to {summary}: {error.strerror}")
+        written, missing = write_reports(self.report, paths)
+        self.notes += missing
         return written
 
 
@@ -324,14 +261,3 @@ def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:
     failed = verdict.outcome == "failed"
     reason = f"{key.shown}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
     return Emitted(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason)
-
-
-def _settle(record: CaseRecord, outcome: str) -> None:
-    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if outcome == "skipped" and record.outcome != "not_run":
-        # By skip or xfail: what was scored on the way counts nowhere.
-        record.outcome, record.observations, record.errors = "skipped", {}, {}
-    elif outcome == "error" and record.outcome == "passed":
-        record.outcome, record.reason = "errored", "teardown failed"
-    elif outcome == "failed" and record.outcome == "passed":
-        record.outcome, record.reason = "failed", "the test failed after scoring"

@@ -14,11 +14,10 @@ from pytest_llmeval.errors import LlmevalError, Problem, SuiteError
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.prices import price_of
-from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import Desk, JudgeService
 from pytest_llmeval.judge.slots import RunSlots
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.own_files import own_file
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.cache import Cache
@@ -89,7 +88,7 @@ class Desks:
         """
         if asking not in self._desks:
             chosen = self._chosen(spec, shown)
-            path = own_file(asking, "judgements.jsonl")
+            path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{shown}: {path.name}") if reads else Judgements(path)
             model = chosen.model or OWN_JUDGE

@@ -149,10 +149,12 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
 
 
 def _folded(name: str, width: int) -> str:
-    """Break a name that is too long, behind an underscore if there is one."""
+    """Break a name that is too long: before the label of a family, or else behind an underscore or a blank."""
     lines = []
     while len(name) > width:
-        end = name.rfind("_", 0, width) + 1 or width
+        end = name.find("[", 1, width + 1)
+        if end < 0:
+            end = max(name.rfind("_", 0, width), name.rfind(" ", 0, width)) + 1 or width
         lines.append(name[:end])
         name = name[end:]
     return "\n".join([*lines, name])

@@ -147,6 +147,10 @@ def test_a_single_case_has_a_difference_but_no_interval() -> None:
     assert "only 1 case, interval too narrow" in found.notes
 
 
+def test_of_a_metric_that_no_case_has_nothing_is_said_about_the_interval() -> None:
+    assert compare(run([]), run([])).metrics["score"].notes == ("no case to compare",)
+
+
 def test_few_changed_cases_cannot_be_significant() -> None:
     found = compare(run([0] * 4 + [1] * 96), run([1] * 100)).metrics["score"]
     assert found.p_value == 2 * 0.5**4

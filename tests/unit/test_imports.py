@@ -26,6 +26,7 @@ KNOWS_PYTEST = {
     "emission",
     "environment",
     "fixtures",
+    "handover",
     "hookspecs",
     "lookahead",
     "parametrize",
@@ -58,6 +59,7 @@ FILES = {
     "judge.slots",
     "judge.store",
     "judge.suite_questions",
+    "judge.used",
     "judging",
     "loading",
     "pair_files",
@@ -134,7 +136,7 @@ def inside(folder: str) -> list[str]:
 def test_the_walk_sees_imports_at_the_top_in_functions_and_of_submodules() -> None:
     assert {"predict", "transport"} <= own_imports("runtime")
     assert "numpy" in imports("observation")
-    assert "reports.json" in own_imports("session")
+    assert "reports.files" in own_imports("session")
     assert "registry" not in own_imports("hookspecs")
 
 

@@ -184,13 +184,18 @@ def test_memory_holds_candidates_and_not_the_corpus() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [["--queries", "0"], ["--queries", "5", "--candidates", "4"], ["--min-positives", "11"], ["--relative", "-1"]],
+    ("options", "told"),
+    [
+        (["--queries", "0"], "queries: found 0, expected at least 1"),
+        (["--queries", "5", "--candidates", "4"], "candidates: found 4, expected at least 5, as many as queries"),
+        (["--min-positives", "11"], "positives: found 10, expected at least 11, as many as min_positives"),
+        (["--relative", "-1"], "relative: found -1.0, expected at least 0"),
+    ],
 )
-def test_options_out_of_range_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_out_of_range_are_refused(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         build([judgement(1)], *options)
-    assert "expected" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(f"error: {told}\n")
 
 
 def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(

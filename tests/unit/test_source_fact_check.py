@@ -124,4 +124,4 @@ def test_answers_to_a_claim_that_is_there_twice_come_in_order(tmp_path: Path) ->
 
 def test_an_answer_to_no_claim_is_a_fault(tmp_path: Path) -> None:
     _, problems = load(tmp_path, CLAIMS, [{"claim": "Cats fly.", "verdict": "Refuted"}])
-    assert problems == ["answers.json:2 : found 1 ids that no case has ('Cats fly.'), expected ids such as '1'"]
+    assert problems == ["answers.json:2 : found 1 id that no case has ('Cats fly.'), expected ids such as '1'"]

@@ -207,9 +207,8 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
         url = server.url
     waits: list[float] = []
     first, second = ask(url, ["a"], ["b"], waits=waits)
-    assert first[0].startswith("POST URL failed: ClientConnectorError: ")
-    assert first[0].endswith(" (3 attempts)")
-    assert not second[0].endswith("attempts)")
+    assert first == ["POST URL failed: no connection (Connection refused) (3 attempts)"]
+    assert second == ["POST URL failed: no connection (Connection refused)"]
     assert len(waits) == 2
 
 
@@ -402,6 +401,6 @@ def test_the_address_can_come_from_the_environment() -> None:
         assert ask(server, ["a"], environment={}, **options) == [["A"]]
         [[reason]] = ask(server, ["a"], environment={"SEARCH_URL": "http://me:pw@host/"}, **options)
     assert reason == (
-        "environment variable SEARCH_URL: found a user name or a password in the URL, expected http://HOST/PATH or "
+        "environment variable SEARCH_URL: found a user name or a password in the address, expected http://HOST/PATH or "
         "https://HOST/PATH, and the secret under headers_from_env"
     )
