@@ -16,7 +16,7 @@ from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.error_buckets import fill_buckets
 from pytest_llmeval.errors import LlmevalError, said
-from pytest_llmeval.evaluator import JudgedEvaluator
+from pytest_llmeval.evaluator import Metric
 from pytest_llmeval.gates import GateResult
 from pytest_llmeval.gathering import Gathering
 from pytest_llmeval.handover import PAYLOAD
@@ -214,12 +214,15 @@ class Run:
             buckets=fill_buckets(suite.evaluators, result.cases),
         )
         incomplete = self._incomplete(suite, report.run, total)
-        off = judges_off(suite) if self.suites.options.mode == "off" and suite.judged else {}
+        off = judges_off(suite, rows) if self.suites.options.mode == "off" and suite.judged else frozenset()
         taken = Taken(suite, key, result, rows, self.suites.judges_of(suite))
         unjudged = JUDGES_OFF if off else ""
         snapshot = self.keeper.judge(taken, incomplete or unjudged, stamp)
         findings = examine_regressions(taken, self.keeper, snapshot, incomplete, unjudged)
-        gates = [gate.judge(result, incomplete, off.get(gate.metric, "")) for gate in suite.gates]
+        gates = [
+            gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "")
+            for gate in suite.gates
+        ]
         return replace(report, gates=gates, snapshot=snapshot), findings
 
     def _incomplete(self, suite: Suite, run: int, total: int) -> str:
@@ -245,13 +248,19 @@ class Run:
         return written
 
 
-def judges_off(suite: Suite) -> dict[str, str]:
-    """Return, of each metric that a judge has a part in, why a run without judges has nothing to say about it."""
-    names = [metric.name for metric in UsageEvaluator().describe()]
-    for label, evaluator in suite.reported.items():
-        if isinstance(suite.evaluators[label], JudgedEvaluator):
-            names += [metric_prefix(label, evaluator) + metric.name for metric in evaluator.describe()]
-    return dict.fromkeys(names, JUDGES_OFF)
+def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
+    """Return the families of the metrics about which a run without judges has nothing, or not all, to say."""
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    why = str(JudgeOffError())
+    families = {metric.family for metric in UsageEvaluator().describe()}
+    for row in rows:
+        for label, observation in row.observations.items():
+            prefix = metric_prefix(label, suite.evaluators[label])
+            families |= {
+                Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
+            }
+    return frozenset(families)
 
 
 def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:
