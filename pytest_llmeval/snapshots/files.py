@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.own_files import OWN_FOLDER, own_file
+from pytest_llmeval.own_files import OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
 from pytest_llmeval.snapshots.scores import Approval, SuiteScores, TestScores
@@ -111,7 +111,11 @@ def is_orphan(path: Path) -> bool:
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
     # The name of a file, nothing else: a forged path must not decide what is deleted.
-    return isinstance(owner, str) and Path(owner).name == owner != "" and not (path.parent.parent / owner).exists()
+    if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
+        return False
+    # A file that was renamed belongs to the suite that it is named after, whatever it says.
+    named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
+    return named and not (path.parent.parent / owner).exists()
 
 
 def baseline_fault(path: Path, scores: SuiteScores) -> Problem | None:
