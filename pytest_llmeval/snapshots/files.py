@@ -4,6 +4,7 @@ __all__ = (
     "SCORES",
     "PendingFile",
     "approve",
+    "approved_scores",
     "baseline_fault",
     "content_of",
     "is_orphan",
@@ -137,6 +138,18 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Problem | None:
         f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
         "changed: restore the file from version control, or delete it and its scores and approve anew",
     )
+
+
+def approved_scores(path: Path, shown: str) -> SuiteScores | None:
+    """Read the scores of a suite, whose statistics are then those that were approved; ``None`` if there are none.
+
+    Raises:
+        SuiteError: One of the two files cannot be used.
+    """
+    scores = read_if_there(path, shown, SuiteScores)
+    if scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
+        raise SuiteError([fault])
+    return scores
 
 
 @dataclass
