@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from pytest_llmeval.compare import Difference
-    from pytest_llmeval.recorded import RecordedScores, RecordedSuite
+    from pytest_llmeval.recorded import RecordedSuite
     from pytest_llmeval.regression_verdicts import Finding
 
 _COMPARE = (
@@ -37,13 +37,6 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
         "--max-drop", type=_drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
     )
     compare.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
-    compare.add_argument(
-        "--lower-is-better",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a metric of an evaluator of your own of which less is better; may be repeated",
-    )
     compare.set_defaults(run=_compare)
 
 
@@ -85,8 +78,7 @@ def _compare(options: Namespace) -> int:
         say(["the reports have no suite in common"], error=True)
         return 2
     known = dict.fromkeys(name for key in common for suite in (here[key], there[key]) for name in suite.metrics)
-    named = [*(options.metric or ()), *options.lower_is_better]
-    unknown = [name for name in dict.fromkeys(named) if name not in (*known, PASS_RATE)]
+    unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
         return 2
@@ -115,13 +107,14 @@ def _suite(
     from pytest_llmeval.case_statistics import CaseStatistics
     from pytest_llmeval.compare import differences
     from pytest_llmeval.pairing import Pairing
-    from pytest_llmeval.recorded import score_evaluator, score_records
+    from pytest_llmeval.recorded import RecordedScores, score_records
     from pytest_llmeval.regression import RegressionGate
     from pytest_llmeval.regression_verdicts import examine
     from pytest_llmeval.results import PASS_RATE
 
-    wanted = [name for name in [*here.metrics, *there.metrics] if options.metric is None or name in options.metric]
-    evaluator: RecordedScores = score_evaluator(wanted, options.lower_is_better)
+    every = dict.fromkeys([*here.metrics, *there.metrics])
+    wanted = tuple(name for name in every if options.metric is None or name in options.metric)
+    evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
     run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
     pairing = Pairing(run, baseline, {evaluator.name: evaluator})
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]

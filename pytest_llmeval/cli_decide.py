@@ -22,6 +22,10 @@ _DECIDE = (
     "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
     "knows: of new metrics, other cases or a baseline it knows nothing."
 )
+_UNKNOWN_HERE = (
+    "evaluators that a conftest.py registers are not known to this command, only those of installed packages: run the "
+    "suite"
+)
 _UNDECIDED = 3
 _SHOWN = 20
 
@@ -47,6 +51,8 @@ def _decide(options: Namespace) -> int:
         suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
     except SuiteError as error:
         say(error.problems, error=True)
+        if any(problem.path.startswith("evaluators[") for problem in error.problems):
+            say([_UNKNOWN_HERE], error=True)
         return 2
     if not recorded:
         say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)

@@ -70,7 +70,8 @@ class _Deciding:
         outcomes = {case.id: self._outcome(case) for case in self.suite.cases if case.id in self.by_id}
         gates = [verdict for verdict in self._gates(outcomes) if verdict is not None]
         self.undecided += [
-            f"gate {gate}: a report has no counts of cases to compare with a baseline: run the suite"
+            f"gate {gate}: a report has no counts of cases to compare with a baseline: run the suite, or compare the "
+            "report with that of another run by 'llmeval compare'"
             for gate in self.suite.regressions
         ]
         before = {name: self.by_id[name].outcome for name in outcomes}

@@ -1,6 +1,6 @@
 """Where the files lie that belong to a suite and are committed with it: the folder ``__llmeval__`` beside it."""
 
-__all__ = ("OWN_FOLDER", "own_file")
+__all__ = ("OWN_FOLDER", "own_file", "stem_of")
 
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,11 @@ def own_file(suite: Path, suffix: str) -> Path:
     stem, rivals = _stem(suite.name)
     shared = any((suite.parent / name).is_file() for name in rivals if name != suite.name)
     return suite.parent / OWN_FOLDER / f"{suite.name if shared else stem}.{suffix}"
+
+
+def stem_of(name: str) -> str:
+    """Return what the names of the files begin with that belong to a suite or test module."""
+    return _stem(name)[0]
 
 
 def _stem(name: str) -> tuple[str, list[str]]:

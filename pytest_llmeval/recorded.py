@@ -1,8 +1,8 @@
 """JSON reports of earlier runs, read back: scores of cases, but no counts."""
 
-__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_evaluator", "score_records")
+__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ class RecordedSuite:
     metrics: dict[str, MetricValue]
     cases: tuple[RecordedCase, ...]
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
+    lower_is_better: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,34 +112,6 @@ class RecordedScores(Evaluator):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the means."""
         return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}
-
-
-def score_evaluator(names: Iterable[str], lower_is_better: Iterable[str] = ()) -> RecordedScores:
-    """Return the evaluator of recorded metrics.
-
-    Args:
-        names: Of the metrics.
-        lower_is_better: Those that are known to be better if smaller, besides those of shipped evaluators.
-    """
-    listed = tuple(dict.fromkeys(names))
-    shipped = _shipped_lower_is_better()
-    known = {name for name in listed if _family(name) in shipped}
-    return RecordedScores(listed, frozenset({*known, *lower_is_better}))
-
-
-def _family(name: str) -> str:
-    """Return the metric's name without the alias of its evaluator and without its label."""
-    return name.partition("[")[0].rpartition(".")[2]
-
-
-def _shipped_lower_is_better() -> set[str]:
-    from pytest_llmeval.registry import default_registry, get_evaluator
-
-    found: set[str] = set()
-    for name in default_registry():
-        metrics = get_evaluator(name).describe()
-        found.update(_family(metric.name) for metric in metrics if not metric.higher_is_better)
-    return found
 
 
 def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseRecord]:

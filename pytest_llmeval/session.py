@@ -27,6 +27,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
 from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import Suites
 from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
+from pytest_llmeval.snapshots.comparable import owner_of
 from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper, Taken
 from pytest_llmeval.snapshots.mode import Mode
@@ -212,6 +213,7 @@ class Run:
             usage_report(rows),
             grids=grids,
             buckets=fill_buckets(suite.evaluators, result.cases),
+            lower_is_better=[name for name in result.metrics if _lower_is_better(name, suite)],
         )
         incomplete = self._incomplete(suite, report.run, total)
         off = judges_off(suite, rows) if self.suites.options.mode == "off" and suite.judged else frozenset()
@@ -261,6 +263,11 @@ def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
                 Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
             }
     return frozenset(families)
+
+
+def _lower_is_better(metric: str, suite: Suite) -> bool:
+    owned = owner_of(metric, suite.reported)
+    return owned is not None and not owned[1].higher_is_better
 
 
 def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:

@@ -134,7 +134,10 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
 
 
 def mcnemar_tails(worse: int, better: int, pairs: int, at: float) -> Tails:
-    """Test the drop of a share of successes, given how many pairs changed; at 0 this is McNemar's exact test.
+    """Test the drop of a share of successes: McNemar's exact test at 0, Tango's score test (1998) elsewhere.
+
+    The exact test is about the share of changes that are worse, given their number. Which share a drop of `at` means
+    depends on how many change in truth, which Tango's test estimates.
 
     Args:
         worse: Pairs that changed from success to failure.
@@ -143,34 +146,63 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float) -> Tails:
         at: The drop to test, 0 or more.
 
     Returns:
-        p-values of the binomial law of `worse`, given how many pairs changed. Where fewer changed than a drop of `at`
-        needs, nothing is given: at least a share of `at` would have to become worse.
+        p-values. A drop beyond `at` is never established more easily than one beyond 0. Without a changed pair nothing
+        speaks for a drop, and against it that each pair would have become worse with probability `at`.
     """
-    from scipy.special import bdtr, bdtrc
+    from scipy.special import bdtr, bdtrc, ndtr
 
     changed = worse + better
-    if at * pairs >= changed:
-        return Tails(1.0, few_changes_tail(worse, pairs, min(at, 1.0)))
-    share = (1 + at * pairs / changed) / 2
-    above = float(bdtrc(worse - 1, changed, share)) if worse else 1.0
-    return Tails(above, float(bdtr(worse, changed, share)))
+    if not changed:
+        return Tails(1.0, few_changes_tail(0, pairs, min(at, 1.0)))
+    exact = Tails(float(bdtrc(worse - 1, changed, 0.5)) if worse else 1.0, float(bdtr(worse, changed, 0.5)))
+    if not at:
+        return exact
+    score = _drop_score(worse, better, pairs, min(at, 1.0))
+    return Tails(max(exact.above, float(ndtr(-score))), float(ndtr(score)))
 
 
 def mcnemar_interval(worse: int, better: int, pairs: int, confidence: float) -> tuple[float, float]:
-    """Return the interval of the drop of a share, from Clopper and Pearson's interval of ``worse / (worse + better)``.
+    """Return the interval of the drop of a share that holds what `mcnemar_tails` does not refute.
 
     It excludes 0 exactly where McNemar's exact test does. Without a changed pair it is what the true share of changes
     may still be.
     """
-    from scipy.special import betaincinv
-
-    tail, changed = (1 - confidence) / 2, worse + better
-    if not changed:
+    tail = (1 - confidence) / 2
+    if not worse + better:
         most = float(1 - tail ** (1 / pairs))
         return -most, most
-    low = float(betaincinv(worse, better + 1, tail)) if worse else 0.0
-    high = float(betaincinv(worse + 1, better, 1 - tail)) if better else 1.0
-    return (2 * low - 1) * changed / pairs, (2 * high - 1) * changed / pairs
+    low, high = -_largest_drop(better, worse, pairs, tail), _largest_drop(worse, better, pairs, tail)
+    exact = mcnemar_tails(worse, better, pairs, 0.0)
+    return low if exact.above < tail else min(low, 0.0), high if exact.below < tail else max(high, 0.0)
+
+
+def _largest_drop(worse: int, better: int, pairs: int, tail: float) -> float:
+    """Return the largest drop that Tango's test does not refute."""
+    from scipy.optimize import bisect
+    from scipy.special import ndtri
+
+    if worse == pairs:
+        return 1.0
+    level = float(ndtri(tail))
+    return float(bisect(lambda at: _drop_score(worse, better, pairs, at) - level, (worse - better) / pairs, 1.0))
+
+
+def _drop_score(worse: int, better: int, pairs: int, at: float) -> float:
+    """Return how many standard deviations the drop is above `at`, if `at` is the true one (Tango 1998, equation 7).
+
+    Args:
+        worse: Pairs that became worse.
+        better: Pairs that became better.
+        pairs: All pairs.
+        at: From -1 to 1.
+    """
+    linear = (2 * pairs - worse + better) * at - worse - better
+    # The most likely share of pairs that become better, if the drop is `at`: the larger root of a quadratic equation.
+    root = math.sqrt(max(0.0, linear * linear + 8 * pairs * better * at * (1 - at)))  # rounding may fall below 0
+    share = (root - linear) / (4 * pairs)
+    excess = worse - better - pairs * at
+    variance = pairs * (2 * share + at * (1 - at))
+    return excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess)
 
 
 def wilcoxon_tails(drops: FloatArray, at: float) -> Tails:

@@ -34,6 +34,7 @@ class SuiteReport:
         snapshot: The verdicts on its scores against those that were approved.
         buckets: The cases that went wrong, by the ways that evaluators name.
         grids: Tables of metrics that belong side by side, under their names in the suite.
+        lower_is_better: Metrics of which less is better.
     """
 
     suite: str
@@ -46,6 +47,7 @@ class SuiteReport:
     snapshot: Sequence[Verdict] = ()
     buckets: Sequence[FilledBucket] = ()
     grids: Sequence[Grid] = ()
+    lower_is_better: Sequence[str] = ()
 
     @property
     def interval_name(self) -> str:

@@ -39,6 +39,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         "path": suite.path,
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
+        **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
         **({"usage": asdict(suite.usage)} if suite.usage is not None else {}),
         **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,

@@ -5,7 +5,6 @@ __all__ = ("examine_regressions", "with_regressions")
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.case_statistics import CaseStatistics
@@ -15,16 +14,27 @@ from pytest_llmeval.pairing import Pairing
 from pytest_llmeval.regression import RegressionGate
 from pytest_llmeval.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.snapshots.files import score_file, statistics_file
-from pytest_llmeval.snapshots.keeper import Keeper, Taken
-from pytest_llmeval.snapshots.verdicts import EVERYTHING, Verdict
+from pytest_llmeval.snapshots.comparable import comparable_of
+from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.snapshots.keeper import Keeper, Taken, deciding_labels, shown_beside
+from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.settings import SnapshotSettings
+from pytest_llmeval.snapshots.verdicts import (
+    EVERYTHING,
+    Verdict,
+    changed_cases,
+    changed_measure,
+    changed_signature,
+    not_comparable,
+)
 
 
 class _Baseline(NamedTuple):
-    """What a run is compared with, or why there is nothing."""
+    """What a run is compared with, or why there is nothing; and why they may not be comparable."""
 
     pairing: Pairing | None = None
     absent: str = ""
+    doubts: Sequence[Verdict] = ()
 
 
 def examine_regressions(
@@ -49,35 +59,55 @@ def examine_regressions(
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(taken, keeper)
-    verdicts = [*verdicts, *keeper.doubts.get(taken.key, ())]
-    return [_examined(gate, baseline, verdicts, incomplete) for gate in gates]
+    found = [*verdicts, *baseline.doubts]
+    return [_examined(gate, baseline, found, incomplete) for gate in gates]
 
 
 def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verdict], incomplete: str) -> Finding:
     doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
     refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
-    if refused:
+    if refused and (gate.partial or not incomplete):
         return Finding(gate, reason=refused[0])
     found = examine(gate, baseline.pairing, incomplete, baseline.absent)
-    return replace(found, doubt="; ".join(each.reason for each in doubts))
+    return replace(found, doubt="; ".join(dict.fromkeys(each.reason for each in doubts)))
 
 
 def _baseline(taken: Taken, keeper: Keeper) -> _Baseline:
-    if keeper.settings(taken.suite) is None:
+    settings = keeper.settings(taken.suite)
+    if settings is None:
         return _Baseline(absent="there is no baseline: write 'snapshot: true' into the suite, and approve a run")
-    command = keeper.mode.command(taken.key.shown)
-    path = statistics_file(score_file(taken.key))
-    shown = (Path(taken.key.shown).parent / path.parent.name / path.name).as_posix()
+    scores = score_file(taken.key)
+    path = statistics_file(scores)
+    shown = shown_beside(taken.key, path)
+    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(taken.key.shown)}")
     try:
+        approved = approved_scores(scores, shown_beside(taken.key, scores))
+        if approved is None:
+            return missing
         with path.open(encoding="utf-8") as file:
             statistics = CaseStatistics.from_lines(file, shown)
     except FileNotFoundError:
-        return _Baseline(absent=f"no baseline {shown}: create it with {command}")
+        return missing
     except (OSError, UnicodeDecodeError) as error:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.problems[0]}")
-    return _Baseline(Pairing(CaseStatistics.of(taken.records), statistics, taken.suite.reported))
+    pairing = Pairing(CaseStatistics.of(taken.records), statistics, taken.suite.reported)
+    return _Baseline(pairing, doubts=list(_doubts(taken, approved, settings)))
+
+
+def _doubts(taken: Taken, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:
+    """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
+    comparable, deciding = comparable_of(taken.suite, taken.judges), deciding_labels(taken.suite)
+    if changed := changed_cases(approved, comparable, len(taken.records)):
+        yield not_comparable(EVERYTHING, changed, settings)
+    for metric in dict.fromkeys(gate.metric for gate in taken.suite.regressions):
+        here, there = taken.result.find(metric), approved.metrics.get(metric)
+        changed = changed_measure(metric, deciding(metric), approved.comparable, comparable)
+        if not changed and here is not None and there is not None:
+            changed = changed_signature(there.signature, here.signature)
+        if changed:
+            yield not_comparable(metric, changed, settings)
 
 
 def with_regressions(reports: Sequence[SuiteReport], findings: Sequence[Sequence[Finding]]) -> Iterator[SuiteReport]:

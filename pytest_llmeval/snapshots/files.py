@@ -4,6 +4,7 @@ __all__ = (
     "SCORES",
     "PendingFile",
     "approve",
+    "approved_scores",
     "baseline_fault",
     "content_of",
     "is_orphan",
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.own_files import OWN_FOLDER, own_file
+from pytest_llmeval.own_files import OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
 from pytest_llmeval.snapshots.scores import Approval, SuiteScores, TestScores
@@ -111,7 +112,11 @@ def is_orphan(path: Path) -> bool:
     except (OSError, ValueError, AttributeError, RecursionError):
         return False
     # The name of a file, nothing else: a forged path must not decide what is deleted.
-    return isinstance(owner, str) and Path(owner).name == owner != "" and not (path.parent.parent / owner).exists()
+    if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
+        return False
+    # A file that was renamed belongs to the suite that it is named after, whatever it says.
+    named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
+    return named and not (path.parent.parent / owner).exists()
 
 
 def baseline_fault(path: Path, scores: SuiteScores) -> Problem | None:
@@ -133,6 +138,18 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Problem | None:
         f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
         "changed: restore the file from version control, or delete it and its scores and approve anew",
     )
+
+
+def approved_scores(path: Path, shown: str) -> SuiteScores | None:
+    """Read the scores of a suite, whose statistics are then those that were approved; ``None`` if there are none.
+
+    Raises:
+        SuiteError: One of the two files cannot be used.
+    """
+    scores = read_if_there(path, shown, SuiteScores)
+    if scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
+        raise SuiteError([fault])
+    return scores
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
 
-__all__ = ("Keeper", "Taken", "mark_rest")
+__all__ = ("Keeper", "Taken", "deciding_labels", "mark_rest", "shown_beside")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +14,8 @@ from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owne
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
-    baseline_fault,
+    approved_scores,
     content_of,
-    read_if_there,
     score_file,
     statistics_file,
     texts_of,
@@ -25,14 +24,7 @@ from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.settings import SnapshotSettings
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.verdicts import (
-    EVERYTHING,
-    Verdict,
-    changed_measure,
-    judge_scores,
-    not_comparable,
-    not_judged,
-)
+from pytest_llmeval.snapshots.verdicts import EVERYTHING, Verdict, judge_scores, not_judged
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.transport import SuiteKey
 
@@ -67,14 +59,12 @@ class Keeper:
         always: Whether suites that say nothing of snapshots have one: the ini option ``llmeval_snapshots``.
         files: What was judged, in order.
         judged: Suites that were, for the history of runs.
-        doubts: Verdicts on metrics that gates compare with the baseline and no snapshot keeps: why they cannot be.
     """
 
     mode: Mode
     always: bool = False
     files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
     judged: list[Taken] = field(default_factory=list)
-    doubts: dict[SuiteKey, list[Verdict]] = field(default_factory=dict)
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return what a suite says about its snapshot; ``None`` if it has none."""
@@ -98,10 +88,10 @@ class Keeper:
         if incomplete:
             return [not_judged(incomplete)]
         path = score_file(taken.key)
-        shown = self._shown(path, taken.key)
+        shown = shown_beside(taken.key, path)
         self.judged.append(taken)
         try:
-            old = _approved_scores(path, shown)
+            old = approved_scores(path, shown)
         except SuiteError as error:
             return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
         new, statistics = _scores(taken, settings)
@@ -138,19 +128,12 @@ class Keeper:
                 Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
                 for name, score in new.metrics.items()
             ]
-        deciding = _deciding(taken.suite)
-        self.doubts[taken.key] = [
-            not_comparable(gate.metric, why, settings)
-            for gate in taken.suite.regressions
-            if gate.metric not in new.metrics
-            and (why := changed_measure(gate.metric, deciding(gate.metric), old.comparable, new.comparable))
-        ]
         verdicts = judge_scores(
             old,
             new,
             settings,
             taken.suite.reported,
-            deciding=deciding,
+            deciding=deciding_labels(taken.suite),
             gated={gate.metric for gate in taken.suite.regressions if gate.by is None},
             warn_unused=self.mode.warn_unused,
         )
@@ -182,17 +165,10 @@ class Keeper:
             if file.fault
         ]
 
-    @staticmethod
-    def _shown(path: Path, key: SuiteKey) -> str:
-        folder = Path(key.shown).parent
-        return (folder / path.parent.name / path.name).as_posix()
 
-
-def _approved_scores(path: Path, shown: str) -> SuiteScores | None:
-    scores = read_if_there(path, shown, SuiteScores)
-    if scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
-        raise SuiteError([fault])
-    return scores
+def shown_beside(key: SuiteKey, path: Path) -> str:
+    """Return how messages name a file that belongs to a suite."""
+    return (Path(key.shown).parent / path.parent.name / path.name).as_posix()
 
 
 def _scores(taken: Taken, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
@@ -210,7 +186,7 @@ def _scores(taken: Taken, settings: SnapshotSettings) -> tuple[SuiteScores, str]
     return scores, statistics
 
 
-def _deciding(suite: Suite) -> Callable[[str], set[str]]:
+def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     """Return what gives the labels of the evaluators that decide a metric; thresholds decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
 

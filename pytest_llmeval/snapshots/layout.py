@@ -10,16 +10,29 @@ from typing import Any
 
 from pytest_llmeval.errors import Problem, SuiteError
 from pytest_llmeval.reading import Document, load_json
+from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.scores import SCHEMA, Score, SuiteScores, TestScores
 from pytest_llmeval.validation import check, describe
 
 _INDENT = "  "
+_CHECKSUM = "checksum"
 _SCORE = {each.name for each in fields(Score)}
 
 
 def render(scores: SuiteScores | TestScores) -> str:
-    """Return the text of a file: keys sorted, numbers finite, the same bytes everywhere."""
-    return "".join(_block(asdict(scores), "")) + "\n"
+    """Return the text of a file: keys sorted, numbers finite, the same bytes everywhere.
+
+    Its checksum is that of everything else, so it does not depend on line ends and blanks.
+    """
+    return _text({**asdict(scores), _CHECKSUM: _checksum(scores)})
+
+
+def _checksum(scores: SuiteScores | TestScores) -> str:
+    return fingerprint(_text(asdict(scores)))
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    return "".join(_block(data, "")) + "\n"
 
 
 def line_of(score: Score) -> str:
@@ -65,8 +78,9 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
     _check_version(document)
     from pydantic import TypeAdapter
 
-    scores, problems = check(TypeAdapter(kind), kind, document.data, document, ())
-    problems = problems or list(_contradictions(document, scores))
+    data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
+    scores, problems = check(TypeAdapter(kind), kind, data, document, ())
+    problems = problems or list(_contradictions(document, scores)) or list(_edits(document, scores))
     if problems:
         raise SuiteError(problems)
     return scores
@@ -110,3 +124,11 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
         for name, score in scores.metrics.items():
             if min(score.scored, score.undefined, score.errored, score.missing) < 0:
                 yield document.problem(("metrics", name), "found a negative count, expected at least 0")
+
+
+def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Problem]:
+    """Yield that something was changed, where nothing contradicts it."""
+    found, expected = document.data.get(_CHECKSUM), _checksum(scores)
+    if found != expected:
+        told = f"found {describe(found)}, expected {expected!r}: the file was changed by hand or merged line by line"
+        yield document.problem((_CHECKSUM,), told)

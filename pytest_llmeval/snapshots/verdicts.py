@@ -1,6 +1,16 @@
 """The verdicts on the scores of a run against those that were approved. Pure: no files, no pytest."""
 
-__all__ = ("EVERYTHING", "Verdict", "changed_measure", "compare_scores", "judge_scores", "not_comparable", "not_judged")
+__all__ = (
+    "EVERYTHING",
+    "Verdict",
+    "changed_cases",
+    "changed_measure",
+    "changed_signature",
+    "compare_scores",
+    "judge_scores",
+    "not_comparable",
+    "not_judged",
+)
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -127,7 +137,7 @@ def judge_scores(
     Returns:
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
     """
-    if changed := _changed_cases(old, new):
+    if changed := changed_cases(old, new.comparable, new.cases.count):
         return [not_comparable(EVERYTHING, changed, settings)]
     verdicts = []
     for metric, score in new.metrics.items():
@@ -174,10 +184,11 @@ def _vanished(metric: str, approved: Score, *, warn: bool) -> Verdict:
     )
 
 
-def _changed_cases(old: SuiteScores, new: SuiteScores) -> str:
-    if old.comparable.cases != new.comparable.cases:
-        return f"other cases ({new.cases.count}, {old.cases.count} when approved)"
-    if old.comparable.data != new.comparable.data:
+def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
+    """Say why a run is one of other cases than those of the approved scores, or nothing; it has `count` of them."""
+    if old.comparable.cases != new.cases:
+        return f"other cases ({count}, {old.cases.count} when approved)"
+    if old.comparable.data != new.data:
         return "the data changed (input, expected or labels of the cases)"
     return ""
 
@@ -219,9 +230,12 @@ def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
 def _changed_score(approved: Score, score: Score) -> str:
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
-    if score.signature != approved.signature:
-        return f"computed as {score.signature or 'nothing'!r}, {approved.signature or 'nothing'!r} when approved"
-    return ""
+    return changed_signature(approved.signature, score.signature)
+
+
+def changed_signature(approved: str, now: str) -> str:
+    """Say that a metric is computed in another way, or nothing."""
+    return "" if now == approved else f"computed as {now or 'nothing'!r}, {approved or 'nothing'!r} when approved"
 
 
 def _text(value: float | None) -> str:

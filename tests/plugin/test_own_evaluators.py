@@ -68,6 +68,15 @@ def test_an_installed_package_registers_by_its_entry_point(
     assert ran.suites["s"]["metrics"]["length"]["value"] == 5.0
 
 
+def test_the_report_says_of_which_metrics_less_is_better(project: "Project") -> None:
+    project.write("conftest.py", LENGTH.replace("high=None", "high=None, higher_is_better=False"))
+    project.suite("s.eval.yaml", CASES, evaluators=["text", {"length": {"as": "long"}}])
+    project.suite("t.eval.yaml", CASES)
+    suites = project.run().suites
+    assert suites["s"]["lower_is_better"] == ["long.length"]
+    assert "lower_is_better" not in suites["t"]
+
+
 def test_an_unknown_option_of_an_own_evaluator_is_a_fault_of_the_file(project: "Project") -> None:
     project.write("conftest.py", LENGTH)
     project.suite("s.eval.yaml", CASES, evaluators=[{"length": {"units": "words"}}])

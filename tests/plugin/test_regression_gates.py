@@ -108,8 +108,39 @@ def test_a_damaged_baseline_fails_the_gate(project: "Project") -> None:
     path.write_text("{\n", encoding="utf-8")
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 1
-    assert reason(ran).startswith("the baseline cannot be used: __llmeval__/s.cases.jsonl:1:1  found no JSON")
+    assert reason(ran).startswith("the baseline cannot be used: s.cases.jsonl  found content with fingerprint")
     assert path.read_text(encoding="utf-8") == "{\n"
+
+
+PARTIAL: dict[str, Any] = {"mode": "items", "gates": [{**GATE, "partial": True}], "snapshot": {"tolerance": 1}}
+SOME = ("-k", "c00 or c01 or c02 or c03 or c04 or c05 or c06 or c07")
+
+
+def test_a_gate_on_part_of_the_suite_compares_the_cases_that_ran(project: "Project") -> None:
+    approve(project, wrong=0, **PARTIAL)
+    write(project, wrong=8, **PARTIAL)
+    ran = project.run(*SOME, without=WITH_SYRUPY)
+    assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
+    assert "8 paired cases" in reason(ran)
+    assert "52 cases left out" in reason(ran)
+
+
+def test_a_gate_on_part_of_the_suite_reads_no_baseline_that_was_edited(project: "Project") -> None:
+    approve(project, wrong=0, **PARTIAL)
+    path = project.path / "__llmeval__" / "s.cases.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('"f1": 1', '"f1": 0'), encoding="utf-8")
+    ran = project.run(*SOME, without=WITH_SYRUPY)
+    assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
+    assert reason(ran).startswith("the baseline cannot be used: s.cases.jsonl  found content with fingerprint")
+
+
+def test_a_gate_on_part_of_the_suite_compares_what_was_measured_alike(project: "Project") -> None:
+    other = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"], "tokenizer": "characters"}}]}
+    approve(project, **PARTIAL)
+    write(project, wrong=3, **PARTIAL, **other)
+    ran = project.run(*SOME, without=WITH_SYRUPY)
+    assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
+    assert reason(ran) == "not comparable: options of the evaluator 'text' changed: tokenizer"
 
 
 def test_gates_of_all_suites_are_judged_together(project: "Project") -> None:

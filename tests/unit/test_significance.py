@@ -1,12 +1,13 @@
 """Tests and intervals of differences, against scipy and against arithmetic by hand."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from pytest_llmeval.measures.significance import (
     acceleration,
@@ -57,6 +58,68 @@ def test_a_larger_drop_is_harder_to_establish_and_easier_to_rule_out(worse: int,
     assert found.above >= zero.above - 1e-12
     assert 0 <= found.above <= 1
     assert 0 <= found.below <= 1
+
+
+def _chances(pairs: int, worse: float, better: float) -> Iterator[tuple[int, int, float]]:
+    """Yield how many pairs become worse and better, with the chance of it where that is not negligible."""
+    for first in range(pairs + 1):
+        for second in range(pairs + 1 - first):
+            chance = stats.binom.pmf(first, pairs, worse) * stats.binom.pmf(second, pairs - first, better / (1 - worse))
+            if chance > 1e-9:
+                yield first, second, float(chance)
+
+
+@pytest.mark.parametrize(("pairs", "worse", "better"), [(200, 0.05, 0.0), (200, 0.07, 0.02), (60, 0.3, 0.25)])
+def test_mcnemar_seldom_errs_about_a_drop_that_is_just_as_large_as_tested(
+    pairs: int, worse: float, better: float
+) -> None:
+    drop = worse - better
+    established = ruled_out = covered = 0.0
+    for first, second, chance in _chances(pairs, worse, better):
+        found = mcnemar_tails(first, second, pairs, drop)
+        low, high = mcnemar_interval(first, second, pairs, 0.95)
+        established += chance * (found.above <= 0.025)
+        ruled_out += chance * (found.below <= 0.025)
+        covered += chance * (low <= drop <= high)
+    assert established < 0.03
+    assert ruled_out < 0.03
+    assert covered > 0.94
+
+
+@pytest.mark.parametrize(("worse", "better", "pairs"), [(12, 3, 80), (9, 0, 60), (30, 41, 200)])
+@pytest.mark.parametrize("at", [0.01, 0.05, 0.2])
+def test_mcnemar_beyond_zero_is_a_score_test_at_the_most_likely_shares(
+    worse: int, better: int, pairs: int, at: float
+) -> None:
+    same = pairs - worse - better
+
+    def unlikely(share: float) -> float:
+        return -float(stats.multinomial.logpmf([worse, better, same], pairs, [share + at, share, 1 - 2 * share - at]))
+
+    share = optimize.minimize_scalar(unlikely, bounds=(0, (1 - at) / 2), options={"xatol": 1e-12}).x
+    score = (worse - better - pairs * at) / math.sqrt(pairs * (2 * share + at - at * at))
+    found = mcnemar_tails(worse, better, pairs, at)
+    assert found.below == pytest.approx(stats.norm.cdf(score), rel=1e-3)
+    assert found.above == pytest.approx(max(stats.norm.sf(score), mcnemar_tails(worse, better, pairs, 0).above), 1e-3)
+
+
+@given(few, few, st.sampled_from([0.5, 0.95]))
+def test_the_interval_of_mcnemar_holds_what_the_test_does_not_refute(
+    worse: int, better: int, confidence: float
+) -> None:
+    low, high = mcnemar_interval(worse, better, 40, confidence)
+    assert mcnemar_interval(better, worse, 40, confidence) == pytest.approx((-high, -low))
+    for bound, inside in ((low, 1e-6), (high, -1e-6)):
+        if bound + inside > 0:
+            assert two_sided(min(mcnemar_tails(worse, better, 40, bound + inside))) > 1 - confidence
+        if bound - inside > 0:
+            assert two_sided(min(mcnemar_tails(worse, better, 40, bound - inside))) < 1 - confidence
+
+
+@pytest.mark.parametrize(("worse", "better"), [(5, 0), (0, 5), (4, 1), (1, 0)])
+def test_the_interval_of_mcnemar_stays_among_differences_of_shares(worse: int, better: int) -> None:
+    low, high = mcnemar_interval(worse, better, worse + better, 0.95)
+    assert -1 <= low <= (worse - better) / (worse + better) <= high <= 1
 
 
 @pytest.mark.parametrize("decimals", [9, 1])

@@ -49,6 +49,7 @@ def test_a_file_has_one_line_per_metric_sorted_keys_and_a_final_newline() -> Non
         """\
 {
   "cases": {"count": 4, "statistics": "x"},
+  "checksum": "sha256:3d4ebbeecc159f79bfaff607f108d1c3",
   "comparable": {
     "cases": "c",
     "data": "d",
@@ -127,6 +128,9 @@ def test_scores_of_tests_are_read_as_they_were_written(
         ('  "schema": 1,\n', "", "schema: found nothing (null), expected 1"),
         ('"suite": "s.eval.yaml"', '"suite": 1', "suite: found the number 1, expected text"),
         ('"test": "",', '"tset": "",', "found the unknown key 'tset'"),
+        ('"errored": 0', '"errored": 9', "checksum: found the text 'sha256:"),
+        ('"data": "d"', '"data": "e"', "checksum: found the text 'sha256:"),
+        ('  "checksum": "sha256:', '  "checksum": "sha512:', "checksum: found the text 'sha512:"),
         ('"commit": "abc", ', "", "found nothing, expected 'commit'"),
     ],
 )
@@ -150,6 +154,30 @@ def test_a_file_that_holds_no_scores_is_told(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SuiteError, match="nothing was changed"):
         read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_a_file_without_checksum_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    data = json.loads(render(approved()))
+    del data["checksum"]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(SuiteError, match=r"checksum: found nothing .*: the file was changed by hand"):
+        read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_blanks_and_the_order_of_keys_are_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    path.write_text(json.dumps(dict(reversed(json.loads(render(approved())).items()))), encoding="utf-8")
+    assert read_if_there(path, "s.scores.json", SuiteScores) == approved()
+
+
+def test_every_changed_byte_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    data = render(approved()).encode()
+    for place in range(0, len(data), 5):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(SuiteError):
+            read_if_there(path, "s.scores.json", SuiteScores)
 
 
 def test_every_prefix_of_a_file_is_refused(tmp_path: Path) -> None:
@@ -222,21 +250,25 @@ def test_a_test_module_beside_a_suite_of_its_stem_has_its_full_name(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("content", "orphan"),
+    ("name", "content", "orphan"),
     [
-        ('{"suite": "gone.eval.yaml"}', True),
-        ('{"module": "test_gone.py"}', True),
-        ('{"suite": "here.eval.yaml"}', False),
-        ('{"suite": "../gone.eval.yaml"}', False),
-        ('{"suite": ""}', False),
-        ('{"suite": 1}', False),
-        ("[]", False),
-        ("{", False),
+        ("gone", '{"suite": "gone.eval.yaml"}', True),
+        ("gone.gpt-4-1f0c5ad2b7", '{"suite": "gone.eval.yaml"}', True),
+        ("gone.eval.yaml", '{"suite": "gone.eval.yaml"}', True),
+        ("test_gone", '{"module": "test_gone.py"}', True),
+        ("test_gone.py", '{"module": "test_gone.py"}', True),
+        ("here", '{"suite": "here.eval.yaml"}', False),
+        ("renamed", '{"suite": "gone.eval.yaml"}', False),
+        ("gone", '{"suite": "../gone.eval.yaml"}', False),
+        ("gone", '{"suite": ""}', False),
+        ("gone", '{"suite": 1}', False),
+        ("gone", "[]", False),
+        ("gone", "{", False),
     ],
 )
-def test_only_a_file_whose_suite_is_gone_is_an_orphan(tmp_path: Path, content: str, orphan: bool) -> None:
+def test_only_a_file_whose_suite_is_gone_is_an_orphan(tmp_path: Path, name: str, content: str, orphan: bool) -> None:
     (tmp_path / "here.eval.yaml").touch()
-    path = tmp_path / "__llmeval__" / "x.scores.json"
+    path = tmp_path / "__llmeval__" / f"{name}.scores.json"
     path.parent.mkdir()
     path.write_text(content, encoding="utf-8")
     assert is_orphan(path) is orphan
