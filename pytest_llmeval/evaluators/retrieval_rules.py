@@ -2,6 +2,7 @@
 
 __all__ = ("LEGAL", "GoldList", "Near", "Rule", "SameSet", "Tasks")
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -149,10 +150,11 @@ class Near:
 
 
 def _number(value: Any) -> float | None:
-    """Return a number, 0 for nothing, ``None`` for anything else."""
+    """Return a finite number, 0 for nothing, ``None`` for anything else."""
     if value is None:
         return 0
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number and abs(value) <= sys.float_info.max else None  # neither NaN nor more than can be subtracted
 
 
 Rule: TypeAlias = Annotated[GoldList | SameSet | Near, Field(discriminator="rule")]
