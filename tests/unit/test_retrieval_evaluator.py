@@ -327,7 +327,11 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "absolute": -1}}},
-            "found a tolerance below 0, expected relative and absolute of at least 0",
+            "found tolerances 0 and -1, expected relative and absolute of at least 0",
+        ),
+        (
+            {"tasks": {"g": {"rule": "near", "field": "x", "relative": float("nan")}}},
+            "found tolerances nan and 0, expected relative and absolute of at least 0",
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "flags": ["y"]}}},
