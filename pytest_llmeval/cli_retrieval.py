@@ -67,6 +67,9 @@ def _build(options: Namespace) -> int:
         )
     except ValueError as error:
         options.refuse(str(error))
+    path = options.report or options.output.parent / f"{options.output.stem}.report.json"
+    if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
+        options.refuse("found one file as two of corpus, output and report, expected three files")
     problems: list[Problem] = []
 
     def corpus() -> Iterator[tuple[int, Any]]:
@@ -78,7 +81,6 @@ def _build(options: Namespace) -> int:
         say(problems or ["found no row, expected a corpus"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
-    path = options.report or options.output.with_suffix(".report.json")
     try:
         write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
         write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
