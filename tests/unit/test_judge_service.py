@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from judge_entries import question
+from llm_server import PATIENCE
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.errors import BudgetError, JudgeError
@@ -80,7 +81,7 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(asyncio.wait_for(whole(), PATIENCE))
 
 
 async def reached(condition: Callable[[], bool]) -> None:
