@@ -77,12 +77,14 @@ class Asked:
         question: What is asked.
         case: Id of the case.
         repeat: Counted from 0.
+        place: What else tells cases of one id apart: the suite and the variant, or the test.
     """
 
     desk: Desk
     question: Question
     case: str
     repeat: int = 0
+    place: str = ""
 
     @cached_property
     def messages(self) -> "tuple[Message, ...]":
@@ -144,7 +146,7 @@ class JudgeService:
     owner: str
     budget: Budget = field(default_factory=Budget)
     _made: set[str] = field(default_factory=set)
-    _failed: set[tuple[str, str, int]] = field(default_factory=set)
+    _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _waiting: "dict[str, asyncio.Future[Judgement]]" = field(default_factory=dict)
     _heart: "asyncio.Task[None] | None" = None
 
@@ -199,7 +201,7 @@ class JudgeService:
 
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
-        turn = (asked.key, asked.case, asked.repeat)
+        turn = (asked.key, asked.place, asked.case, asked.repeat)
         try:
             known = self.known(asked)
             if known is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judged_projects import case, shown_to
-from llm_server import Answer, Call, Sent, reply
+from llm_server import PATIENCE, Answer, Call, Sent, reply
 
 if TYPE_CHECKING:
     from judged_projects import Judged
@@ -39,7 +39,7 @@ def crowd(server_calls: list[Call], size: int) -> Answer:
     def answer(call: Call) -> Sent:
         with changed:
             changed.notify_all()
-            assert changed.wait_for(lambda: len(server_calls) >= size, 20)
+            assert changed.wait_for(lambda: len(server_calls) >= size, PATIENCE)
             changed.wait_for(lambda: len(server_calls) > size, 0.1)
         return reply("yes")(call)
 
@@ -203,7 +203,7 @@ def test_stopping_at_the_first_failure_wastes_no_more_than_the_window(asking: "J
     asking.suite("s.eval.yaml", [f"w{number}" for number in range(100)], thresholds={"judge_score": 1})
     ran = asking.project.run("-x", "--llmeval-concurrency=2", workers=workers)
     assert ran.code != 0
-    assert ran.outcomes("s")["w0"] == "failed"
+    assert "failed" in ran.outcomes("s").values()  # with workers, of whichever is heard first
     # A window is twice the concurrency; a second worker has one of its own, and starts a case or two more.
     assert 1 <= len(asking.server.calls) <= (5 if not workers else 14)
 

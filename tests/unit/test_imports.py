@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from llm_server import PATIENCE
 
 import pytest_llmeval
 
@@ -206,7 +207,7 @@ def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     return set(done.stdout.splitlines()[-1].split()) & HEAVY
 

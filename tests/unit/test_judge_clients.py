@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from llm_server import (
+    PATIENCE,
     Answer,
     Call,
     LlmServer,
@@ -445,7 +446,7 @@ def test_an_attempt_that_takes_too_long_is_given_up_and_tried_again(ask: Ask, be
     never = threading.Event()
     try:
         with LlmServer(held(never, reply("late")), reply("yes")) as server:
-            assert ask(server, timeout=0.2).text == "yes"
+            assert ask(server, timeout=0.5, retries=20).text == "yes"
     finally:
         never.set()
     assert between.slept
@@ -515,7 +516,7 @@ def test_calls_run_at_the_same_time_over_one_client() -> None:
     everybody = threading.Barrier(20)
 
     def answer(call: Call) -> Sent:
-        everybody.wait(30)
+        everybody.wait(PATIENCE)
         return reply(call.prompt)(call)
 
     async def run() -> list[JudgeReply]:
@@ -802,7 +803,7 @@ def test_plain_judges_run_at_the_same_time() -> None:
     everybody = threading.Barrier(20)
 
     def judge(_: JudgeRequest) -> str:
-        everybody.wait(30)
+        everybody.wait(PATIENCE)
         return "yes"
 
     async def run() -> list[JudgeReply]:

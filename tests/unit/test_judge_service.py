@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from judge_entries import question
+from llm_server import PATIENCE
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.errors import BudgetError, JudgeError
@@ -80,7 +81,7 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(asyncio.wait_for(whole(), PATIENCE))
 
 
 async def reached(condition: Callable[[], bool]) -> None:
@@ -201,7 +202,7 @@ def test_what_fails_is_an_error_kept_for_its_run_only(
     assert len(judge.requests) == 2
 
 
-def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
+def asked_strictly(desk: Desk, case: str = "paris", place: str = "") -> Asked:
     """Return a question whose reply must be a number and nothing else."""
 
     def read(text: str) -> Verdict:
@@ -210,7 +211,7 @@ def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
         except ValueError as error:
             raise JudgeError(str(error), text) from None
 
-    return Asked(desk, question(read=read), case, repeat)
+    return Asked(desk, question(read=read), case, place=place)
 
 
 class Others:
@@ -241,6 +242,8 @@ def test_what_got_no_verdict_is_asked_again_only_when_its_case_runs_again(
     assert str(fault(own)) == str(fault(ahead))
     assert vars(fault(own)) == vars(fault(ahead))  # the reply
     assert own.call == ahead.call
+    assert fault(run(second.judge(asked_strictly(desk, place="another suite")))) is not None
+    assert len(judge.requests) == 1
     rerun = run(second.judge(asked_strictly(desk)))
     assert len(judge.requests) == 2
     assert (rerun.call is None) or rerun.call != own.call

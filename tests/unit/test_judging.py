@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_server import LlmServer, refusal, reply
+from llm_server import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError, SuiteError
 from pytest_llmeval.errors import BudgetError, JudgeError
@@ -275,7 +275,7 @@ def test_ctrl_c_keeps_what_is_judged_and_does_not_wait_for_what_is_not(tmp_path:
     def llm(request: JudgeRequest) -> str:
         if "Where? 3" in str(request):
             signal.pthread_kill(main, signal.SIGINT)
-            waiting.wait(60)
+            waiting.wait(PATIENCE)
         return '{"score": 1}'
 
     with pytest.raises(KeyboardInterrupt):
@@ -303,7 +303,7 @@ class Gatekeeper:
     """Lets calls through once enough of them are there at the same time, and notes the most."""
 
     def __init__(self, wanted: int) -> None:
-        self.barrier = threading.Barrier(wanted, timeout=30)
+        self.barrier = threading.Barrier(wanted, timeout=PATIENCE)
         self.lock = threading.Lock()
         self.now = self.most = 0
 
