@@ -201,7 +201,7 @@ def test_what_fails_is_an_error_kept_for_its_run_only(
     assert len(judge.requests) == 2
 
 
-def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
+def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0, asker: str = "") -> Asked:
     """Return a question whose reply must be a number and nothing else."""
 
     def read(text: str) -> Verdict:
@@ -210,7 +210,7 @@ def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
         except ValueError as error:
             raise JudgeError(str(error), text) from None
 
-    return Asked(desk, question(read=read), case, repeat)
+    return Asked(desk, question(read=read), case, repeat, asker)
 
 
 class Others:
@@ -247,6 +247,16 @@ def test_what_got_no_verdict_is_asked_again_only_when_its_case_runs_again(
     assert verdict(run(second.judge(asked_strictly(desk)))).score == 0.5
     assert verdict(run(first.judge(asked_strictly(desk, "third")))).score == 0.5
     assert len(judge.requests) == 3
+
+
+def test_a_case_of_another_suite_or_variant_is_no_case_that_runs_again(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted
+) -> None:
+    service = serve()
+    judge.answers = [JudgeError("no network")]
+    told = [run(service.judge(asked_strictly(desk, asker=each))) for each in ("a.eval.yaml", "b.eval.yaml")]
+    assert [str(fault(each)) for each in told] == ["no network"] * 2
+    assert len(judge.requests) == 1
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
