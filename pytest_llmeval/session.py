@@ -5,7 +5,7 @@ __all__ = ("Run",)
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -143,6 +143,7 @@ class Run:
         emitted: list[_Judged] = []
         complete: set[tuple[str, str]] = set()
         whole: dict[Path, bool] = {}
+        unscored: dict[Path, set[str]] = {}
         for key, total, records, made in self._gathered():
             predictions += made
             try:
@@ -155,6 +156,7 @@ class Run:
         suites = list(with_regressions([report for _, _, report, _ in judged], [found for *_, found in judged]))
         for (key, suite, *_), report in zip(judged, suites, strict=True):
             whole[suite.path] = whole.get(suite.path, True) and report.run == report.total
+            unscored.setdefault(suite.path, set()).update(each.id for each in report.result.records if _lacks(each))
             if report.run == report.total and not key.test:  # what a Python test scores is no recording
                 complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
@@ -172,22 +174,22 @@ class Run:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
                 emitted.append((SuiteKey("", "predictions"), GateResult("recording", "failed", None, None, why)))
-        emitted += self._record_judgements(whole)
+        emitted += self._record_judgements({path: unscored[path] for path, ran in whole.items() if ran})
         emit(session, [_emitted(key, each) for key, each in emitted])
 
-    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[tuple[SuiteKey, GateResult]]":
+    def _record_judgements(self, whole: Mapping[Path, Collection[str]]) -> "Iterator[tuple[SuiteKey, GateResult]]":
         """Write the judgements that the run used beside the files that asked; yield what could not be written.
 
         Args:
-            whole: Suite file to whether all its cases ran; ``refresh`` then forgets what the run did not use.
+            whole: Suite files of which all cases ran, to the cases that lack a score: ``refresh`` forgets what the run
+                did not use, but not the verdicts of these.
         """
-        refreshed = {
-            own_file(path, RECORDED) for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"
-        }
+        refreshes = self.suites.options.mode == "refresh"
+        refreshed = {own_file(path, RECORDED): lacking for path, lacking in whole.items() if refreshes}
         for path, used in sorted(self._judged.items()):
             try:
                 old = Judgements.read(path).entries.values()
-                forget = {entry.case for entry in old} if path in refreshed else ()
+                forget = {entry.case for entry in old}.difference(refreshed[path]) if path in refreshed else ()
                 # Of cases that share a verdict the first by name stands for it, whichever was reported first.
                 used.sort(key=lambda entry: entry.case, reverse=True)
                 if write_judgements(path, merge_judgements(old, used, forget)):
@@ -306,6 +308,11 @@ class Run:
             except OSError as error:
                 self.notes.append(f"job summary NOT written to {summary}: {error.strerror}")
         return written
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
 
 
 def judges_off(suite: Suite) -> dict[str, str]:
