@@ -441,6 +441,14 @@ def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
     assert (between.limits, between.slept) == ([], [])
 
 
+def test_a_request_that_the_provider_filters_is_told_as_a_refusal(ask: Ask, between: Recorder) -> None:
+    filters = data({"error": {"message": "The prompt was filtered.", "code": "content_filter"}}, 400)
+    message = fault(ask, filters)
+    said = "status 400: The prompt was filtered.; found a refusal: the provider filters what this case says"
+    assert message.endswith(said)
+    assert between.slept == []
+
+
 def test_an_attempt_that_takes_too_long_is_given_up_and_tried_again(ask: Ask, between: Recorder) -> None:
     never = threading.Event()
     try:
@@ -581,6 +589,12 @@ def test_the_key_is_never_shown(ask: Ask, provider: str, code: int, echo: str) -
     assert "***" in message
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reply_with_the_key_loses_it_before_it_is_kept(ask: Ask, provider: str) -> None:
+    with LlmServer(reply(f"yes, sk-other and {KEY}")) as server:
+        assert ask(server, provider=provider).text == "yes, sk-other and ***"
+
+
 def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
     with LlmServer(status(401, "no")) as server, pytest.raises(JudgeError) as error:
         ask(server)
@@ -601,6 +615,8 @@ def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
         ("key ending in ...wxyz", "key ending in ***"),
         ("AIzaSyA1234567890abcdefghijk", "***"),
         ("the skill is task-oriented", "the skill is task-oriented"),
+        ("InvalidURL: http://me:hunter2@bad proxy:1", "InvalidURL: http://***@bad proxy:1"),
+        ("http://localhost/v1 said: write to me@home", "http://localhost/v1 said: write to me@home"),
         ("hush-hush-token", "***"),
     ],
 )
