@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError
+from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, said
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.entry import Entry
@@ -236,6 +236,9 @@ class JudgeService:
             raise
         except JudgeError as error:
             return self._keep_failure(asked, error, None)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Of a judge's or mode's own making, as Ctrl-C reaches the main thread only: they would end the event loop.
+            return self._keep_failure(asked, JudgeError(f"the judge raised {said(error)}"), None)
         finally:
             self.cache.release(asked.key, self.owner)
 
@@ -323,7 +326,8 @@ def _stored(asked: Asked, entry: Entry, where: str, *, fresh: bool = False) -> J
     try:
         return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
     except JudgeError as error:
-        return Judgement(JudgeError(f"the {where} reply cannot be read: {error}", entry.reply))
+        advice = "ask again with --llmeval-judge=refresh"
+        return Judgement(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
 def _miss(asked: Asked) -> str:

@@ -246,7 +246,7 @@ def test_anthropic_tokens_of_the_prompt_cache_count(ask: Ask) -> None:
         assert ask(server, provider="anthropic").usage == Usage(321, 4)
 
 
-@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5])
+@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**400])
 def test_tokens_that_are_no_count_are_unknown(ask: Ask, tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
     with LlmServer(data(body)) as server:
@@ -832,6 +832,22 @@ def test_what_is_neither_text_nor_reply_is_told(answer: Any) -> None:
     with pytest.raises(
         JudgeError, match=rf"^the judge returned {type(answer).__name__}, expected text or a JudgeReply$"
     ):
+        once(as_client(lambda _: answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (JudgeReply(None), "NoneType as text, expected text"),  # type: ignore[arg-type]  # wrong values are the point
+        (JudgeReply("yes", None), "NoneType as usage, expected a Usage"),  # type: ignore[arg-type]  # as above
+        (JudgeReply("yes", Usage(-1, 2)), "input_tokens -1, expected a whole number from 0, or None"),
+        (JudgeReply("yes", Usage(1, 2.5)), "output_tokens 2.5, expected a whole"),  # type: ignore[arg-type]  # as above
+        (JudgeReply("yes", Usage(10**400)), "input_tokens 1000"),
+        (JudgeReply("yes", stopped="end"), "stopped 'end', expected one of stop, length, refusal"),  # type: ignore[arg-type]  # as above
+    ],
+)
+def test_a_reply_of_ones_own_that_could_not_be_kept_is_told(answer: JudgeReply, said: str) -> None:
+    with pytest.raises(JudgeError, match=f"^the judge returned a JudgeReply with {said}"):
         once(as_client(lambda _: answer))
 
 

@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 class Scripted:
     """A judge that answers 0.5, or what it is told to; `gate` keeps its answers back."""
 
-    answers: list[JudgeReply | Exception] = field(default_factory=list)
+    answers: list[JudgeReply | BaseException] = field(default_factory=list)
     requests: list[JudgeRequest] = field(default_factory=list)
     gate: asyncio.Event | None = None
 
@@ -36,7 +36,7 @@ class Scripted:
         if self.gate is not None:
             await self.gate.wait()
         answer = self.answers.pop(0) if self.answers else JudgeReply("0.5", Usage(30, 4))
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -201,6 +201,19 @@ def test_what_fails_is_an_error_kept_for_its_run_only(
     assert len(judge.requests) == 2
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit("enough")])
+@pytest.mark.parametrize("whose", ["judge", "mode"])
+def test_a_judge_or_mode_that_wants_the_run_to_end_costs_its_case_and_not_the_event_loop(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, error: BaseException, whose: str
+) -> None:
+    def read(_: str) -> Verdict:
+        raise error
+
+    judge.answers = [error] if whose == "judge" else []
+    told = run(serve().judge(Asked(desk, question(read=read), "paris")))
+    assert str(fault(told)).startswith(f"the judge raised {type(error).__name__}: ")
+
+
 def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0, asker: str = "") -> Asked:
     """Return a question whose reply must be a number and nothing else."""
 
@@ -323,7 +336,8 @@ def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(
 
     told = serve().known(Asked(desk, question(read=read), "paris"))
     assert told is not None
-    assert str(fault(told)) == "the cached reply cannot be read: found nothing"
+    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): found nothing"
+    assert str(fault(told)) == said
 
 
 def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(
