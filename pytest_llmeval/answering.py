@@ -161,13 +161,13 @@ class Answering:
         if job.desk is None:
             return {}
         questions = {}
-        place = f"{job.suite.path} {job.variant}"
+        asker = " ".join((job.shown, job.test, job.variant))
         answer.failed.clear()
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
                     put = evaluator.questions(answer.case)
-                    asked = [Asked(job.desk, each, job.case.id, job.repeat, place) for each in put]
+                    asked = [Asked(job.desk, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here
                     questions[label] = asked

@@ -45,8 +45,10 @@ class AskJudge:
         __tracebackhide__ = True
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
-        place = self.request.node.nodeid
-        verdicts = [self._ask(Asked(self._desk(), each, case.id, place=place)) for each in evaluator.questions(case)]
+        verdicts = [
+            self._ask(Asked(self._desk(), each, case.id, asker=self.request.node.nodeid))
+            for each in evaluator.questions(case)
+        ]
         judged = evaluator.judged(case)
         verdict = judged.verdict(verdicts)
         if verdict is None:

@@ -142,6 +142,10 @@ def _verify(options: Namespace) -> int:
 def _export(options: Namespace) -> int:
     from pytest_llmeval.judge.recordings import write_judgements
 
+    if options.file.is_dir():
+        raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
+    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache):
+        raise LlmevalError(f"found the cache {options.file} as the file to write, expected another one")
     with _opened(options) as cache:
         entries = list(cache.entries())
     write_judgements(options.file, entries)

@@ -257,7 +257,7 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
-        node.workerinput["llmeval_run"] = self._run.suites.options.run
+        node.workerinput["llmeval_run"] = self._run.suites.desks.enlist()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

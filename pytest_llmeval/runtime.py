@@ -215,6 +215,7 @@ class Suites:
                 desk,
                 shared,
                 prepare,
+                key.test,
             )
             for repeat in range(suite.repeats.times)
         ]

@@ -3,7 +3,7 @@
 __all__ = ("Run",)
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,6 +123,7 @@ class Run:
         emitted: list[_Judged] = []
         complete: set[tuple[str, str]] = set()
         whole: dict[Path, bool] = {}
+        unscored: dict[Path, set[str]] = {}
         # Of a suite of which nothing was heard because the run broke, every case has yet to run.
         silent = [SuiteKey(str(path), self.suites.shown(path)) for path in self.selected] if self.broken else []
         for key, total, records, made in self._gathering.suites(silent):
@@ -137,6 +138,7 @@ class Run:
         suites = list(with_regressions([report for _, _, report, _ in judged], [found for *_, found in judged]))
         for (key, suite, *_), report in zip(judged, suites, strict=True):
             whole[suite.path] = whole.get(suite.path, True) and report.run == report.total
+            unscored.setdefault(suite.path, set()).update(each.id for each in report.result.records if _lacks(each))
             if report.run == report.total and not key.test:  # what a Python test scores is no recording
                 complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
@@ -154,16 +156,17 @@ class Run:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
                 emitted.append((SuiteKey("", "predictions"), GateResult("recording", "failed", None, None, why)))
-        emitted += self._record_judgements(whole)
+        emitted += self._record_judgements({path: unscored[path] for path, ran in whole.items() if ran})
         emit(session, [_emitted(key, each) for key, each in emitted])
 
-    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[_Judged]":
+    def _record_judgements(self, whole: Mapping[Path, Collection[str]]) -> "Iterator[_Judged]":
         """Write the judgements that the run used; yield what could not be written.
 
         Args:
-            whole: Suite file to whether all its cases ran; ``refresh`` then forgets what the run did not use.
+            whole: Suite files of which all cases ran, to the cases that lack a score: ``refresh`` forgets what the run
+                did not use, but not the verdicts of these.
         """
-        renewed = {path for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"}
+        renewed = whole if self.suites.options.mode == "refresh" else {}
         for path, count, fault in self._used.write(renewed):
             if fault:
                 why = f"judgements not recorded: {fault}"
@@ -263,6 +266,11 @@ def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
                 Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
             }
     return frozenset(families)
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
 
 
 def _lower_is_better(metric: str, suite: Suite) -> bool:

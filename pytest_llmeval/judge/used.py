@@ -6,7 +6,7 @@ They travel as one line of ASCII on a test's report, as results do.
 __all__ = ("UsedJudgements", "Written", "encode_judgements")
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,20 +45,21 @@ class UsedJudgements:
         for asking, entry in json.loads(text):
             self._used.setdefault(judgements_of(Path(asking)), []).append(Entry.from_json(entry))
 
-    def write(self, renewed: Collection[Path]) -> Iterator[Written]:
+    def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[Written]:
         """Write recordings, in the order of their files.
 
         Args:
-            renewed: Suites that asked for everything anew: what their cases did not use is forgotten.
+            renewed: Suites that asked for everything anew, to their cases that lack a score: what the others did not
+                use is forgotten.
 
         Yields:
             What came of each file.
         """
-        anew = {judgements_of(asking) for asking in renewed}
+        anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
         for path, used in sorted(self._used.items()):
             try:
                 old = Judgements.read(path).entries.values()
-                forget = {entry.case for entry in old} if path in anew else ()
+                forget = {entry.case for entry in old}.difference(anew[path]) if path in anew else ()
                 # Of cases that share a verdict the first by name stands for it, whichever was reported first.
                 used.sort(key=lambda entry: entry.case, reverse=True)
                 changed = write_judgements(path, merge_judgements(old, used, forget))

@@ -1,6 +1,7 @@
 """Calls of judges and targets at the same time: as many as the user allows, none twice, and none too early."""
 
 import json
+import sqlite3
 import threading
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,38 @@ def test_two_workers_ask_neither_judge_nor_target_twice(asking: "Judged") -> Non
     assert asking.asked() == dict.fromkeys(sorted(words), 1)
     usage = ran.suites["s"]["usage"]
     assert (usage["verdicts"], usage["calls"]) == (30, 30)
+
+
+ONE_ANSWER = """\
+import pytest
+
+
+@pytest.fixture(params=["low", "up"])
+def llmeval_target(request):
+    return lambda word: "same"
+"""
+
+
+def test_what_got_no_verdict_is_asked_once_whatever_suites_and_variants_ask_it(asking: "Judged", workers: int) -> None:
+    asking.server.script(reply("perhaps"))
+    asking.project.write("conftest.py", ONE_ANSWER)
+    for name in ("s.eval.yaml", "t.eval.yaml"):
+        asking.suite(name, [{"id": "x", "input": "x", "expected": "x"}])
+    ran = asking.project.run(workers=workers)
+    assert ran.counts == {"failed": 4}
+    assert asking.asked() == {"same": 1}
+
+
+def test_what_workers_tell_each_other_is_forgotten_when_the_run_ends(asking: "Judged") -> None:
+    asking.server.script(reply("perhaps"))
+    asking.suite("s.eval.yaml", [{"id": word, "input": word, "expected": word} for word in "abc"], target="bot:noted")
+    ran = asking.project.run(workers=2)
+    assert ran.counts == {"failed": 3}
+    connection = sqlite3.connect(asking.cache)
+    tables = ("answers", "entries", "leases", "slots")
+    left = {table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}
+    connection.close()
+    assert left == dict.fromkeys(tables, 0)
 
 
 LATE = """\

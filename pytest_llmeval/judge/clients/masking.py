@@ -1,6 +1,6 @@
 """Foreign text made fit to be shown: without keys, on one line, short."""
 
-__all__ = ("mask", "presentable")
+__all__ = ("mask", "presentable", "without_key")
 
 import os
 import re
@@ -10,9 +10,11 @@ from pytest_llmeval.secrecy import MASK, SHORTEST_PART, environment_secrets, spe
 
 _LONGEST = 300
 _EXAMINED = 4000
+_SHORTEST_KEY = 16
 _LOOKS_SECRET = re.compile(
     r"""(?ix)
     \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
+    | (?<=://)[^\s@]+(?=@)                         # user and password of an address, such as a proxy's
     | \b(?:sk|pk|rk|xai|gsk|hf|ghp|key)[-_][\w*.-]{8,}   # keys of the usual providers
     | \bAIza[\w-]{20,}
     | \beyJ[\w-]+\.[\w-]+\.[\w-]*                   # a JSON Web Token
@@ -45,6 +47,18 @@ def presentable(text: str, *secrets: str) -> str:
     masked = mask(text[:_EXAMINED], *secrets)
     line = " ".join("".join(each if each.isprintable() else " " for each in masked).split())
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+
+
+def without_key(text: str, key: str) -> str:
+    """Return a reply without the key that was sent for it, which a bad server may send back.
+
+    A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a key.
+
+    Example:
+        >>> without_key("yes, 0123456789abcdef", "0123456789abcdef"), without_key("yes, ollama", "ollama")
+        ('yes, ***', 'yes, ollama')
+    """
+    return text.replace(key, MASK) if len(key) >= _SHORTEST_KEY else text
 
 
 def _ends(secret: str) -> Iterator[str]:
