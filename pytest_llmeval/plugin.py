@@ -248,7 +248,7 @@ class ControllerHooks:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            self._run.note_uncollected(report.nodeid)
+            self._run.note_uncollected(report.nodeid, report.longreprtext)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which suites are to run."""
