@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _COMPARE = (
     "Compares the case scores of two runs: paired where both have the same cases, by means of scores, since reports "
-    "have no counts. The exit code is 1 if --max-drop is given and a metric fell by more, 2 if a report cannot be used."
+    "have no counts. The exit code is 1 if --max-drop is given and a metric fell by more, 2 if a report cannot be used "
+    "or a metric is unknown."
 )
 
 

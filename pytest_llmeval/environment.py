@@ -94,6 +94,7 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     Raises:
         pytest.UsageError: One of them is wrong.
     """
+    from pytest_llmeval.errors import FieldsError
     from pytest_llmeval.judge.budget import parse_budget
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -113,6 +114,9 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
         concurrency = _at_least_one("--llmeval-concurrency", option("concurrency") or "16")
         spec = JudgeSpec(model=option("judge_model"), base_url=option("judge_base_url"))
         budget = parse_budget(filter(None, [option("budget")]))
+    except FieldsError as error:
+        faults = (f"--llmeval-judge-{name.replace('_', '-')}: {fault}" for name, fault in error.faults)
+        raise pytest.UsageError("; ".join(faults)) from None
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
     worker: dict[str, str] = getattr(config, "workerinput", {})

@@ -3,6 +3,7 @@
 __all__ = (
     "BudgetError",
     "EvaluatorError",
+    "FieldsError",
     "JudgeError",
     "LlmevalError",
     "MissingDataError",
@@ -14,7 +15,7 @@ __all__ = (
     "said",
 )
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -50,6 +51,18 @@ def said(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
         text = "its text cannot be shown"
     return f"{type(error).__name__}: {text}"
+
+
+class FieldsError(ValueError):
+    """Fields of a record have values that they cannot have; all of them are listed.
+
+    Attributes:
+        faults: Name of a field, perhaps with a path inside it, to ``found ..., expected ...``.
+    """
+
+    def __init__(self, faults: Iterable[tuple[str, str]]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(f"{name}: {fault}" for name, fault in self.faults))
 
 
 class LlmevalError(Exception):

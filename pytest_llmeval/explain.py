@@ -47,7 +47,7 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
     if case.prediction is not MISSING:
         lines = [f"expected:   {_shown(case.expected)}", f"prediction: {_shown(case.prediction)}"]
         best = _nearest(case.expected, case.prediction)
-        if best is not None:
+        if best is not None and best != case.prediction:
             lines.append(f"difference: {printable(marked_difference(best, case.prediction))}")
         blocks.append("\n".join(lines))
     for label, each in record.observations.items():

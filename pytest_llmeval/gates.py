@@ -149,12 +149,12 @@ class Gate:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
             return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
-        if value is None:
-            scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined"
-            why = f"not known: {_UNTOLD}" if self.metric in _FIGURES else scored
-            return "failed", None, f"{self._subject()} is {why}"
         # Skipped cases do not hold a gate back, but nobody should have to look for them.
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
+        if value is None:
+            scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
+            why = f"not known: {_UNTOLD}" if self.metric in _FIGURES else scored
+            return "failed", None, f"{self._subject()} is {why}"
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
             expected = " and ".join(map(str, missed))

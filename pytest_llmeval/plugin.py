@@ -35,7 +35,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
     group = parser.getgroup("llmeval", "evaluation as tests")
     group.addoption(
-        "--llmeval", action="store_true", default=None, help="collect eval suites (*.eval.yaml, *.eval.json)"
+        "--llmeval",
+        action="store_true",
+        default=None,
+        help="collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
     )
     group.addoption(
         "--llmeval-report",
@@ -64,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     add_option(group, pluginmanager)
     parser.addini("llmeval", "collect eval suites", type="bool", default=False)
     parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
-    parser.addini("llmeval_snapshots", "keep score snapshots of all suites", type="bool", default=False)
+    parser.addini("llmeval_snapshots", "score snapshots of suites that do not say", type="bool", default=False)
 
 
 def add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
@@ -73,7 +76,7 @@ def add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
         (
             "judge",
             {"choices": JUDGE_MODES},
-            "auto: stored verdicts, else ask; replay: recorded only; record: auto, and record; refresh: ask for all",
+            "auto: stored verdicts, else ask; replay: recorded; record: auto, and record; refresh: ask anew; off: none",
         ),
         ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
         ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
@@ -248,7 +251,7 @@ class ControllerHooks:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
         if report.failed:
-            self._run.note_uncollected(report.nodeid)
+            self._run.note_uncollected(report.nodeid, report.longreprtext)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which suites are to run."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError
+from pytest_llmeval.errors import EvaluatorError, FieldsError
 from pytest_llmeval.evaluator import Evaluator, Metric
 from pytest_llmeval.observation import Observation, Sums, Totals
 from pytest_llmeval.thresholds import TOLERANCE
@@ -47,9 +47,9 @@ class Repeats:
 
     def __post_init__(self) -> None:
         if self.times < 1:
-            raise ValueError(f"found times {self.times}, expected at least 1")
+            raise FieldsError([("times", f"found {self.times}, expected at least 1")])
         if not 1 <= self.k <= self.times:
-            raise ValueError(f"found k {self.k}, expected 1 to {self.times}, the number of times")
+            raise FieldsError([("k", f"found {self.k}, expected 1 to {self.times}, the number of times")])
 
     def __str__(self) -> str:
         k = f"|k:{self.k}|success:{self.success:g}" if self.reduce.endswith("_k") else ""

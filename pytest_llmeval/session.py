@@ -70,6 +70,7 @@ class Run:
     _started: float = field(default_factory=time.time)
     _gathering: Gathering = field(default_factory=Gathering)
     _used: UsedJudgements = field(default_factory=UsedJudgements)
+    _faults: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"))
@@ -95,9 +96,12 @@ class Run:
         paths = (self.config.rootpath / file for file in files if is_suite_file(Path(file).name, patterns))
         self.selected.update(path for path in paths if path.is_file())
 
-    def note_uncollected(self, nodeid: str) -> None:
-        """Note a file that could not be collected; what it would have run is unknown, so nothing is approved."""
-        if not is_suite_file(Path(nodeid.partition("::")[0]).name, self.config.getini("llmeval_files")):
+    def note_uncollected(self, nodeid: str, why: str) -> None:
+        """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
+        file = nodeid.partition("::")[0]
+        if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
+            self._faults[file] = why.splitlines()
+        else:
             self.uncollected = True
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
@@ -148,7 +152,8 @@ class Run:
             emitted += [(key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose]
         emitted.sort(key=lambda each: (each[0].shown, each[0].test, each[0].variant))
         emitted = self._settle(emitted, started, commit)
-        self.report = RunReport(started, round(time.time() - self._started, 3), __version__, commit, suites)
+        duration, faults = round(time.time() - self._started, 3), dict(sorted(self._faults.items()))
+        self.report = RunReport(started, duration, __version__, commit, suites, faults)
         if self.suites.recordings is not None:
             try:
                 self.suites.recordings.update(predictions, complete)

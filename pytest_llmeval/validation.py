@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
+from pytest_llmeval.errors import FieldsError
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.reading import Document, render_path
 
@@ -159,9 +160,18 @@ def check(
     problems = []
     for fault in _most_telling(faults):
         place = [*path, *_inside(data, fault["loc"])]
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, FieldsError):
+            problems += [_field_problem(document, place, name, message) for name, message in cause.faults]
+            continue
         unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
         problems.append(document.problem(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
     return None, problems
+
+
+def _field_problem(document: Document, place: Sequence[str | int], name: str, message: str) -> "Problem":
+    field, _, inside = name.partition(".")
+    return document.problem([*place, field], f"{inside}: {message}" if inside else message)
 
 
 def _is_tag(part: int | str) -> bool:

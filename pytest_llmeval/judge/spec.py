@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from pytest_llmeval.addresses import address_fault
+from pytest_llmeval.errors import FieldsError
 from pytest_llmeval.naming import suggest
 from pytest_llmeval.secrecy import is_secret_name, variable_fault
 
@@ -38,9 +39,10 @@ class Price:
     output: float
 
     def __post_init__(self) -> None:
-        for name, value in (("input", self.input), ("output", self.output)):
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name}: found {value}, expected USD per million tokens, at least 0")
+        prices = (("input", self.input), ("output", self.output))
+        wanted = "expected USD per million tokens, at least 0"
+        if wrong := [(name, f"found {value}, {wanted}") for name, value in prices if not 0 <= value < math.inf]:
+            raise FieldsError(wrong)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class JudgeSpec:
         price: What the model costs; ``None`` looks it up where it is published.
 
     Raises:
-        ValueError: With every fault, as ``FIELD: found ..., expected ...``.
+        FieldsError: With every fault.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -80,9 +82,8 @@ class JudgeSpec:
     price: Price | None = None
 
     def __post_init__(self) -> None:
-        faults = [f"{name}: {fault}" for name, fault in self._faults()]
-        if faults:
-            raise ValueError("; ".join(faults))
+        if faults := tuple(self._faults()):
+            raise FieldsError(faults)
 
     @property
     def provider(self) -> str | None:

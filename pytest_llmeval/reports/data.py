@@ -3,7 +3,7 @@
 __all__ = ("OUTCOMES", "RunReport", "SuiteReport", "grid_cells", "renamed")
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_llmeval.error_buckets import FilledBucket
@@ -84,6 +84,7 @@ class RunReport:
         version: Of this package.
         commit: Of the repository, if it is one.
         suites: Sorted by path and variant.
+        faults: Suite file, relative to pytest's rootdir, to what is wrong with it, a line each; sorted by file.
     """
 
     started_at: str
@@ -91,6 +92,7 @@ class RunReport:
     version: str
     commit: str | None
     suites: Sequence[SuiteReport] = field(default_factory=tuple)
+    faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def renamed(label: str, evaluator: Evaluator) -> list[Grid]:

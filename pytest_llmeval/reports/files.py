@@ -32,7 +32,7 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path],
         except OSError as error:
             missing.append(f"report NOT written to {path}: {error.strerror}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary and report.suites:
+    if summary and (report.suites or report.faults):
         try:
             append_markdown(report, Path(summary))
         except OSError as error:

@@ -26,6 +26,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "commit": report.commit,
         },
         "suites": [_suite(each) for each in report.suites],
+        **({"faults": {path: list(lines) for path, lines in report.faults.items()}} if report.faults else {}),
     }
 
 

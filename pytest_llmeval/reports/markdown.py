@@ -54,6 +54,11 @@ def to_markdown(report: RunReport) -> str:
         lines += _suite(suite)
     if not report.suites:
         lines += ["No suite ran.", ""]
+    if report.faults:
+        rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
+        lines += ["## Faulty files", "", _table(rows[:_LISTED], ("suite", "fault")), ""]
+        if len(rows) > _LISTED:
+            lines += [f"... and {len(rows) - _LISTED} more.", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -46,6 +46,34 @@ def test_faulty_files_are_told_with_line_and_column_while_the_others_run(faulty:
     assert ran.gates("sound") == {"f1 >= 1": "passed"}
 
 
+def test_reports_and_the_job_summary_tell_the_faults_of_files(
+    faulty: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty.write("half.eval.yaml", HALF)
+    summary = faulty.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    ran = faulty.run("--llmeval-report=report.md", workers=workers)
+    faults = ran.report["faults"]
+    assert list(faults) == ["broken.eval.json", "half.eval.yaml", "sub/tabs.eval.yaml", "typos.eval.yaml"]
+    assert [len(each) for each in faults.values()] == [1, 2, 1, 2]
+    assert all(line in ran.section("ERRORS") for lines in faults.values() for line in lines)
+    markdown = (faulty.path / "report.md").read_text(encoding="utf-8")
+    assert summary.read_text(encoding="utf-8") == markdown
+    for place in ("broken.eval.json:1:43", "half.eval.yaml:5:28", "sub/tabs.eval.yaml:2:1", "typos.eval.yaml:1:14"):
+        assert place in markdown
+
+
+def test_a_job_summary_is_written_where_every_file_is_faulty(
+    project: "Project", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("typos.eval.yaml", "evaluators: [texd]\ncases: [{id: a}]\n")
+    summary = project.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert project.run().code == 1
+    assert "No suite ran." in summary.read_text(encoding="utf-8")
+    assert "typos.eval.yaml:1:14" in summary.read_text(encoding="utf-8")
+
+
 def test_a_faulty_case_leaves_the_others_running_and_the_gates_not_judged(project: "Project", workers: int) -> None:
     project.write("half.eval.yaml", HALF)
     ran = project.run("-v", workers=workers)

@@ -135,7 +135,7 @@ def test_faults_of_repeats_are_told_with_their_place(judged: "Judged") -> None:
     faults = {
         "zero": (0, "repeats: found 0, expected 1 to 1000"),
         "many": ({"times": 1001}, "repeats.times: found 1001, expected 1 to 1000"),
-        "k": ({"times": 2, "reduce": "pass_at_k", "k": 3}, "found k 3, expected 1 to 2"),
+        "k": ({"times": 2, "reduce": "pass_at_k", "k": 3}, "repeats.k: found 3, expected 1 to 2"),
         "word": ({"times": 2, "reduce": "average"}, "repeats.reduce: "),
     }
     for name, (repeats, _) in faults.items():

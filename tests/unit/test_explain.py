@@ -63,6 +63,11 @@ def test_of_several_references_the_nearest_is_compared() -> None:
     assert explained(["Lyon", "in Paris", 3], "in Paris.").endswith("difference: in Paris{+.+}")
 
 
+def test_an_answer_as_expected_has_no_difference() -> None:
+    text = explained(["Lyon", "Paris"], "Paris", reason="judge: no verdict")
+    assert text.endswith('expected:   ["Lyon", "Paris"]\nprediction: Paris')
+
+
 def test_a_case_without_prediction_shows_its_reason_only() -> None:
     assert explained("Paris", MISSING, reason="no target") == "no target"
     assert explained("Paris", MISSING, reason=None) == "failed"

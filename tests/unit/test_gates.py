@@ -218,6 +218,12 @@ def test_skipped_cases_are_mentioned_in_the_verdict(limit: float, reason: str) -
     assert verdict.reason == reason
 
 
+def test_where_all_cases_were_skipped_the_verdict_says_so() -> None:
+    skipped = MetricValue(None, None, None, None, 0, 0, 0, missing=16)
+    verdict = parse_gate("f1 >= 0.5").judge(Result({"f1": skipped}, {}, [], skipped))
+    assert verdict.reason == "f1 is undefined: 0 cases scored, 0 undefined; 16 cases not run"
+
+
 def test_a_metric_that_no_case_has_fails() -> None:
     verdict = parse_gate("f1[joy] >= 0").judge(result())
     assert (verdict.outcome, verdict.reason) == ("failed", "f1[joy] does not occur in the results")

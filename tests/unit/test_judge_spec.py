@@ -171,11 +171,24 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
         ("{retries: 1.5}", "judge.retries: found the number 1.5, expected a whole number"),
         ("{structured: always}", "judge.structured: found the text 'always', expected one of 'auto', 'off'"),
         ("{price: {input: 1}}", "judge.price: found nothing, expected 'output'"),
-        ("{price: {input: -1, output: 1}}", "judge.price: input: found -1.0, expected USD per million tokens"),
-        ("{model: gpt}", "judge: model: found 'gpt', expected PROVIDER:NAME"),
+        ("{price: {input: -1, output: 1}}", "judge.price.input: found -1.0, expected USD per million tokens"),
+        ("{model: gpt}", "a.eval.yaml:1:16  judge.model: found 'gpt', expected PROVIDER:NAME"),
+        (
+            "{parameters: {headers: {Cookie: hush}}}",
+            "a.eval.yaml:1:21  judge.parameters: headers.Cookie: found what looks like a secret",
+        ),
     ],
 )
 def test_a_fault_in_a_suite_file_has_its_place(text: str, problem: str, tmp_path: Path) -> None:
     (found,) = problems_of(text, tmp_path)
     assert problem in found
     assert "hush" not in found
+
+
+def test_several_faults_in_a_suite_file_have_a_line_each(tmp_path: Path) -> None:
+    first, second, third = problems_of(
+        "{model: gpt, temperature: -1, price: {input: 1, output: 2}, retries: -1}", tmp_path
+    )
+    assert "1:16  judge.model: found 'gpt'" in first
+    assert "1:34  judge.temperature: found -1.0" in second
+    assert "judge.retries: found -1" in third

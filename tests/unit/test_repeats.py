@@ -85,9 +85,9 @@ def test_a_success_is_a_score_from_a_mark_on_but_for_what_floats_lose() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"times": 0}, "found times 0, expected at least 1"),
-        ({"times": 2, "k": 3}, "found k 3, expected 1 to 2"),
-        ({"times": 2, "k": 0}, "found k 0, expected 1 to 2"),
+        ({"times": 0}, "times: found 0, expected at least 1"),
+        ({"times": 2, "k": 3}, "k: found 3, expected 1 to 2"),
+        ({"times": 2, "k": 0}, "k: found 0, expected 1 to 2"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(options: dict[str, int], message: str) -> None:

@@ -207,6 +207,15 @@ def test_a_run_without_suites_says_so() -> None:
     )
 
 
+def test_faults_of_files_are_listed_and_many_are_cut() -> None:
+    run = RunReport("now", 0.1, "1", None, [], {"a|b.eval.yaml": [f"a:{line}:1  <b> {line}" for line in range(52)]})
+    assert to_json(run)["faults"]["a|b.eval.yaml"][1] == "a:1:1  <b> 1"
+    table = to_markdown(run).partition("## Faulty files\n\n")[2].splitlines()
+    assert table[2].split() == ["|", "a\\|b.eval.yaml", "|", "a:0:1", "\\<b\\>", "0", "|"]
+    assert len(table) == 2 + 50 + 2
+    assert table[-1] == "... and 2 more."
+
+
 def test_a_markdown_file_is_replaced_and_a_summary_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "r.md"
     path.write_text("before\n")
