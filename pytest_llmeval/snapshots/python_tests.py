@@ -5,7 +5,7 @@ __all__ = ("PythonScores", "ScoreSnapshot")
 import json
 import math
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from numbers import Real
@@ -29,7 +29,7 @@ from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import TestScores, rounded
 from pytest_llmeval.snapshots.settings import Tolerance
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
-from pytest_llmeval.snapshots.verdicts import Verdict, compare_scores
+from pytest_llmeval.snapshots.verdicts import Verdict, compare_scores, vanished
 
 _SCORED = pytest.StashKey["_Scored"]()
 _REMEMBERED = 20
@@ -186,17 +186,33 @@ class PythonScores:
             mode.refuse_to_write()
         stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
         files = []
+        vanishings: list[Emitted] = []
         for path in sorted({scored.path for scored in self._seen.values()}):
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
                 files.append(_pending(Path(path), tests, mode, stamp))
+                vanishings += sorted(self._vanished(path, mode))
             except SuiteError:
                 continue  # each test has failed with what is wrong
         mode.account(files, orphans=False)
         faults = [
             Emitted(str(file.path), file.path.name, "snapshot[*]", "failed", file.fault) for file in files if file.fault
         ]
-        emit(session, faults)
+        emit(session, [*vanishings, *faults])
+
+    def _vanished(self, path: str, mode: Mode) -> Iterator[Emitted]:
+        """Yield the scores that tests which ran to their end do not assert any more."""
+        old = read_if_there(Path(path), Path(path).name, TestScores)
+        if old is None or mode.update or mode.warn_unused:
+            return
+        for nodeid, scored in self._seen.items():
+            if scored.path != path or not scored.passed:
+                continue
+            for name, approved in old.tests.get(scored.test, {}).items():
+                if name not in scored.values:
+                    file = nodeid.partition("::")[0]
+                    reason = f"{nodeid}: snapshot {name}: {vanished(name, approved).reason}"
+                    yield Emitted(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
 def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> PendingFile:
