@@ -161,12 +161,13 @@ class Answering:
         if job.desk is None:
             return {}
         questions = {}
+        asker = " ".join((job.shown, job.test, job.variant))
         answer.failed.clear()
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
                     put = evaluator.questions(answer.case)
-                    asked = [Asked(job.desk, each, job.case.id, job.repeat) for each in put]
+                    asked = [Asked(job.desk, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here
                     questions[label] = asked

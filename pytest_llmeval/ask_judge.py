@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.case import Case
-from pytest_llmeval.collect import keep_judgements, own_judge
+from pytest_llmeval.collect import own_judge
 from pytest_llmeval.errors import BudgetError, LlmevalError
+from pytest_llmeval.handover import keep_judgements
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.service import Asked, Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -44,7 +45,10 @@ class AskJudge:
         __tracebackhide__ = True
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
-        verdicts = [self._ask(Asked(self._desk(), each, case.id)) for each in evaluator.questions(case)]
+        verdicts = [
+            self._ask(Asked(self._desk(), each, case.id, asker=self.request.node.nodeid))
+            for each in evaluator.questions(case)
+        ]
         judged = evaluator.judged(case)
         verdict = judged.verdict(verdicts)
         if verdict is None:

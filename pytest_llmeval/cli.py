@@ -3,6 +3,7 @@
 __all__ = ("main",)
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for module in (cli_cache, cli_compare, cli_decide, cli_emotion_cause, cli_retrieval):
         module.add_commands(commands)
     options = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Ids can be of any script; a pipe on Windows, say, knows only a few.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         result: int = options.run(options)
         sys.stdout.flush()

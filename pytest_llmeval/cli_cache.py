@@ -2,15 +2,15 @@
 
 __all__ = ("add_commands",)
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
+from pytest_llmeval.console import say
 from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.explain import printable
 from pytest_llmeval.numbers import counted
@@ -68,7 +68,7 @@ def _told(action: Callable[[Namespace], int], options: Namespace) -> int:
     try:
         return action(options)
     except LlmevalError as error:
-        _say([str(error)], sys.stderr)
+        say(str(error).split("\n"), error=True)
         return 1
 
 
@@ -106,8 +106,8 @@ def _stats(options: Namespace) -> int:
         rows.append(("all", "", *_sums(everything)))
     names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
     if rows:
-        _say([tabulate(rows, names, disable_numparse=True, colalign=("left", "left", *["right"] * 5))])
-    _say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.stat().st_size} bytes"])
+        say(tabulate(rows, names, disable_numparse=True, colalign=("left", "left", *["right"] * 5)).split("\n"))
+    say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.stat().st_size} bytes"])
     return 0
 
 
@@ -126,7 +126,7 @@ def _prune(options: Namespace) -> int:
     older = None if options.older_than is None else options.older_than * _DAY_S
     with _opened(options) as cache:
         deleted = cache.prune(older, options.model)
-    _say([f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
+    say([f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
     return 0
 
 
@@ -134,18 +134,22 @@ def _verify(options: Namespace) -> int:
     with _opened(options) as cache:
         faults = cache.verify()
         good = sum(1 for _ in cache.entries())
-    _say(f"{options.cache}: {fault}" for fault in faults)
-    _say([f"{options.cache}: {counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}"])
+    say(f"{options.cache}: {fault}" for fault in faults)
+    say([f"{options.cache}: {counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}"])
     return 1 if faults else 0
 
 
 def _export(options: Namespace) -> int:
     from pytest_llmeval.judge.recordings import write_judgements
 
+    if options.file.is_dir():
+        raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
+    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache):
+        raise LlmevalError(f"found the cache {options.file} as the file to write, expected another one")
     with _opened(options) as cache:
         entries = list(cache.entries())
     write_judgements(options.file, entries)
-    _say([f"{options.file}: {counted(len(entries), 'verdict')}"])
+    say([f"{options.file}: {counted(len(entries), 'verdict')}"])
     return 0
 
 
@@ -174,10 +178,10 @@ def _import_scores(options: Namespace) -> int:
     found = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
     _keep(options, found.entries)
     if found.ruled:
-        _say([f"{counted(len(found.ruled), 'score')} not needed: a rule decides the case"])
+        say([f"{counted(len(found.ruled), 'score')} not needed: a rule decides the case"])
     if found.without:
-        _say([f"{counted(len(found.without), 'case')} without a score: {', '.join(found.without)}"])
-    _say((f"{options.file}: {fault}" for fault in found.faults), sys.stderr)
+        say([f"{counted(len(found.without), 'case')} without a score: {', '.join(found.without)}"])
+    say((f"{options.file}: {fault}" for fault in found.faults), error=True)
     return 1 if found.faults else 0
 
 
@@ -188,7 +192,7 @@ def _keep(options: Namespace, entries: "list[Entry]") -> int:
         new = [entry for entry in entries if entry.key not in known]
         cache.put_many(new, _IMPORT_RUN)
     old = len(entries) - len(new)
-    _say([f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")])
+    say([f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")])
     return 0
 
 
@@ -217,8 +221,8 @@ def _show(entries: "Iterable[Entry]") -> int:
         texts = {f"text {name}": digest for name, digest in parts.pop("texts").items()}
         given = {f"parameter {name}": value for name, value in parts.pop("parameters").items()}
         rows = [(printable(name), printable(str(value))) for name, value in {**parts, **given, **texts}.items()]
-        _say([f"{entry.key}, score {entry.score:g}, case {entry.case}"])
-        _say([tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True), ""])
+        say([f"{entry.key}, score {entry.score:g}, case {entry.case}"])
+        say([*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""])
     return 0
 
 
@@ -244,16 +248,10 @@ def _explain_suite(options: Namespace, path: Path) -> int:
             missing.append(f"{each.case.id}: {why}")
     if rows:
         names = ("case", "evaluator", "mode", "repeat", "key", "stored")
-        _say([tabulate(rows, names, disable_numparse=True)])
+        say(tabulate(rows, names, disable_numparse=True).split("\n"))
     if found.recordings.entries:
-        _say(missing)
-    _say(f"{case}: {why}" for case, why in found.unknown.items())
+        say(missing)
+    say(f"{case}: {why}" for case, why in found.unknown.items())
     if not rows and not found.unknown:
-        _say([f"{path}: no question for a judge"])
+        say([f"{path}: no question for a judge"])
     return 0
-
-
-def _say(blocks: Iterable[str], stream: TextIO | None = None) -> None:
-    for block in blocks:
-        text = "\n".join(map(printable, block.split("\n")))
-        print(text, file=stream or sys.stdout)

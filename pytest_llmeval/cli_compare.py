@@ -2,14 +2,14 @@
 
 __all__ = ("add_commands",)
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.console import say
 from pytest_llmeval.errors import SuiteError
-from pytest_llmeval.explain import printable
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.numbers import counted, interval, number
 
 if TYPE_CHECKING:
@@ -64,29 +64,35 @@ def _number(text: str) -> float:
 def _compare(options: Namespace) -> int:
     from pytest_llmeval.recorded import read_report
     from pytest_llmeval.regression_verdicts import judge_regressions
+    from pytest_llmeval.results import PASS_RATE
 
     try:
         here, there = ({(each.path, each.suite): each for each in read_report(path)} for path in _paths(options))
     except SuiteError as error:
-        _say(error.problems, error=True)
+        say(error.problems, error=True)
         return 2
     common = [key for key in here if key in there]
-    _say(f"{suite} ({path}): only in {options.report}" for path, suite in here if (path, suite) not in there)
-    _say(f"{suite} ({path}): only in {options.baseline}" for path, suite in there if (path, suite) not in here)
+    say(f"{suite} ({path}): only in {options.report}" for path, suite in here if (path, suite) not in there)
+    say(f"{suite} ({path}): only in {options.baseline}" for path, suite in there if (path, suite) not in here)
     if not common:
-        _say(["the reports have no suite in common"], error=True)
+        say(["the reports have no suite in common"], error=True)
+        return 2
+    known = dict.fromkeys(name for key in common for suite in (here[key], there[key]) for name in suite.metrics)
+    unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
+    if unknown:
+        say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
         return 2
     findings: list[Finding] = []
     gone = False
     for key in common:
         lines, found, vanished = _suite(here[key], there[key], options)
-        _say(lines)
+        say(lines)
         findings += found
         gone = gone or vanished
     if options.max_drop is None:
         return 0
     failed = [each for each in judge_regressions(findings) if each.outcome == "failed"]
-    _say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
+    say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
     return 1 if failed or gone else 0
 
 
@@ -159,7 +165,3 @@ def _table(
 
 def _listed(names: Sequence[str], found: "dict[str, Difference]") -> str:
     return "all metrics" if len(names) == len(found) else ", ".join(names)
-
-
-def _say(lines: Iterable[object], *, error: bool = False) -> None:
-    (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)

@@ -2,14 +2,13 @@
 
 __all__ = ("add_commands",)
 
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.console import say
 from pytest_llmeval.errors import SuiteError
-from pytest_llmeval.explain import printable
 from pytest_llmeval.numbers import counted
 
 if TYPE_CHECKING:
@@ -51,16 +50,16 @@ def _decide(options: Namespace) -> int:
         root = here if options.suite.resolve().is_relative_to(here) else options.suite.resolve().parent
         suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
     except SuiteError as error:
-        _say(error.problems, error=True)
+        say(error.problems, error=True)
         if any(problem.path.startswith("evaluators[") for problem in error.problems):
-            _say([_UNKNOWN_HERE], error=True)
+            say([_UNKNOWN_HERE], error=True)
         return 2
     if not recorded:
-        _say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)
+        say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)
         return 2
     decisions = [decide(each, suite) for each in recorded]
     for each, decision in zip(recorded, decisions, strict=True):
-        _say(_lines(each, decision))
+        say(_lines(each, decision))
     if any(decision.failed for decision in decisions):
         return 1
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
@@ -87,7 +86,3 @@ def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:
     for gate in decision.gates:
         yield f"gate {gate.outcome.upper()}  {gate.gate}  ({gate.reason})"
     yield from (f"UNDECIDED  {each}" for each in decision.undecided)
-
-
-def _say(lines: Iterable[object], *, error: bool = False) -> None:
-    (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)

@@ -7,11 +7,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.console import say, write_text
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.explain import printable
 from pytest_llmeval.faults import Faults
+from pytest_llmeval.numbers import counted
 from pytest_llmeval.pair_files import ID, PairFile, read_pair_file
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ def _convert(options: Namespace) -> int:
         file.faults.check()
         text = (official_text if options.to == "official" else internal_text)(converted.pairs)
         if options.output is not None:
-            _write(options.output, text)
+            write_text(options.output, [text])
     except SuiteError as error:
-        _say(error.problems, sys.stderr)
+        say(error.problems, error=True)
         return 1
-    _say((f"note: {each}" for each in converted.notes), sys.stderr)
+    say((f"note: {each}" for each in converted.notes), error=True)
     if options.output is None:
         sys.stdout.write(text)
     return 0
@@ -93,18 +94,18 @@ def _validate(options: Namespace) -> int:
         file = _read(options.file)
         gold = _read_official(options.gold) if options.gold is not None else None
     except SuiteError as error:
-        _say(error.problems, sys.stderr)
+        say(error.problems, error=True)
         return 1
     wanted = [{ID: number} for number in gold.conversations] if gold is not None else None
     faults = validate_submission(file.document.data, options.subtask, wanted)
     if faults:
-        _say(_placed(file, each) for each in faults)
-        _say([_counted(len(faults), "fault")])
+        say(_placed(file, each) for each in faults)
+        say([counted(len(faults), "fault")])
         return 1
     pairs = [raw for each in file.conversations.values() for _, raw in each.rows]
-    found = f"{_counted(len(file.conversations), 'conversation')}, {_counted(len(pairs), 'pair')}"
-    _say([f"{options.file}: no fault in {found}"])
-    _say(_respelled(pairs, options.subtask))
+    found = f"{counted(len(file.conversations), 'conversation')}, {counted(len(pairs), 'pair')}"
+    say([f"{options.file}: no fault in {found}"])
+    say(_respelled(pairs, options.subtask))
     return 0
 
 
@@ -128,12 +129,8 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
                 found.append(raw)
     if found:
         advice = f"llmeval convert --from official --to official --subtask {subtask}"
-        like = f"{_counted(len(found), 'pair')} such as {quoted(found[0])}"
+        like = f"{counted(len(found), 'pair')} such as {quoted(found[0])}"
         yield f"note: found {like}, which {advice} writes as official files do"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _read(path: Path) -> PairFile:
@@ -155,15 +152,3 @@ def _read_official(path: Path) -> PairFile:
         file.fault((), None, "submission form", "found an internal list of pairs, expected conversations")
     file.faults.check()
     return file
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
-        raise SuiteError([Problem(str(path), 0, 0, "", message)]) from None
-
-
-def _say(lines: Iterable[object], stream: TextIO | None = None) -> None:
-    (stream or sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)

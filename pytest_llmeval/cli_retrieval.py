@@ -3,14 +3,13 @@
 __all__ = ("add_commands",)
 
 import json
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.console import say, write_text
 from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.explain import printable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -34,15 +33,21 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     )
     build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
     build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
-    build.add_argument("--queries", type=int, default=100, help="how many are wanted (default: 100)")
-    build.add_argument("--candidates", type=int, help="how many cases are drawn for them (default: 4 for each query)")
-    build.add_argument("--positives", type=int, default=10, help="at most, for a query (default: 10)")
-    build.add_argument("--min-positives", type=int, help="at least, or the query is dropped (default: --positives)")
+    build.add_argument("--queries", type=int, default=100, metavar="N", help="how many are wanted (default: 100)")
     build.add_argument(
-        "--relative", type=float, default=0.2, help="how far terms may be apart, as a share (default: 0.2)"
+        "--candidates", type=int, metavar="N", help="how many cases are drawn for them (default: 4 for each query)"
     )
-    build.add_argument("--absolute", type=float, default=6.0, help="months that they may be apart anyway (default: 6)")
-    build.add_argument("--seed", type=int, default=0, help="of the draw (default: 0)")
+    build.add_argument("--positives", type=int, default=10, metavar="N", help="at most, for a query (default: 10)")
+    build.add_argument(
+        "--min-positives", type=int, metavar="N", help="at least, or the query is dropped (default: --positives)"
+    )
+    build.add_argument(
+        "--relative", type=float, default=0.2, metavar="SHARE", help="how far terms may be apart (default: 0.2)"
+    )
+    build.add_argument(
+        "--absolute", type=float, default=6.0, metavar="MONTHS", help="that they may be apart anyway (default: 6)"
+    )
+    build.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: 0)")
     build.set_defaults(run=_build, refuse=build.error)
 
 
@@ -62,6 +67,9 @@ def _build(options: Namespace) -> int:
         )
     except ValueError as error:
         options.refuse(str(error))
+    path = options.report or options.output.parent / f"{options.output.stem}.report.json"
+    if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
+        options.refuse("found one file as two of corpus, output and report, expected three files")
     problems: list[Problem] = []
 
     def corpus() -> Iterator[tuple[int, Any]]:
@@ -70,18 +78,17 @@ def _build(options: Namespace) -> int:
 
     built = build_set(corpus, how)
     if not built.rows:
-        _say(problems or ["found no row, expected a corpus"])
+        say(problems or ["found no row, expected a corpus"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
-    path = options.report or options.output.with_suffix(".report.json")
     try:
-        _write(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
-        _write(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
+        write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+        write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     except SuiteError as error:
-        _say(error.problems)
+        say(error.problems, error=True)
         return 1
-    _say(problems)
-    sys.stdout.writelines(f"{printable(line)}\n" for line in _summary(built, options.output, path))
+    say(problems, error=True)
+    say(_summary(built, options.output, path))
     return 0 if built.queries else 1
 
 
@@ -96,16 +103,3 @@ def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
 def _dropped(dropped: Mapping[str, int]) -> Iterator[str]:
     for reason, number in dropped.items():
         yield f"dropped {number}: {reason}"
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.writelines(lines)
-    except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
-        raise SuiteError([Problem(str(path), 0, 0, "", message)]) from None
-
-
-def _say(lines: Iterable[object]) -> None:
-    sys.stderr.writelines(f"{printable(str(each))}\n" for each in lines)

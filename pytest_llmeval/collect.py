@@ -1,56 +1,27 @@
 """Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
 
-__all__ = (
-    "JUDGED",
-    "PAYLOAD",
-    "RECORDED",
-    "SUITES",
-    "CaseItem",
-    "EvalModule",
-    "case_of",
-    "conclude",
-    "judged_by",
-    "keep_judgements",
-    "know_followers",
-    "own_judge",
-    "payload_of",
-    "variant_of",
-)
+__all__ = ("SUITES", "CaseItem", "EvalModule", "know_followers", "own_judge")
 
-import json
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from pytest_llmeval.ahead import Look
 from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.errors import BudgetError, LlmevalError, PredictionError, SuiteError, said
+from pytest_llmeval.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.execute import Execution
-from pytest_llmeval.explain import explain, printable
+from pytest_llmeval.handover import PAYLOAD, conclude, keep_judgements
 from pytest_llmeval.lookahead import may_ask_early, outlives_its_test
-from pytest_llmeval.own_files import own_file
 from pytest_llmeval.predict import Target
 from pytest_llmeval.progress import Progress
-from pytest_llmeval.results import CaseRecord
 from pytest_llmeval.runtime import LoadedCase, Suites
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.transport import SuiteKey, encode
-
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.entry import Entry
-
-JUDGED = pytest.StashKey[list[tuple[str, dict[str, Any]]]]()
-"""Judgements that a test used: the file that they are recorded in, and the judgement."""
-
-RECORDED = "judgements.jsonl"
-
-PAYLOAD = pytest.StashKey[str]()
-"""What an item hands to its report."""
 
 SUITES = pytest.StashKey[Suites]()
 """Where the configuration keeps the suites of its process."""
@@ -126,107 +97,10 @@ def own_judge(request: pytest.FixtureRequest | None) -> Callable[[], Any]:
     return lambda: request.getfixturevalue("judge_client") if request is not None else None
 
 
-def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[Entry]") -> None:
-    """Hand the judgements that a test used to its report, if they are to be recorded."""
-    if suites.desks.service.records:
-        path = str(own_file(asking, RECORDED))
-        item.stash.setdefault(JUDGED, []).extend((path, entry.to_json()) for entry in entries)
-
-
-def variant_of(item: pytest.Item) -> str:
+def _variant_of(item: pytest.Item) -> str:
     """Return the id of an item's parameters, which name a variant of the target."""
     callspec = getattr(item, "callspec", None)
     return callspec.id if callspec is not None else ""
-
-
-def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> None:
-    """Hand an execution to the item's report, and fail the item where the case failed.
-
-    Raises:
-        pytest.fail.Exception: A limit was not met, the prediction is malformed, or the case could not be measured.
-        BaseException: What the target raised.
-    """
-    __tracebackhide__ = True
-    record, error = execution.record, execution.error
-    # What a Python test scores need not come from the target, so it is no recording of the target's answers.
-    record_answers = loaded.suites.record and not loaded.key.test
-    item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
-    if item.config.getoption("xmlpath", None):
-        scores = execution.scores(loaded.suite).items()
-        item.user_properties += [
-            (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
-        ]
-    keep_judgements(item, loaded.suites, loaded.suite.path, execution.entries)
-    if isinstance(error, BudgetError):
-        item.session.shouldstop = str(error)
-        pytest.skip(str(error))
-    if error is not None and not isinstance(error, PredictionError):
-        raise error
-    if record.reason is not None:
-        raise pytest.fail.Exception(explain(execution.case, record, execution.unmet), pytrace=False)
-
-
-def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:
-    """Return what an item hands to its report; a case whose fixtures failed or skipped it is counted too."""
-    if call.when == "call":
-        payload = item.stash.get(PAYLOAD, None)
-        item.stash.setdefault(PAYLOAD, "")
-        del item.stash[PAYLOAD]  # an item can be run again
-        if payload is not None:
-            return payload
-    elif report.outcome == "passed":
-        return None
-    loaded = case_of(item)
-    if loaded is None:
-        return None
-    cases = item.bulk if isinstance(item, CaseItem) and item.bulk else (loaded.case,)
-    records = [_unscored(case.id, report, call) for case in cases]
-    executions = [Execution(case, record) for case, record in zip(cases, records, strict=True)]
-    return encode(loaded.key, loaded.suite.total, executions, predictions=False)
-
-
-def judged_by(item: pytest.Item) -> str | None:
-    """Return the judgements that a test used since it was asked last, as one line of ASCII."""
-    judged = item.stash.get(JUDGED, None)
-    if not judged:
-        return None
-    del item.stash[JUDGED]
-    return json.dumps(judged)
-
-
-def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
-    """Return the record of a case that its item has not scored."""
-    if report.outcome == "passed":
-        return CaseRecord(name, outcome="not_run", reason="the test did not score the case")
-    reason = said(call.excinfo.value) if call.excinfo else report.outcome
-    if report.skipped:
-        return CaseRecord(name, outcome="skipped", reason=reason)
-    return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)
-
-
-def case_of(item: pytest.Item) -> LoadedCase | None:
-    """Return the case of an item: of a suite, or of a Python test over one, whose other parameters name a variant."""
-    if isinstance(item, CaseItem):
-        return item.loaded
-    callspec = getattr(item, "callspec", None)
-    loaded = callspec.params.get("eval_case") if callspec is not None else None
-    if callspec is None or not isinstance(loaded, LoadedCase):
-        return None
-    others = sorted((name, value) for name, value in callspec.params.items() if name != "eval_case")
-    if not others:
-        return loaded
-    if all(isinstance(value, str | int | float | bool) for _, value in others):
-        variant = ",".join(f"{name}={value}" for name, value in others)
-    else:
-        variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
-    return replace(loaded, key=loaded.key._replace(variant=variant))
-
-
-def _without(ids: str, case: str) -> str:
-    """Return the ids of a test's parameters, which pytest joins with dashes, without the one that names the case."""
-    if ids.startswith(f"{case}-"):
-        return ids.removeprefix(f"{case}-")
-    return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)
 
 
 # The bodies are one line each: a traceback then starts at the line of the case in its file.
@@ -300,7 +174,7 @@ class EvalModule(pytest.Module):
             )
         looks = [self._look(variant, judge_client) for variant in variants]
         suites, suite = self.config.stash[SUITES], self._suite
-        keys = [suites.key(suite, variant=variant_of(variant)) for variant in variants]
+        keys = [suites.key(suite, variant=_variant_of(variant)) for variant in variants]
         cases = suite.cases[:1] if suite.bulk else suite.cases
         for case in cases:
             for variant, key, look in zip(variants, keys, looks, strict=True):

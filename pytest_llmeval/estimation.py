@@ -49,7 +49,6 @@ class Estimate:
         changed: Paired cases, or clusters of them, whose results differ; ``None`` where runs are not paired.
         dropped: Cases left out because only one of the runs could judge them.
         errored: Cases of the current run that could not be measured.
-        baseline_errored: The same of the baseline.
         lost_resamples: Share of the resamples in which the metric has no value.
     """
 
@@ -63,7 +62,6 @@ class Estimate:
     changed: int | None
     dropped: int
     errored: int
-    baseline_errored: int
     lost_resamples: float
 
     @property
@@ -214,7 +212,6 @@ class _Resampling:
             changed=changed,
             dropped=int(self.dropped.sum()),
             errored=int(table.failed[name][rows.current].sum()),
-            baseline_errored=int(table.failed[name][rows.baseline].sum()),
             lost_resamples=lost,
         )
 

@@ -58,9 +58,10 @@ class EvalCase:
         """
         __tracebackhide__ = True
         from pytest_llmeval.case import MISSING
-        from pytest_llmeval.collect import conclude, own_judge
+        from pytest_llmeval.collect import own_judge
         from pytest_llmeval.errors import PredictionError
         from pytest_llmeval.execute import json_like, unanswered
+        from pytest_llmeval.handover import conclude
 
         loaded = self._loaded
         try:
@@ -76,7 +77,7 @@ class EvalCase:
 @pytest.fixture
 def eval_case(request: pytest.FixtureRequest) -> EvalCase:
     """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
-    from pytest_llmeval.collect import case_of
+    from pytest_llmeval.handover import case_of
 
     item = request.node
     faults = getattr(request, "param", None)

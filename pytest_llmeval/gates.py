@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_llmeval.naming import suggest
 from pytest_llmeval.numbers import counted, limit, number
 from pytest_llmeval.results import MetricValue, Result
 from pytest_llmeval.thresholds import TOLERANCE
+from pytest_llmeval.usage import UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.observation import FloatArray
 
 GateOutcome = Literal["passed", "failed", "not_judged"]
 
+_FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 _STATISTICS = ("mean", "median", "min", "max", "low", "high")
+_UNTOLD = "nothing of the kind was asked, or a provider tells no tokens or has no known price"
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(
     r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
@@ -107,8 +111,10 @@ class Gate:
         if why := unjudged or ("" if self.partial else incomplete):
             return self._verdict("not_judged", None, f"not judged: {why}")
         if self.by is None:
-            outcome, value, reason = self._one(result.find(self.metric), self._scores(result, None))
-            return self._verdict(outcome, value, reason)
+            metric = result.find(self.metric)
+            if metric is None:
+                return self._verdict("failed", None, self._absent(result))
+            return self._verdict(*self._one(metric, self._scores(result, None)))
         return self._groups(result)
 
     def _groups(self, result: Result) -> GateResult:
@@ -133,22 +139,20 @@ class Gate:
             outcome, value, f"all {counted(len(judged), 'group')} hold, closest {name}: {reason}{note}"
         )
 
-    def _one(self, metric: MetricValue | None, scores: "FloatArray | None") -> tuple[GateOutcome, float | None, str]:
-        if metric is None:
-            return "failed", None, f"{self.metric} does not occur in the results"
+    def _absent(self, result: Result) -> str:
+        if self.metric in _FIGURES:
+            return f"{self.metric} is not known: {_UNTOLD}"
+        return f"{self.metric} does not occur in the results{suggest(self.metric, result.metrics)}"
+
+    def _one(self, metric: MetricValue, scores: "FloatArray | None") -> tuple[GateOutcome, float | None, str]:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
             return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
         if value is None:
-            return (
-                "failed",
-                None,
-                (
-                    f"{self._subject()} is undefined: {counted(metric.scored, 'case')} scored, "
-                    f"{metric.undefined} undefined"
-                ),
-            )
+            scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined"
+            why = f"not known: {_UNTOLD}" if self.metric in _FIGURES else scored
+            return "failed", None, f"{self._subject()} is {why}"
         # Skipped cases do not hold a gate back, but nobody should have to look for them.
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         missed = [bound for bound in self.bounds if not bound.holds(value)]

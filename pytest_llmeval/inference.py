@@ -100,7 +100,9 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:
         few = f"only {counted(estimate.changed, noun)} changed" if estimate.changed else f"no {noun} changed"
         yield f"{few}, too few to tell how the difference scatters"
-    if estimate.units < _FEW_UNITS:
+    if not estimate.units:
+        yield f"no {noun} to compare"
+    elif estimate.units < _FEW_UNITS:
         yield f"only {counted(estimate.units, noun)}, interval too narrow"
     if estimate.resampled.size and estimate.lost_resamples > _MANY_LOST:
         yield f"undefined in {estimate.lost_resamples:.0%} of the resamples"

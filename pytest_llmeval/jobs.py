@@ -33,6 +33,7 @@ class Job:
         desk: Where its questions go; ``None`` where the suite has no judge.
         shared: Whether other processes may want the same prediction.
         prepare: Makes ready what asking needs, in the thread of the tests; is told whether the target is needed.
+        test: The Python test that runs the case, if it is no item of its suite.
     """
 
     suite: Suite
@@ -44,6 +45,7 @@ class Job:
     desk: "Desk | None" = None
     shared: bool = False
     prepare: Callable[[bool], None] = lambda _: None
+    test: str = ""
 
 
 @dataclass(slots=True)

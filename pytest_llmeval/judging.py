@@ -4,7 +4,7 @@ __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -94,8 +94,8 @@ def batch_judge(
         A score from 0 to 1 for each result; ``None`` where the judge gave no verdict, which is logged.
 
     Raises:
-        ValueError: An unknown mode, no judge where one is needed, `max_workers` below 1, or, with a file, two results
-            of the same sample and question.
+        ValueError: An unknown mode, no judge although a score is missing that only one can give, `max_workers` below
+            1, or, with a file, two results of the same sample and question.
         SuiteError: The file is damaged; it stays as it is.
         OSError: The file cannot be written.
     """
@@ -111,7 +111,6 @@ def batch_judge(
         )
         for each in results
     ]
-    _check_judge(llm, tasks)
     scores: list[float | None] = [None] * len(tasks)
     if cache_path is None:
         _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
@@ -164,10 +163,10 @@ def _judge_missing(
         scores[row] = score
         keep(row, score)
 
+    missing = {row: task for row, task in enumerate(tasks) if scores[row] is None}
+    _check_judge(llm, missing.values())
     left: dict[int, _Task] = {}
-    for row, task in enumerate(tasks):
-        if scores[row] is not None:
-            continue
+    for row, task in missing.items():
         if (score := task.by_rule()) is not None:
             fill(row, score)
         else:
@@ -198,7 +197,7 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
         raise ValueError(unknown_name("mode", mode, known))
 
 
-def _check_judge(llm: Judgeable | None, tasks: Sequence[_Task]) -> None:
+def _check_judge(llm: Judgeable | None, tasks: Iterable[_Task]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
         raise ValueError(f"found no judge, expected llm: mode {needy[0]!r} asks one")

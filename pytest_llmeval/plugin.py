@@ -169,7 +169,8 @@ class ItemHooks:
     """Hooks of every process that collects and runs items."""
 
     def __init__(self, config: pytest.Config, suites: "Suites") -> None:
-        from pytest_llmeval.collect import SUITES, judged_by, know_followers, payload_of
+        from pytest_llmeval.collect import SUITES, know_followers
+        from pytest_llmeval.handover import judged_by, payload_of
 
         self._suites = suites
         self._payload_of = payload_of
@@ -256,7 +257,7 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
-        node.workerinput["llmeval_run"] = self._run.suites.options.run
+        node.workerinput["llmeval_run"] = self._run.suites.desks.enlist()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

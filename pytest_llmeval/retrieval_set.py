@@ -3,12 +3,14 @@
 __all__ = ("BuiltSet", "Corpus", "SetOptions", "build_set", "set_line")
 
 import heapq
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from pytest_llmeval.evaluators.retrieval_rules import Measured
 from pytest_llmeval.retrieval_corpus import TERM, Charge, Judgement, read_judgement
 
 Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
@@ -41,16 +43,12 @@ class SetOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.queries <= self.candidates:
-            raise ValueError(
-                f"found {self.queries} queries of {self.candidates} candidates, expected 1 or more of as many"
-            )
-        if not 1 <= self.min_positives <= self.positives:
-            raise ValueError(
-                f"found {self.min_positives} to {self.positives} positives, expected two numbers from 1, in order"
-            )
-        if min(self.relative, self.absolute) < 0:
-            raise ValueError("found a tolerance below 0, expected 0 or more")
+        for name, least in (("queries", 1), ("min_positives", 1), ("relative", 0), ("absolute", 0)):
+            if not least <= (found := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name}: found {found}, expected a number from {least}")
+        for name, other in (("candidates", "queries"), ("positives", "min_positives")):
+            if (found := getattr(self, name)) < (least := getattr(self, other)):
+                raise ValueError(f"{name}: found {found}, expected at least {least}, as many as {other}")
 
 
 @dataclass(slots=True)
@@ -87,28 +85,29 @@ class BuiltSet:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A drawn case, and the closest cases met so far: a heap whose first item is the worst."""
+    """A drawn case, and by text the closest cases met so far, each with its distance and its line."""
 
     query: Judgement
-    heap: list[tuple[float, int, Judgement]] = field(default_factory=list)
-    texts: set[str] = field(default_factory=set)
+    term: Measured
+    closest: dict[str, tuple[float, int, Judgement]] = field(default_factory=dict)
+    farthest: float = math.inf
 
     def offer(self, other: Judgement, distance: float, most: int) -> None:
-        """Take a case among the closest; of equal distances the first of the corpus, of equal texts the first."""
-        if other.fact in self.texts:
+        """Take a case among the closest: of equal distances the first of the corpus, of equal texts the closest."""
+        full = len(self.closest) == most
+        if full and distance >= self.farthest:
             return
-        entry = (-distance, -other.line, other)
-        if len(self.heap) < most:
-            heapq.heappush(self.heap, entry)
-        elif entry[:2] > self.heap[0][:2]:
-            self.texts.discard(heapq.heapreplace(self.heap, entry)[2].fact)
-        else:
+        known = self.closest.get(other.fact)
+        if known is not None and known[0] <= distance:
             return
-        self.texts.add(other.fact)
+        if full and known is None:
+            del self.closest[max(self.closest, key=lambda text: self.closest[text][:2])]
+        self.closest[other.fact] = (distance, other.line, other)
+        self.farthest = max(entry[0] for entry in self.closest.values())
 
     def positives(self) -> list[Judgement]:
         """Return the closest cases, the closest first."""
-        return [each for *_, each in sorted(self.heap, key=lambda entry: entry[:2], reverse=True)]
+        return [each for *_, each in sorted(self.closest.values(), key=lambda entry: entry[:2])]
 
 
 def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
@@ -135,7 +134,7 @@ def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
     _find_positives(corpus, by_charge, options)
     queries: list[tuple[Judgement, list[Judgement]]] = []
     for candidate in candidates:
-        if len(candidate.heap) < options.min_positives:
+        if len(candidate.closest) < options.min_positives:
             dropped[f"candidate with fewer than {options.min_positives} positives"] += 1
         elif len(queries) == options.queries:
             dropped["candidate not needed"] += 1
@@ -171,7 +170,7 @@ def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Ca
             continue
         for kind, key in keys.items():
             seen[kind].add(key)
-        yield _Candidate(each)
+        yield _Candidate(each, TERM.read(each.term))
 
 
 def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]], options: SetOptions) -> None:
@@ -180,11 +179,11 @@ def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]]
         other = read_judgement(line, row)
         if isinstance(other, str):
             continue
-        term = {"term_of_imprisonment": other.term}
+        term = rule.read(other.term)
         for candidate in by_charge.get(other.charge, ()):
-            query = candidate.query
-            if other.fact != query.fact and rule.judge({"term_of_imprisonment": query.term}, [term])[0]:
-                candidate.offer(other, rule.distance(query.term, other.term), options.positives)
+            distance = rule.distance(candidate.term, term)
+            if distance is not None and other.fact != candidate.query.fact:
+                candidate.offer(other, distance, options.positives)
 
 
 def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]:

@@ -215,6 +215,7 @@ class Suites:
                 desk,
                 shared,
                 prepare,
+                key.test,
             )
             for repeat in range(suite.repeats.times)
         ]
@@ -222,8 +223,8 @@ class Suites:
     def _target(self, suite: Suite) -> Target | BatchTarget:
         if suite.target is None:
             raise PredictionError(
-                "the case carries no prediction and its suite no target: add 'prediction' to the case, "
-                "'target' to the suite, or define the fixture llmeval_target in a conftest.py"
+                "the case carries no prediction and its suite no target: add 'prediction' to the case, an answer to "
+                "the predictions of its source, 'target' to the suite, or define llmeval_target in a conftest.py"
             )
         if suite.path not in self._targets:
             try:

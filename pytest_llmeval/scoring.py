@@ -139,7 +139,8 @@ def measure_judged(
     if off is None:
         return measured
     if isinstance(measured, Observation):
-        return replace(measured, undefined={**measured.undefined, **measured.errored}, errored={})
+        lost = dict.fromkeys(measured.errored, str(off))
+        return replace(measured, undefined={**measured.undefined, **lost}, errored={})
     return Observation({}, undefined={metric.name: str(off) for metric in evaluator.describe()})
 
 

@@ -2,10 +2,8 @@
 
 __all__ = ("Run",)
 
-import json
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,17 +12,16 @@ from typing import Any, TypeAlias
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.collect import PAYLOAD, RECORDED
 from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.environment import is_suite_file
 from pytest_llmeval.error_buckets import fill_buckets
 from pytest_llmeval.errors import LlmevalError, said
-from pytest_llmeval.evaluator import JudgedEvaluator
+from pytest_llmeval.evaluator import Metric
 from pytest_llmeval.gates import GateResult
-from pytest_llmeval.judge.entry import Entry
-from pytest_llmeval.judge.recordings import Judgements, merge_judgements, write_judgements
+from pytest_llmeval.gathering import Gathering
+from pytest_llmeval.handover import PAYLOAD
+from pytest_llmeval.judge.used import UsedJudgements
 from pytest_llmeval.numbers import counted
-from pytest_llmeval.own_files import own_file
 from pytest_llmeval.regression_verdicts import Finding
 from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
 from pytest_llmeval.results import CaseRecord
@@ -39,21 +36,12 @@ from pytest_llmeval.snapshots.verdicts import Verdict
 from pytest_llmeval.suite import Suite
 from pytest_llmeval.summary import summarize
 from pytest_llmeval.table import metric_prefix
-from pytest_llmeval.transport import SuiteKey, decode
+from pytest_llmeval.transport import SuiteKey
 from pytest_llmeval.usage import UsageEvaluator, claim_calls, usage_report
 
 JUDGES_OFF = "judges are off"
 
 _Judged: TypeAlias = tuple[SuiteKey, GateResult | Verdict]
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What one item reported last."""
-
-    payload: str
-    outcome: str
-    duration: float
 
 
 @dataclass
@@ -80,26 +68,17 @@ class Run:
     keeper: Keeper = field(init=False)
     uncollected: bool = False
     _started: float = field(default_factory=time.time)
-    _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict)
-    _judged: dict[Path, list[Entry]] = field(default_factory=dict)
+    _gathering: Gathering = field(default_factory=Gathering)
+    _used: UsedJudgements = field(default_factory=UsedJudgements)
 
     def __post_init__(self) -> None:
         self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"))
 
     def take(self, report: pytest.TestReport) -> None:
-        """Keep the result that a report carries; of a test that is run again the last one counts."""
-        payload = report.__dict__.pop("llmeval", None)
-        for path, entry in json.loads(report.__dict__.pop("llmeval_judged", "[]")):
-            self._judged.setdefault(Path(path), []).append(Entry.from_json(entry))
-        # Node ids of files outside rootdir lack the file's name.
-        item = (report.location[0], report.nodeid)
-        if report.when == "setup":
-            self._seen.pop(item, None)
-        if payload is not None:
-            self._seen[item] = _Seen(payload, report.outcome, report.duration)
-        elif report.when == "teardown" and report.failed and item in self._seen:
-            self._seen[item].outcome = "error"
-        elif report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
+        """Keep what a report carries."""
+        self._gathering.take(report, report.__dict__.pop("llmeval", None))
+        self._used.take(report.__dict__.pop("llmeval_judged", "[]"))
+        if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:
@@ -107,7 +86,7 @@ class Run:
         for item in items:
             payload = item.stash.get(PAYLOAD, None)
             if payload is not None:
-                self._seen[item.location[0], item.nodeid] = _Seen(payload, "passed", 0.0)
+                self._gathering.salvage(item, payload)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note the suite files of items that are to run."""
@@ -144,7 +123,10 @@ class Run:
         emitted: list[_Judged] = []
         complete: set[tuple[str, str]] = set()
         whole: dict[Path, bool] = {}
-        for key, total, records, made in self._gathered():
+        unscored: dict[Path, set[str]] = {}
+        # Of a suite of which nothing was heard because the run broke, every case has yet to run.
+        silent = [SuiteKey(str(path), self.suites.shown(path)) for path in self.selected] if self.broken else []
+        for key, total, records, made in self._gathering.suites(silent):
             predictions += made
             try:
                 suite = self.suites.load(Path(key.path), session)
@@ -156,6 +138,7 @@ class Run:
         suites = list(with_regressions([report for _, _, report, _ in judged], [found for *_, found in judged]))
         for (key, suite, *_), report in zip(judged, suites, strict=True):
             whole[suite.path] = whole.get(suite.path, True) and report.run == report.total
+            unscored.setdefault(suite.path, set()).update(each.id for each in report.result.records if _lacks(each))
             if report.run == report.total and not key.test:  # what a Python test scores is no recording
                 complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
@@ -173,52 +156,24 @@ class Run:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
                 emitted.append((SuiteKey("", "predictions"), GateResult("recording", "failed", None, None, why)))
-        emitted += self._record_judgements(whole)
+        emitted += self._record_judgements({path: unscored[path] for path, ran in whole.items() if ran})
         emit(session, [_emitted(key, each) for key, each in emitted])
 
-    def _record_judgements(self, whole: Mapping[Path, bool]) -> "Iterator[tuple[SuiteKey, GateResult]]":
-        """Write the judgements that the run used beside the files that asked; yield what could not be written.
+    def _record_judgements(self, whole: Mapping[Path, Collection[str]]) -> "Iterator[_Judged]":
+        """Write the judgements that the run used; yield what could not be written.
 
         Args:
-            whole: Suite file to whether all its cases ran; ``refresh`` then forgets what the run did not use.
+            whole: Suite files of which all cases ran, to the cases that lack a score: ``refresh`` forgets what the run
+                did not use, but not the verdicts of these.
         """
-        refreshed = {
-            own_file(path, RECORDED) for path, ran in whole.items() if ran and self.suites.options.mode == "refresh"
-        }
-        for path, used in sorted(self._judged.items()):
-            try:
-                old = Judgements.read(path).entries.values()
-                forget = {entry.case for entry in old} if path in refreshed else ()
-                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
-                used.sort(key=lambda entry: entry.case, reverse=True)
-                if write_judgements(path, merge_judgements(old, used, forget)):
-                    made = counted(len({entry.key for entry in used}), "judgement")
-                    self.notes.append(f"{made} recorded in {self.suites.shown(path)}")
-            except LlmevalError as error:
-                why = f"judgements not recorded: {error}"
+        renewed = whole if self.suites.options.mode == "refresh" else {}
+        for path, count, fault in self._used.write(renewed):
+            if fault:
+                why = f"judgements not recorded: {fault}"
                 self.notes.append(why)
                 yield SuiteKey("", self.suites.shown(path)), GateResult("recording", "failed", None, None, why)
-
-    def _gathered(self) -> "Iterator[tuple[SuiteKey, int, dict[str, CaseRecord], list[dict[str, Any]]]]":
-        """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
-
-        A suite of which nothing was heard because the run broke comes without records, its total 0.
-        """
-        gathered: dict[SuiteKey, tuple[int, dict[str, CaseRecord], list[dict[str, Any]]]] = {}
-        for seen in self._seen.values():
-            payload = decode(seen.payload)
-            _, records, predictions = gathered.setdefault(payload.key, (payload.total, {}, []))
-            for record in payload.records:
-                if len(payload.records) == 1:
-                    record.duration_s = record.duration_s or seen.duration
-                    _settle(record, seen.outcome)
-                records[record.id] = record
-            predictions += payload.predictions
-        reported = {Path(key.path) for key in gathered}
-        for path in self.selected - reported if self.broken else ():
-            gathered[SuiteKey(str(path), self.suites.shown(path))] = (0, {}, [])
-        for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
-            yield key, *gathered[key]
+            elif count:
+                self.notes.append(f"{counted(count, 'judgement')} recorded in {self.suites.shown(path)}")
 
     def _settle(self, verdicts: "list[_Judged]", started: str, commit: str | None) -> "list[_Judged]":
         """Have snapshots written, and the run noted in the local history.
@@ -264,12 +219,15 @@ class Run:
             lower_is_better=[name for name in result.metrics if _lower_is_better(name, suite)],
         )
         incomplete = self._incomplete(suite, report.run, total)
-        off = judges_off(suite) if self.suites.options.mode == "off" and suite.judged else {}
+        off = judges_off(suite, rows) if self.suites.options.mode == "off" and suite.judged else frozenset()
         taken = Taken(suite, key, result, rows, self.suites.judges_of(suite))
         unjudged = JUDGES_OFF if off else ""
         snapshot = self.keeper.judge(taken, incomplete or unjudged, stamp)
         findings = examine_regressions(taken, self.keeper, snapshot, incomplete, unjudged)
-        gates = [gate.judge(result, incomplete, off.get(gate.metric, "")) for gate in suite.gates]
+        gates = [
+            gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "")
+            for gate in suite.gates
+        ]
         return replace(report, gates=gates, snapshot=snapshot), findings
 
     def _incomplete(self, suite: Suite, run: int, total: int) -> str:
@@ -287,41 +245,37 @@ class Run:
         Returns:
             The files written; the notes say why one is missing.
         """
-        from pytest_llmeval.reports.errors import is_error_report, write_errors
-        from pytest_llmeval.reports.json import write_json
-        from pytest_llmeval.reports.markdown import append_markdown, write_markdown
+        from pytest_llmeval.reports.files import write_reports
 
         assert self.report is not None
-        written = []
-        for path in paths:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                by_suffix = {".json": write_errors if is_error_report(path) else write_json, ".md": write_markdown}
-                by_suffix[path.suffix](self.report, path)
-                written.append(path)
-            except OSError as error:
-                self.notes.append(f"report NOT written to {path}: {error.strerror}")
-        summary = os.environ.get("GITHUB_STEP_SUMMARY")
-        if summary and self.report.suites:
-            try:
-                append_markdown(self.report, Path(summary))
-            except OSError as error:
-                self.notes.append(f"job summary NOT written to {summary}: {error.strerror}")
+        written, missing = write_reports(self.report, paths)
+        self.notes += missing
         return written
+
+
+def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
+    """Return the families of the metrics about which a run without judges has nothing, or not all, to say."""
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    why = str(JudgeOffError())
+    families = {metric.family for metric in UsageEvaluator().describe()}
+    for row in rows:
+        for label, observation in row.observations.items():
+            prefix = metric_prefix(label, suite.evaluators[label])
+            families |= {
+                Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
+            }
+    return frozenset(families)
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
 
 
 def _lower_is_better(metric: str, suite: Suite) -> bool:
     owned = owner_of(metric, suite.reported)
     return owned is not None and not owned[1].higher_is_better
-
-
-def judges_off(suite: Suite) -> dict[str, str]:
-    """Return, of each metric that a judge has a part in, why a run without judges has nothing to say about it."""
-    names = [metric.name for metric in UsageEvaluator().describe()]
-    for label, evaluator in suite.reported.items():
-        if isinstance(suite.evaluators[label], JudgedEvaluator):
-            names += [metric_prefix(label, evaluator) + metric.name for metric in evaluator.describe()]
-    return dict.fromkeys(names, JUDGES_OFF)
 
 
 def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:
@@ -331,14 +285,3 @@ def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:
     failed = verdict.outcome == "failed"
     reason = f"{key.shown}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
     return Emitted(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason)
-
-
-def _settle(record: CaseRecord, outcome: str) -> None:
-    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if outcome == "skipped" and record.outcome != "not_run":
-        # By skip or xfail: what was scored on the way counts nowhere.
-        record.outcome, record.observations, record.errors = "skipped", {}, {}
-    elif outcome == "error" and record.outcome == "passed":
-        record.outcome, record.reason = "errored", "teardown failed"
-    elif outcome == "failed" and record.outcome == "passed":
-        record.outcome, record.reason = "failed", "the test failed after scoring"

@@ -13,7 +13,7 @@ from pytest_llmeval.errors import EvaluatorError, Problem, said
 from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator, Metric
 from pytest_llmeval.gates import Gate, gate_from_mapping, parse_gate
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.naming import suggest
+from pytest_llmeval.naming import suggest, unknown_name
 from pytest_llmeval.reading import read_document
 from pytest_llmeval.registry import Registry
 from pytest_llmeval.regression import REGRESSION_KEYS, RegressionGate, regression_from_mapping
@@ -121,7 +121,7 @@ class SettingsReader:
         try:
             built: Evaluator | None = self.check(evaluator, options, path)
             if built is not None:
-                list(built.describe())
+                _check_names(built)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
             self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {said(error)}")
             return None
@@ -265,6 +265,19 @@ def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     """Read options that name files or folders from the suite file's folder, as everything in it is."""
     named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
     return replace(evaluator, **{name: str(folder / value) for name, value in named.items() if value is not None})
+
+
+def _check_names(evaluator: Evaluator) -> None:
+    """Refuse an error bucket that would stay empty because nothing has the name of its metric.
+
+    Raises:
+        ValueError: An error bucket is about a metric that the evaluator does not declare.
+    """
+    declared = list(evaluator.describe())
+    for bucket in evaluator.error_buckets():
+        if not any(_names(bucket.metric, "", each) for each in declared):
+            unknown = unknown_name("metric", bucket.metric, [each.name for each in declared])
+            raise ValueError(f"error bucket {bucket.name!r}: {unknown}")
 
 
 def _names(metric: str, prefix: str, declared: Metric) -> bool:

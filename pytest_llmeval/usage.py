@@ -113,11 +113,15 @@ def usage_of(calls: Iterable[Call], target_seconds: Sequence[float]) -> Observat
 
 
 def claim_calls(records: "Iterable[CaseRecord]") -> None:
-    """Let a call that several cases share count for the first of them only."""
+    """Let a call that several questions share, of one case or of several, count for the first of them only."""
     seen: set[str] = set()
     for record in records:
-        record.calls = [call._replace(fresh=call.fresh and call.id not in seen) for call in record.calls]
-        seen.update(call.id for call in record.calls)
+        claimed = []
+        for call in record.calls:
+            claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
+            if call.fresh:
+                seen.add(call.id)
+        record.calls = claimed
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-PATIENCE = 30.0
-"""Seconds after which a test that waits for ever is given up."""
+PATIENCE = 300.0
+"""Seconds after which a test that waits for ever is given up; a loaded machine may need most of them."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ class Retrieval(Evaluator):
     Attributes:
         k: How many results count; each gives scores of its own.
         max_positives: How many positives count at most, the first ones; ``null`` for all.
-        exclude_self: Whether a result with the text or the id of the query is left out.
+        exclude_self: Whether a result with the text of the query is left out, and where a rule goes by id, one with its
+            id.
         text_fields: Where a text stands; the first field that is not empty counts.
         id_fields: Where an id stands.
         tasks: Name to rule; ``legal`` stands for the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
@@ -211,16 +212,17 @@ class Retrieval(Evaluator):
         query: Query,
         results: Results,
     ) -> tuple[tuple[int, float], ...]:
-        """Return rank and gain of the positives found, looking behind the largest k where none stands before."""
+        """Return rank and gain of the positives found, reading on behind the largest k as far as that matters."""
         by = self._gold[task].by
         most = self._cutoffs[-1]
         keys = results.keys[by]
-        found = relevant_gains(keys, gains, ranks, most)
+        found = relevant_gains(keys, gains, ranks, most, complete=results.complete)
         if found is None:
             for part in self._reader.behind(entries, query, results):
                 keys = [*keys, *part.keys[by]]
-                if not gains.keys().isdisjoint(part.keys[by]):
-                    return relevant_gains(keys, gains, ranks, most) or ()
+                found = relevant_gains(keys, gains, ranks, most, complete=part.complete)
+                if found is not None:
+                    break
         return found or ()
 
     def _details(
@@ -241,6 +243,8 @@ class Retrieval(Evaluator):
         for task, gains in gold.items():
             by = self._gold[task].by
             keys = results.keys[by]
+            if unknown := keys.count(None):
+                details[f"n_without_{by}"] = unknown
             there = [keys[rank - 1] for rank in ranks.get(task, ())]
             if left := [key for key in gains if key not in there] if there else list(gains):
                 shown = left if by == "id" else [text[:_SHOWN_TEXT] for text in left]

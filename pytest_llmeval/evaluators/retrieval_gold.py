@@ -2,6 +2,7 @@
 
 __all__ = ("gains_of", "listed_positives", "positive_faults")
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -63,6 +64,6 @@ def _relevance(positive: Any) -> Any:
 
 def _relevance_fault(positive: Any) -> str | None:
     grade = _relevance(positive)
-    if isinstance(grade, int | float) and not isinstance(grade, bool) and grade > 0:
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
         return None
     return f"relevance: found {describe_found(grade)}, expected a number above 0"

@@ -141,7 +141,7 @@ class Reader:
     Attributes:
         fields: Where ids and texts stand.
         kinds: The keys that are asked for. A bare id is a result only if ids are among them.
-        exclude_self: Whether results with the text or the id of the query are left out.
+        exclude_self: Whether results with the text of the query are left out; with its id, if ids are asked for.
     """
 
     fields: Fields
@@ -153,7 +153,7 @@ class Reader:
         if not isinstance(prediction, list):
             return Entries((), fault=f"found {describe_found(prediction)}, expected a list of results")
         bare = "id" in self.kinds
-        if bare and _all_texts(prediction):
+        if bare and _all_texts(prediction) and all(prediction):
             return Entries([{}] * len(prediction), prediction)
         if list(map(type, prediction)).count(dict) == len(prediction):
             return Entries(prediction)
@@ -192,7 +192,7 @@ class Reader:
         items = entries.items[start:stop]
         own: dict[By, str] = {}
         if self.exclude_self:
-            if query.id is not None:
+            if query.id is not None and "id" in self.kinds:  # where texts are compared, ids may be ranks or row numbers
                 own["id"] = query.id
             if query.text is not None:
                 own["text"] = query.text
@@ -222,6 +222,6 @@ def _all_texts(entries: list[Any]) -> bool:
 
 def _fault(prediction: Iterable[Any]) -> str | None:
     for rank, each in enumerate(prediction, 1):
-        if type(each) not in (dict, str, int):
+        if isinstance(each, bool) or not isinstance(each, dict | str | int):
             return f"result {rank}: found {describe_found(each)}, expected an object or an id"
     return None

@@ -1,7 +1,8 @@
 """Relevance rules of the evaluator ``retrieval``: what makes a result right."""
 
-__all__ = ("LEGAL", "GoldList", "Near", "Rule", "SameSet", "Tasks")
+__all__ = ("LEGAL", "GoldList", "Measured", "Near", "Rule", "SameSet", "Tasks")
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -114,45 +115,54 @@ class Near:
     def __post_init__(self) -> None:
         if self.flags and self.number is None:
             raise ValueError("found flags without number, expected the key of the number beside them")
-        if min(self.relative, self.absolute) < 0:
-            raise ValueError("found a tolerance below 0, expected relative and absolute of at least 0")
+        if not (self.relative >= 0 and self.absolute >= 0):  # NaN is neither
+            found = f"tolerances {self.relative:g} and {self.absolute:g}"
+            raise ValueError(f"found {found}, expected relative and absolute of at least 0")
 
     def __str__(self) -> str:
         return f"near {self.field} {self.relative:g} {self.absolute:g}"
 
     def fault(self, meta: Any) -> str | None:
         """Return what is wrong with the query's field; ``None`` if nothing is."""
-        number, _ = self._read(_value_at(meta, self.query_field or self.field))
+        number, _ = self.read(_value_at(meta, self.query_field or self.field))
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
         return None if number is not None else f"found something else, expected a number{where}"
 
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[bool]:
         """Return for each result whether it is close enough to the query."""
-        number, flags = self._read(_value_at(meta, self.query_field or self.field))
+        asked = self.read(_value_at(meta, self.query_field or self.field))
+        read = (self.read(_value_at(result, self.field)) for result in results)
+        return [self.distance(asked, found) is not None for found in read]
+
+    def distance(self, asked: "Measured", found: "Measured") -> float | None:
+        """Return how far the numbers are apart: 0 where flags make them not matter, ``None`` where that is too far."""
+        (number, flags), (other, others) = asked, found
+        if flags != others:
+            return None
         if True in flags:
-            return [self._read(_value_at(result, self.field))[1] == flags for result in results]
-        if number is None:
-            return [False for _ in results]
-        near = max(self.absolute, self.relative * abs(number))
-        read = (self._read(_value_at(result, self.field)) for result in results)
-        return [each == flags and found is not None and abs(found - number) <= near for found, each in read]
+            return 0.0
+        if number is None or other is None:
+            return None
+        distance = abs(other - number)
+        return distance if distance <= max(self.absolute, self.relative * abs(number)) else None
 
-    def distance(self, one: Any, other: Any) -> float:
-        """Return how far the numbers of two fields that match are apart; 0 where flags make them not matter."""
-        (number, flags), (found, _) = self._read(one), self._read(other)
-        return 0.0 if True in flags or number is None or found is None else abs(found - number)
-
-    def _read(self, value: Any) -> tuple[float | None, tuple[bool, ...]]:
+    def read(self, value: Any) -> "Measured":
+        """Return number and flags of a field; a number that is none is ``None``."""
         if self.number is None or not isinstance(value, dict):
             return _number(value), (False,) * len(self.flags)
         return _number(value.get(self.number)), tuple([bool(value.get(flag)) for flag in self.flags])
 
 
+Measured: TypeAlias = tuple[float | None, tuple[bool, ...]]
+"""A number, ``None`` where something else stands, and flags."""
+
+
 def _number(value: Any) -> float | None:
-    """Return a number, 0 for nothing, ``None`` for anything else."""
+    """Return a finite number, 0 for nothing, ``None`` for anything else."""
     if value is None:
         return 0
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number and abs(value) <= sys.float_info.max else None  # neither NaN nor more than can be subtracted
 
 
 Rule: TypeAlias = Annotated[GoldList | SameSet | Near, Field(discriminator="rule")]

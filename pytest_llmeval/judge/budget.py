@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pytest_llmeval.numbers import counted
 
+_CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)
 
 
@@ -32,8 +33,14 @@ class Budget:
     def __str__(self) -> str:
         parts = [counted(self.calls, "call")] if self.calls is not None else []
         parts += [counted(self.tokens, "token")] if self.tokens is not None else []
-        parts += [f"{self.usd:.2f} USD"] if self.usd is not None else []
+        parts += [f"{_amount(self.usd)} USD"] if self.usd is not None else []
         return ", ".join(parts)
+
+
+def _amount(usd: float) -> str:
+    """Return an amount with cents, and with as many further digits as it has."""
+    text = f"{usd:.9f}".rstrip("0")
+    return text if len(text.partition(".")[2]) > _CENTS else f"{usd:.{_CENTS}f}"
 
 
 def parse_budget(texts: Iterable[str]) -> Budget:

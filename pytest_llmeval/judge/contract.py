@@ -99,6 +99,9 @@ class Mode:
         scale: Smallest and largest score.
         read: Turns a reply's text into a verdict, or raises `JudgeError`.
         reply_schema: JSON Schema of the reply; ``None`` where it is a word.
+
+    Raises:
+        TypeError: Name or version are no text: what is stored under them could not be found again.
     """
 
     name: str
@@ -109,6 +112,10 @@ class Mode:
     read: Callable[[str], Verdict]
     reply_schema: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        for name, value in (("name", self.name), ("version", self.version)):
+            _check_text(f"Mode: {name}", value)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -118,8 +125,20 @@ class Question:
         mode: How it judges.
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
+
+    Raises:
+        TypeError: The language is no text.
     """
 
     mode: Mode
     texts: Mapping[str, str]
     language: str = "en"
+
+    def __post_init__(self) -> None:
+        _check_text("Question: language", self.language)
+
+
+def _check_text(what: str, value: Any) -> None:
+    """Check what users' own evaluators, whose types nobody checks, give."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what}: found {value!r}, expected text")

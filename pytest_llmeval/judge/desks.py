@@ -14,11 +14,10 @@ from pytest_llmeval.errors import LlmevalError, Problem, SuiteError
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.prices import price_of
-from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import Desk, JudgeService
 from pytest_llmeval.judge.slots import RunSlots
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.own_files import own_file
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.cache import Cache
@@ -42,6 +41,7 @@ class Desks:
     _desks: dict[Path, Desk] = field(default_factory=dict)
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
     _cache: "Cache | None" = None
+    _has_others: bool = False
 
     @property
     def owner(self) -> str:
@@ -89,7 +89,7 @@ class Desks:
         """
         if asking not in self._desks:
             chosen = self._chosen(spec, shown)
-            path = own_file(asking, "judgements.jsonl")
+            path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{shown}: {path.name}") if reads else Judgements(path)
             model = chosen.model or OWN_JUDGE
@@ -146,6 +146,11 @@ class Desks:
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
 
+    def enlist(self) -> str:
+        """Return the id of the run, for another process that takes part in it."""
+        self._has_others = True
+        return self.options.run
+
     def bury(self, worker: str) -> None:
         """Let others of the run go on with what a process that died was asking."""
         if self.options.cache.exists():
@@ -153,12 +158,14 @@ class Desks:
                 self.cache().end(self.options.owner(worker))
 
     def close(self, *, whole_run: bool) -> None:
-        """Close the cache, if it was opened.
+        """Close the cache, and forget what the processes of the run told each other in it.
 
         Args:
             whole_run: Whether the run ends, not only this process.
         """
+        used = self._cache is not None or (self._has_others and self.options.cache.exists())
+        if whole_run and used:
+            with suppress(LlmevalError):  # it is forgotten later, as that of a run that was killed
+                self.cache().forget_run(self.options.run)
         if self._cache is not None:
-            if whole_run:
-                self._cache.forget_run(self.options.run)
             self._cache.close()

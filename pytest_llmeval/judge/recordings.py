@@ -1,6 +1,6 @@
 """Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
 
-__all__ = ("Judgements", "merge_judgements", "recorded_line", "write_judgements")
+__all__ = ("Judgements", "judgements_of", "merge_judgements", "recorded_line", "write_judgements")
 
 import json
 import re
@@ -13,11 +13,17 @@ from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.faults import Faults
 from pytest_llmeval.judge.entry import Entry
 from pytest_llmeval.judge.key import difference
+from pytest_llmeval.own_files import own_file
 from pytest_llmeval.text_file import decode, read_bytes
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """What would not be seen in a review, would turn text round there, or cannot be written as UTF-8."""
+
+
+def judgements_of(asking: Path) -> Path:
+    """Return the file that holds the judgements which a suite or a Python test file asked for."""
+    return own_file(asking, "judgements.jsonl")
 
 
 class Judgements:

@@ -17,6 +17,8 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
 from typing import Any, Final
 
 from pytest_llmeval.errors import JudgeError, said
@@ -86,8 +88,8 @@ def read_text(mode: Mode, text: str) -> Verdict:
         raise
     except Exception as error:
         raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({said(error)})") from error
-    if isinstance(verdict, Verdict) and math.isfinite(verdict.score):
-        return verdict
+    if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
+        return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
     shown = shortened(repr(verdict), 60)
     raise unreadable(text, f"found {shown} as what the mode {mode.name!r} read, expected a Verdict with a finite score")
 

@@ -3,8 +3,7 @@
 __all__ = ("ScoreFile",)
 
 import json
-import os
-import tempfile
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,12 +67,10 @@ class ScoreFile:
         if not self.unsaved:
             return
         text = json.dumps(self.scores, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-        handle, scratch = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.", suffix=".tmp")
+        scratch = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            Path(scratch).replace(self.path)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
+            scratch.write_text(text, encoding="utf-8", newline="\n")
+            scratch.replace(self.path)
+        finally:
+            scratch.unlink(missing_ok=True)
         self._saved = len(self.scores)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError
+from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, said
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.entry import Entry
@@ -77,17 +77,24 @@ class Asked:
         question: What is asked.
         case: Id of the case.
         repeat: Counted from 0.
+        asker: Tells cases of one id apart: those of other suites, variants of the target, and tests.
     """
 
     desk: Desk
     question: Question
     case: str
     repeat: int = 0
+    asker: str = ""
 
     @cached_property
     def messages(self) -> "tuple[Message, ...]":
         """The question as the model gets it."""
         return render(self.question)
+
+    @property
+    def turn(self) -> tuple[str, str, str, int]:
+        """What is the same when a case runs again and asks the same, and never else."""
+        return self.key, self.asker, self.case, self.repeat
 
     @cached_property
     def key(self) -> str:
@@ -144,7 +151,7 @@ class JudgeService:
     owner: str
     budget: Budget = field(default_factory=Budget)
     _made: set[str] = field(default_factory=set)
-    _failed: set[tuple[str, str, int]] = field(default_factory=set)
+    _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _waiting: "dict[str, asyncio.Future[Judgement]]" = field(default_factory=dict)
     _heart: "asyncio.Task[None] | None" = None
 
@@ -199,21 +206,20 @@ class JudgeService:
 
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
-        turn = (asked.key, asked.case, asked.repeat)
         try:
             known = self.known(asked)
             if known is not None:
                 return known
             waiting = self._waiting.get(asked.key)
             if waiting is None:
-                waiting = asyncio.ensure_future(self._leased(asked, again=turn in self._failed))
+                waiting = asyncio.ensure_future(self._leased(asked, again=asked.turn in self._failed))
                 self._waiting[asked.key] = waiting
                 waiting.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
             judgement = await asyncio.shield(waiting)
         except LlmevalError as error:
             return Judgement(error)
         if isinstance(judgement.verdict, JudgeError):
-            self._failed.add(turn)
+            self._failed.add(asked.turn)
         return judgement
 
     async def _leased(self, asked: Asked, *, again: bool) -> Judgement:
@@ -230,6 +236,9 @@ class JudgeService:
             raise
         except JudgeError as error:
             return self._keep_failure(asked, error, None)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Of a judge's or mode's own making, as Ctrl-C reaches the main thread only: they would end the event loop.
+            return self._keep_failure(asked, JudgeError(f"the judge raised {said(error)}"), None)
         finally:
             self.cache.release(asked.key, self.owner)
 
@@ -317,7 +326,8 @@ def _stored(asked: Asked, entry: Entry, where: str, *, fresh: bool = False) -> J
     try:
         return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
     except JudgeError as error:
-        return Judgement(JudgeError(f"the {where} reply cannot be read: {error}", entry.reply))
+        advice = "ask again with --llmeval-judge=refresh"
+        return Judgement(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
 def _miss(asked: Asked) -> str:

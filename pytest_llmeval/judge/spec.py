@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
-from urllib.parse import urlsplit
 
+from pytest_llmeval.addresses import address_fault
 from pytest_llmeval.naming import suggest
+from pytest_llmeval.secrecy import is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
 """What may stand before the colon of a model."""
@@ -19,14 +20,7 @@ _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100
 _OWN_FIELDS = ("max_tokens", "seed", "temperature")
 _SET_BY_CLIENT = ("messages", "model", "stream", "system", "tool_choice", "tools")
-_SECRET_NAMES = frozenset(
-    {
-        *("accesstoken", "apikey", "apisecret", "authorization", "authtoken", "bearer", "bearertoken", "clientsecret"),
-        *("cookie", "credentials", "password", "proxyauthorization", "secret", "secretkey", "token", "xapikey"),
-    }
-)
 _SECRET_VALUE = re.compile(r"\s*(bearer\s+\S|sk-[\w-]{16})", re.IGNORECASE)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -121,9 +115,8 @@ class JudgeSpec:
         yield from self._number_faults()
         for path, fault in _parameter_faults(self.parameters):
             yield path, fault
-        if self.api_key_env is not None and not _VARIABLE.fullmatch(self.api_key_env):
-            # What was found is not shown: it may be the key itself.
-            yield "api_key_env", "found text that names no environment variable, expected a name such as OPENAI_API_KEY"
+        if self.api_key_env is not None and (fault := variable_fault(self.api_key_env, "OPENAI_API_KEY")):
+            yield "api_key_env", fault
         yield from self._misplaced()
 
     def _number_faults(self) -> Iterator[tuple[str, str]]:
@@ -161,18 +154,10 @@ def _model_fault(model: str) -> str | None:
 
 
 def _url_fault(url: str) -> str | None:
-    wanted = "expected an address such as http://localhost:8000/v1"
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return f"found an address that cannot be read, {wanted}"
-    if "@" in parts.netloc:
-        return "found an address with a user name or password, expected it without: keys stand in the environment"
-    if parts.query or parts.fragment:
+    if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
+        return fault
+    if "?" in url or "#" in url:
         return "found an address with '?' or '#', expected it without: a path is added to it"
-    if parts.scheme not in ("http", "https") or not host or not url.isascii() or not url.isprintable() or " " in url:
-        return f"found {url!r}, {wanted}"
     return None
 
 
@@ -195,7 +180,7 @@ def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
     wanted = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
         for name, each in value.items():
-            if isinstance(each, str) and re.sub(r"[\W_]", "", str(name).lower()) in _SECRET_NAMES:
+            if isinstance(each, str) and is_secret_name(str(name)):
                 yield f"{path}.{name}", f"found what looks like a secret, {wanted}"
             else:
                 yield from _secrets(each, f"{path}.{name}")

@@ -11,10 +11,9 @@ from pytest_llmeval.errors import EvaluatorError, LlmevalError
 from pytest_llmeval.evaluator import JudgedEvaluator
 from pytest_llmeval.judge.desks import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import Asked, Desk
 from pytest_llmeval.loading import load_suite
-from pytest_llmeval.own_files import own_file
 from pytest_llmeval.registry import default_registry
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
         chosen = JudgeOptions(model=model).spec(suite.judge)
     except ValueError as error:
         raise LlmevalError(str(error)) from None
-    recordings = Judgements.read(own_file(path, "judgements.jsonl"))
+    recordings = Judgements.read(judgements_of(path))
     desk = Desk(chosen.model or OWN_JUDGE, chosen.request_parameters(), recordings)
     found = SuiteQuestions(suite, recordings)
     for case in suite.cases:

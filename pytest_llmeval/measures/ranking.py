@@ -99,28 +99,33 @@ def relevant_ranks(keys: Sequence[str | None], gains: Mapping[str, float], most:
 
 
 def relevant_gains(
-    keys: Sequence[str | None], gains: Mapping[str, float], ranks: tuple[int, ...], most: int
+    keys: Sequence[str | None], gains: Mapping[str, float], ranks: tuple[int, ...], most: int, *, complete: bool
 ) -> tuple[tuple[int, float], ...] | None:
     """Return rank and gain of the relevant documents among results, each document at its first place only.
 
     Args:
-        keys: What results are known by, best first; ``None`` stands for a document that is like no other.
+        keys: What results are known by, best first; ``None`` stands for a document that is like no other. At least the
+            first `most` results, if there are so many.
         gains: Relevant documents and their gains.
         ranks: What `relevant_ranks` returns for these.
         most: The largest k. Of documents behind it only the first relevant one is looked for, where none is before it.
+        complete: Whether no result follows.
 
     Returns:
-        In the order of ranks; ``None`` where more results than these might hold the first relevant one.
+        In the order of ranks; ``None`` where results behind these may change it: one of them may be the first relevant
+        one, or move up to a place within `most` that repetitions left.
     """
     head = keys[:most]
     if len(set(head)) < len(head):
         keys = _distinct(keys)
         head, ranks = keys[:most], relevant_ranks(keys, gains, most)
-    if ranks or len(keys) <= most:
-        return tuple([(rank, gains[head[rank - 1]]) for rank in ranks]) or None  # type: ignore[index]  # None is no gain
+        if len(head) < most and not complete:
+            return None
+    if ranks:
+        return tuple([(rank, gains[head[rank - 1]]) for rank in ranks])  # type: ignore[index]  # None is no gain
     first = next(compress(count(), map(gains.__contains__, keys)), None)
     if first is None:
-        return None
+        return () if complete else None
     before = keys[:first]
     unknown = before.count(None)
     distinct = len(set(before)) - bool(unknown) + unknown

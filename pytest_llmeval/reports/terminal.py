@@ -3,6 +3,7 @@
 __all__ = ("Line", "print_summary", "render")
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -88,11 +89,21 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield from _groups(key, suite, width)
         else:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
-    if errors := ", ".join(f"{len(each.cases)} {each.bucket.name}" for each in suite.buckets if each.cases):
+    if errors := _errors(suite):
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
     yield from _snapshot(suite, verbosity)
+
+
+def _errors(suite: SuiteReport) -> str:
+    """Return how many cases each bucket holds; one whose name several evaluators use has its evaluator's before it."""
+    often = Counter(each.bucket.name for each in suite.buckets)
+    return ", ".join(
+        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.bucket.name] > 1 else ''}{each.bucket.name}"
+        for each in suite.buckets
+        if each.cases
+    )
 
 
 def _snapshot(suite: SuiteReport, verbosity: int) -> Iterator[Line]:
@@ -149,10 +160,12 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
 
 
 def _folded(name: str, width: int) -> str:
-    """Break a name that is too long, behind an underscore if there is one."""
+    """Break a name that is too long: before the label of a family, or else behind an underscore or a blank."""
     lines = []
     while len(name) > width:
-        end = name.rfind("_", 0, width) + 1 or width
+        end = name.find("[", 1, width + 1)
+        if end < 0:
+            end = max(name.rfind("_", 0, width), name.rfind(" ", 0, width)) + 1 or width
         lines.append(name[:end])
         name = name[end:]
     return "\n".join([*lines, name])

@@ -17,7 +17,7 @@ from pytest_llmeval.sources.rows import Row
 from pytest_llmeval.sources.values import case_id, json_text, kind, wrong_values
 
 _ID_KEYS = ("id", "claim_id")
-_ANSWER_ID_KEYS = ("id", "question_id")
+_ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
 _EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
 _ANSWER_KEYS = ("prediction", "answer")
 
@@ -29,9 +29,9 @@ class FactCheckSource(FileSource):
     A case's id is the ``id`` or ``claim_id`` of the object, or else its number, counted from 1. Its input is the claim,
     and its label ``verdict`` the verdict.
 
-    Answers belong to cases by id, as in all formats, or by ``claim``: an object with ``claim`` and no id is itself the
-    answer of a fact checker, or has it under ``prediction`` or ``answer``. An answer that is null is none: the call
-    failed.
+    Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
+    that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
+    it has a verdict. An answer that is null is none: the call failed.
 
     Attributes:
         labels: More keys of the objects that become labels.
@@ -70,11 +70,16 @@ class FactCheckSource(FileSource):
             waiting.setdefault(_key(case.input), []).append(name)
 
         def with_id(row: Any) -> Any:
-            claim = row.get("claim") if isinstance(row, dict) else None
-            if not isinstance(claim, str) or any(key in row for key in _ANSWER_ID_KEYS):
+            if not isinstance(row, dict):
+                return row
+            answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
+            key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
+            if key is not None:
+                return row if answer is row and "verdict" not in row else {"id": row[key], "prediction": answer}
+            claim = row.get("claim")
+            if not isinstance(claim, str):
                 return row
             names = waiting.get(_key(claim), [claim])
-            answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
             return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
 
         return [answer for answer in read_answers(path, faults, with_id) if answer.value is not None]

@@ -11,6 +11,7 @@ from pytest_llmeval.case import Case
 from pytest_llmeval.errors import Problem, SuiteError
 from pytest_llmeval.faults import Faults
 from pytest_llmeval.naming import suggest
+from pytest_llmeval.numbers import counted
 from pytest_llmeval.reading import load_json, read_jsonl
 from pytest_llmeval.sources.values import case_id, kind
 
@@ -142,7 +143,7 @@ def _some(answers: list[Answer]) -> str:
 
 def _add_unknown(answers: list[Answer], known: Collection[str], faults: Faults) -> None:
     if answers:
-        found = f"found {len(answers)} ids that no case has ({_some(answers)})"
+        found = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
         expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
         faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
 
@@ -150,6 +151,6 @@ def _add_unknown(answers: list[Answer], known: Collection[str], faults: Faults) 
 def _add_ambiguous(answers: list[Answer], by_short_id: dict[str, list[str]], faults: Faults) -> None:
     if answers:
         same = by_short_id[answers[0].id]
-        found = f"found {len(answers)} ids that several conversations have ({_some(answers)})"
+        found = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"
         expected = f"expected them with their conversation: {answers[0].id!r} is {same[0]!r} or {same[1]!r}"
         faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")

@@ -4,6 +4,7 @@ __all__ = ("TrecSource",)
 
 import math
 from collections.abc import Iterable, Iterator
+from ctypes import c_float
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -33,8 +34,8 @@ class TrecSource(Source):
     """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
 
     A case is a query, and its id is the query's; the input is that id, too. What is expected are the documents with a
-    relevance above 0, the most relevant first. As in trec_eval, results are ordered by score, equal ones by id of the
-    document backwards, and ranks are passed over.
+    relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
+    ones by id of the document backwards, and ranks are passed over.
 
     Attributes:
         qrels: The judgements; relative to the suite file's folder, or absolute.
@@ -124,4 +125,5 @@ def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
 
 
 def _ranked(lines: Iterable[_Line]) -> list[_Line]:
-    return sorted(lines, key=lambda line: (line.value, line.document), reverse=True)
+    # trec_eval holds scores in single precision: what that cannot tell apart is equal.
+    return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.secrecy import environment_secrets
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.process import EndedError, Program
 from pytest_llmeval.targets.replies import parse_reply
-from pytest_llmeval.targets.shown import Shown, secrets_of
+from pytest_llmeval.targets.shown import Shown
 
 
 class CommandTarget(BatchTarget):
@@ -42,7 +43,7 @@ class CommandTarget(BatchTarget):
         self._folder = folder
         self._timeout = timeout
         self._environment = environment
-        self._shown = Shown(secrets_of(environment))
+        self._shown = Shown(environment_secrets(environment))
         self._name = f"command {self._shown.excerpt(self._command[0])}"
         self._one_at_a_time = asyncio.Lock()
         self._program: Program | None = None

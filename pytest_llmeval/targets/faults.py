@@ -1,14 +1,15 @@
 """What is wrong with a target, beyond the types of what a suite file says."""
 
-__all__ = ("shown_url", "target_faults", "url_fault")
+__all__ = ("target_faults", "url_fault")
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final, TypeAlias
-from urllib.parse import urlsplit
 
+from pytest_llmeval.addresses import address_fault
 from pytest_llmeval.naming import suggest
+from pytest_llmeval.secrecy import is_secret_name, variable_fault
 from pytest_llmeval.suite import TargetSpec
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
 from pytest_llmeval.targets.template import has_each, has_id, template_faults
@@ -18,11 +19,6 @@ Fault: TypeAlias = tuple[tuple[str | int, ...], str]
 _LONGEST_TIMEOUT: Final = 24 * 60 * 60
 _RANGES: Final = {"batch": (1, 10_000), "retries": (0, 10), "concurrency": (1, 64)}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST_SHOWN: Final = 100
-_SECRET_HEADERS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
-_NO_VARIABLE: Final = "found no name of an environment variable, expected one such as SEARCH_TOKEN"
-"""What was found is not repeated: it may be the secret itself."""
 
 
 def target_faults(spec: TargetSpec) -> Iterator[Fault]:
@@ -61,8 +57,8 @@ def _timeout_faults(timeout: float) -> Iterator[Fault]:
 def _http_faults(spec: HttpSpec) -> Iterator[Fault]:
     if wrong := url_fault(spec.url):
         yield ("url",), wrong
-    if spec.url_from_env is not None and not _VARIABLE.fullmatch(spec.url_from_env):
-        yield ("url_from_env",), _NO_VARIABLE
+    if spec.url_from_env is not None and (wrong := variable_fault(spec.url_from_env, "SEARCH_URL")):
+        yield ("url_from_env",), wrong
     for name, (low, high) in _RANGES.items():
         if not low <= (found := getattr(spec, name)) <= high:
             yield (name,), f"found {found}, expected a whole number from {low} to {high}"
@@ -99,13 +95,13 @@ def _header_faults(spec: HttpSpec) -> Iterator[Fault]:
                 yield (key, name), f"found the header {name!r} a second time, expected it once"
             seen.add(name.lower())
     for name, value in spec.headers.items():
-        if name.lower() in _SECRET_HEADERS:
+        if is_secret_name(name):
             yield ("headers", name), "found a secret in the file, expected the header under headers_from_env"
         elif not (value.isascii() and value.isprintable()):
             yield ("headers", name), "found a value that a header cannot carry, expected printable ASCII"
     for name, variable in spec.headers_from_env.items():
-        if not _VARIABLE.fullmatch(variable):
-            yield ("headers_from_env", name), _NO_VARIABLE
+        if wrong := variable_fault(variable, "SEARCH_TOKEN"):
+            yield ("headers_from_env", name), wrong
 
 
 def _response_faults(spec: HttpSpec) -> Iterator[Fault]:
@@ -128,21 +124,4 @@ def _response_faults(spec: HttpSpec) -> Iterator[Fault]:
 
 def url_fault(url: str) -> str | None:
     """Return what is wrong with the address of a service; the message holds no part that may be secret."""
-    expected = "expected http://HOST/PATH or https://HOST/PATH"
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable, parts = False, None
-    address = re.split("[?#]", url, maxsplit=1)[0]
-    if "@" in (parts.netloc if usable and parts is not None else address):
-        return f"found a user name or a password in the URL, {expected}, and the secret under headers_from_env"
-    if not usable or not url.isprintable() or " " in url:
-        return f"found {address[:_LONGEST_SHOWN]!r}, {expected}"
-    return None
-
-
-def shown_url(url: str) -> str:
-    """Return the address without query and fragment, which may hold secrets."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}{parts.path}"
+    return address_fault(url, "http://HOST/PATH or https://HOST/PATH", "the secret under headers_from_env")

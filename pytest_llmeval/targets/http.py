@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.errors import PredictionError, said
+from pytest_llmeval.addresses import shown_url, why_no_answer
+from pytest_llmeval.errors import PredictionError
 from pytest_llmeval.proxy import proxy_for
 from pytest_llmeval.retry_after import delay_asked_for
 from pytest_llmeval.sources.fields import ABSENT
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.faults import shown_url, url_fault
+from pytest_llmeval.targets.faults import url_fault
 from pytest_llmeval.targets.replies import WrongCountError, parse_reply, predictions_in
 from pytest_llmeval.targets.retrying import TransientError, is_transient, retrying
 from pytest_llmeval.targets.shown import Shown, kind
@@ -150,7 +151,7 @@ class HttpTarget(BatchTarget):
             raise PredictionError(f"{self._name} failed: found an address or headers that cannot be sent") from None
         except aiohttp.ClientError as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
-            raise TransientError(f"failed: {self._shown.masked(_said(error))}", unreachable=refused) from None
+            raise TransientError(f"failed: {self._shown.masked(why_no_answer(error))}", unreachable=refused) from None
         if response.ok and response.status < _REDIRECTION:
             return content
         status = f"{response.status} {response.reason or ''}".rstrip()
@@ -234,12 +235,3 @@ def _spelt(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _said(error: "aiohttp.ClientError") -> str:
-    """Return the text of an error, without the whole address."""
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"{type(error).__name__}: {error.message}"
-    return said(error)

@@ -1,16 +1,13 @@
 """What other processes wrote, as it is shown in reasons: without secrets, short, on one line."""
 
-__all__ = ("Shown", "kind", "secrets_of")
+__all__ = ("Shown", "kind")
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote
+
+from pytest_llmeval.secrecy import spelt, without
 
 _LONGEST: Final = 300
-_SHORTEST_PART: Final = 8
-_MASK: Final = "***"
-_TELLING: Final = ("KEY", "PASSWORD", "PASSWD", "SECRET", "TOKEN")
 
 
 class Shown:
@@ -21,17 +18,11 @@ class Shown:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        parts: set[str] = set()
-        for secret in filter(None, map(str.strip, secrets)):
-            parts |= {secret, *(word for word in secret.split() if len(word) >= _SHORTEST_PART)}
-        spelt = {form for part in parts for form in (part, json.dumps(part)[1:-1], quote(part), quote(part, safe=""))}
-        self._secrets = sorted(spelt, key=lambda each: (-len(each), each))
+        self._secrets = spelt(secrets)
 
     def masked(self, text: str) -> str:
         """Return the text with every secret replaced."""
-        for secret in self._secrets:
-            text = text.replace(secret, _MASK)
-        return text
+        return without(text, self._secrets)
 
     def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
         """Return the beginning, or the end, of what was written, quoted; secrets go before it is cut."""
@@ -40,15 +31,6 @@ class Shown:
         if len(text) > _LONGEST:
             text = "..." + text[-_LONGEST:] if end else text[:_LONGEST] + "..."
         return repr(text)
-
-
-def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """Return the values of environment variables whose names say that they are secret, longer than a few characters."""
-    return [
-        value
-        for name, value in environment.items()
-        if any(word in name.upper() for word in _TELLING) and len(value) >= _SHORTEST_PART
-    ]
 
 
 def kind(value: Any) -> str:

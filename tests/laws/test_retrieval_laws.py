@@ -101,6 +101,22 @@ def test_ranked_scores_are_those_of_trec_eval(positives: dict[str, int], found: 
         assert ours[here] == pytest.approx(value, abs=1e-9), name
 
 
+@given(
+    found=st.lists(ids, max_size=20),
+    repeats=st.lists(st.integers(1, 15), min_size=20, max_size=20),
+    positives=st.lists(ids, min_size=1),
+)
+def test_repetitions_make_no_difference_to_ranked_scores(
+    found: list[str], repeats: list[int], positives: list[str]
+) -> None:
+    repeated = [each for each, times in zip(found, repeats, strict=False) for _ in range(times)]
+    once, often = (
+        BY_ID.evaluate(results, {"positives": positives}) for results in (list(dict.fromkeys(found)), repeated)
+    )
+    for name in ("gold_mrr", *(f"gold_{name}@{k}" for name in ("ndcg", "map") for k in (1, 3, 10))):
+        assert often[name] == once[name], name
+
+
 @given(cases=legal_cases)
 def test_junk_and_the_query_itself_make_no_difference(cases: list[Case]) -> None:
     for case in cases:

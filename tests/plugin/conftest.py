@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 from judged_projects import KEY, Judged
-from llm_server import LlmServer
+from llm_server import PATIENCE, LlmServer
 
 _SLOW_PLUGINS = ("asyncio", "hypothesispytest", "rerunfailures", "syrupy")
 """Plugins of the test extra that these runs do not need, by entry point; loading them doubles the time of a process."""
-
-_LIMIT_S = 100.0
 
 CAPITALS = """\
 suite: capitals
@@ -134,7 +132,7 @@ class Project:
         line = [*(f"-pno:{name}" for name in without)]
         line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
         line += [f"-n{workers}"] if workers else []
-        done = self._pytester.run(sys.executable, "-m", "pytest", *line, *args, timeout=_LIMIT_S)
+        done = self._pytester.run(sys.executable, "-m", "pytest", *line, *args, timeout=PATIENCE)
         text = "\n".join([*done.outlines, *done.errlines])
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return Ran(int(done.ret), text, done.parseoutcomes() if _has_counts(done.outlines) else {}, found)

@@ -34,9 +34,11 @@ def test_a_spent_budget_ends_the_run_as_incomplete(
     assert f"the budget of {shown} is spent" in ran.text
     suite = ran.suites["s"]
     passed = suite["counts"]["passed"]
-    assert 0 < passed <= calls  # what was asked in advance may be about a case whose turn never came
+    # What was asked in advance may be about a case whose turn never came, with workers about no other.
+    assert (0 if workers else 1) <= passed <= calls
     assert suite["counts"]["errored"] == suite["counts"]["failed"] == 0
-    assert [gate["outcome"] for gate in suite["gates"]] == ["not_judged", "passed"]
+    assert suite["gates"][0]["outcome"] == "not_judged"
+    assert passed == 0 or suite["gates"][1]["outcome"] == "passed"
     assert f"{passed} of 10 cases ran" in suite["gates"][0]["reason"]
     again = judged.project.run(workers=workers)
     assert (again.code, len(judged.server.calls)) == (0, 10)

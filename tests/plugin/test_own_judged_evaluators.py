@@ -81,7 +81,8 @@ def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(po
     outcomes = ran.outcomes("polite")
     assert outcomes["first"] == "passed"
     assert outcomes["last"] == "errored"
-    assert "the cached reply cannot be read: the mode 'polite' failed to read the reply" in ran.text
+    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): the mode 'polite' failed to read"
+    assert said in ran.text
 
 
 def test_a_judge_client_that_cannot_judge_is_told_without_frames_of_the_plugin(polite: Project) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from judge_entries import question
+from llm_server import PATIENCE
 
 from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.ahead import Ahead, Look
@@ -87,7 +88,7 @@ class World:
         return Job(self.suite, case, "s.eval.yaml", "", desk=desk if judged else None, **options)
 
     def later(self, job: Job) -> Answer:
-        return self.background.submit(self.answering.answer(job)).result(20)
+        return self.background.submit(self.answering.answer(job)).result(PATIENCE)
 
     def close(self) -> None:
         self.background.close()
@@ -223,7 +224,7 @@ def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> N
         world.background.submit(world.answering.answer(job)),
         other.background.submit(other.answering.answer(same)),
     ]
-    answers = [each.result(20) for each in waiting]
+    answers = [each.result(PATIENCE) for each in waiting]
     assert [each.case.prediction for each in answers] == ["PARIS", "PARIS"]
     assert len(world.calls) + len(other.calls) == 1
     assert len(world.prompts) + len(other.prompts) == 2
@@ -278,14 +279,14 @@ def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable
         with lock:
             counts["now"] += 1
             counts["most"] = max(counts["most"], counts["now"])
-        crowd.wait(20)
+        crowd.wait(PATIENCE)
         with lock:
             counts["now"] -= 1
         return value
 
     jobs = [world.job(replace(ASKED, id=str(number)), target=lambda: target, judged=False) for number in range(8)]
     waiting = [world.background.submit(world.answering.answer(job)) for job in jobs]
-    assert [each.result(20).error for each in waiting] == [None] * 8
+    assert [each.result(PATIENCE).error for each in waiting] == [None] * 8
     assert counts["most"] == 2
 
 

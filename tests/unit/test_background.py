@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 import pytest
+from llm_server import PATIENCE
 
 from pytest_llmeval.background import Background, in_thread
 
@@ -28,9 +29,10 @@ async def fails(error: BaseException) -> None:
 
 
 def test_it_starts_with_the_first_work_and_all_work_shares_its_thread(background: Background) -> None:
-    before = threading.active_count()
-    assert (background.run(name_of_thread()), background.submit(name_of_thread()).result(10)) == ("llmeval", "llmeval")
-    assert threading.active_count() == before + 1
+    before = set(threading.enumerate())
+    found = (background.run(name_of_thread()), background.submit(name_of_thread()).result(PATIENCE))
+    assert found == ("llmeval", "llmeval")
+    assert [each.name for each in threading.enumerate() if each not in before] == ["llmeval"]
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt()])
@@ -65,7 +67,7 @@ def test_closing_cancels_what_runs_then_releases_and_can_be_done_twice() -> None
 
     background = Background([breaks, releases])
     running = background.submit(waits())
-    assert started.wait(10)
+    assert started.wait(PATIENCE)
     background.close()
     background.close()
     assert done == ["cancelled", "broke", "released"]
@@ -106,13 +108,13 @@ def test_a_function_that_hangs_keeps_nobody_from_closing() -> None:
 
     def hangs() -> None:
         started.set()
-        over.wait(30)
+        over.wait(PATIENCE)
 
     waiting = background.submit(in_thread(hangs, "hangs"))
-    assert started.wait(10)
+    assert started.wait(PATIENCE)
     background.close()
     assert waiting.cancelled()
     over.set()  # what it answers now finds the loop closed
     hanging = next((each for each in threading.enumerate() if each.name == "hangs"), None)
     if hanging is not None:
-        hanging.join(10)
+        hanging.join(PATIENCE)

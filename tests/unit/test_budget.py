@@ -17,6 +17,8 @@ from pytest_llmeval.judge.budget import Budget, parse_budget
         (["tokens=200000.0"], Budget(tokens=200000), "200000 tokens"),
         (["usd=2.5"], Budget(usd=2.5), "2.50 USD"),
         ([" calls=5 , usd=0.10"], Budget(calls=5, usd=0.1), "5 calls, 0.10 USD"),
+        (["usd=0.001"], Budget(usd=0.001), "0.001 USD"),
+        (["usd=0"], Budget(usd=0.0), "0.00 USD"),
         (["usd=1", "tokens=7"], Budget(tokens=7, usd=1.0), "7 tokens, 1.00 USD"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llm_server import PATIENCE
 
 from pytest_llmeval.judge import limit as module
 from pytest_llmeval.judge.limit import CallLimit
@@ -60,7 +61,7 @@ class Traffic:
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, 20))
+    asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
 @given(ceiling=st.integers(1, 6), shared=st.none() | st.integers(1, 6), turns=st.lists(st.integers(0, 4), max_size=20))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from llm_server import PATIENCE
 
 from pytest_llmeval import __version__
 from pytest_llmeval.cli import main
@@ -43,6 +44,6 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], capsys: pyt
 
 def test_the_exit_code_is_that_of_the_process() -> None:
     code = "import sys; from pytest_llmeval.cli import main; sys.exit(main(['schema']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert json.loads(done.stdout)["title"] == "Eval suite"
     assert done.stderr == ""

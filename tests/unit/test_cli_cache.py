@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -158,6 +160,19 @@ def test_what_is_exported_can_be_imported_elsewhere(run: Run) -> None:
     code, out, _ = run("import", "x.jsonl", "--cache", "new/cache.sqlite3")
     assert (code, out) == (0, "new/cache.sqlite3: 2 verdicts added\n")
     assert kept(Path("new/cache.sqlite3")) == kept()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".", ".  found a directory, expected a file to write\n"),
+        (CACHE, f"found the cache {CACHE} as the file to write, expected another one\n"),
+    ],
+)
+def test_an_export_overwrites_neither_a_folder_nor_the_cache(name: Path | str, said: str, run: Run) -> None:
+    keep(entry())
+    assert run("export", str(name)) == (1, "", said)
+    assert kept() == [entry()]
 
 
 def test_what_is_imported_replaces_nothing(run: Run) -> None:
@@ -326,6 +341,14 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     ]
     _, out, _ = run("explain", "qa.eval.yaml", "--model", "openai:x")
     assert paris.key not in out
+
+
+def test_what_the_output_cannot_show_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("qa.eval.yaml", SUITE.replace("id: paris", "id: 巴黎"))
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    code = "import sys; from pytest_llmeval.cli import main; sys.exit(main(['cache', 'explain', 'qa.eval.yaml']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "\\u5df4\\u9ece" in done.stdout
 
 
 def test_explain_says_that_a_suite_asks_nothing(run: Run) -> None:

@@ -97,6 +97,14 @@ def test_a_metric_that_is_gone_fails(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main(["compare", report, there, "--max-drop", "0.1", "--metric", "f1"]) == 0
 
 
+def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = write(tmp_path / "a.json", {"bleu1": BAD}), write(tmp_path / "b.json", {"f1": GOOD})
+    assert main(["compare", here, there, "--max-drop", "0.1", "--metric", "blue1"]) == 2
+    wanted = "found the unknown metric 'blue1', expected one of bleu1, f1, pass_rate (did you mean 'bleu1'?)\n"
+    assert capsys.readouterr() == ("", wanted)
+    assert main(["compare", here, there, "--metric", "pass_rate"]) == 0
+
+
 def test_suites_of_one_report_only_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here, there = write(tmp_path / "a.json", {"f1": GOOD}), write(tmp_path / "b.json", {"f1": GOOD}, "t")
     assert main(["compare", here, there]) == 2

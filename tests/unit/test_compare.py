@@ -173,6 +173,10 @@ def test_a_change_that_a_metric_does_not_see_is_none_of_it() -> None:
     assert not found["f1[yes]"].notes
 
 
+def test_of_a_metric_that_no_case_has_nothing_is_said_about_the_interval() -> None:
+    assert compare(run([]), run([])).metrics["score"].notes == ("no case to compare",)
+
+
 def test_few_changed_cases_cannot_be_significant() -> None:
     found = compare(run([0] * 4 + [1] * 96), run([1] * 100)).metrics["score"]
     assert found.p_value == 2 * 0.5**4

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from llm_server import PATIENCE
 
 import pytest_llmeval
 from pytest_llmeval.loading import load_suite
@@ -159,7 +160,7 @@ def run(command: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     return done.stdout

@@ -34,15 +34,18 @@ class Length(Evaluator):
         return [ErrorBucket("silent", "words", below=1), ErrorBucket("extreme", "words", below=1, above=3)]
 
 
-def report(texts: Mapping[str, str], label: str = "length") -> RunReport:
-    evaluator = Length()
+def report(texts: Mapping[str, str], *labels: str) -> RunReport:
+    evaluators = dict.fromkeys(labels or ("length",), Length())
     records = [
-        CaseRecord(name, observations={label: evaluator.measure(Case(name, prediction=text))})
+        CaseRecord(
+            name,
+            observations={label: each.measure(Case(name, prediction=text)) for label, each in evaluators.items()},
+        )
         for name, text in texts.items()
     ]
-    records.append(CaseRecord("broken", outcome="errored", errors={label: "no"}, reason="no answer"))
-    result = summarize({label: evaluator}, records, confidence=None)
-    buckets = fill_buckets({label: evaluator}, result.cases)
+    records.append(CaseRecord("broken", outcome="errored", errors=dict.fromkeys(evaluators, "no"), reason="no answer"))
+    result = summarize(evaluators, records, confidence=None)
+    buckets = fill_buckets(evaluators, result.cases)
     suite = SuiteReport("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
     return RunReport("2026-01-01", 0.1, "0", None, [suite])
 
@@ -148,3 +151,8 @@ def test_the_terminal_counts_the_cases_of_buckets() -> None:
     lines = [line.text for line in render(report(TEXTS), verbosity=0, width=80)]
     assert "errors: 1 silent, 2 extreme (--llmeval-report=errors.json lists them)" in lines
     assert not [line for line in render(report({"some": "one"}), verbosity=0, width=80) if "errors:" in line.text]
+
+
+def test_the_terminal_says_whose_a_bucket_is_if_two_evaluators_have_it() -> None:
+    lines = [line.text for line in render(report({"many": TEXTS["many"]}, "length", "mine"), verbosity=0, width=80)]
+    assert "errors: 1 length.extreme, 1 mine.extreme (--llmeval-report=errors.json lists them)" in lines

@@ -28,6 +28,8 @@ OTHER = json.dumps({"verdict": "Supported", "justification": "{ }"})
         f"First I thought {OTHER}. Now: {TEXT}",
         f'{TEXT} and {{"justification": "no verdict here"}}',
         f'{{"a": 1}} {TEXT} {{"b": {{"verdict": "inside"}}}}',
+        f'The form is {{"verdict": "Supported" | "Refuted"}}. {TEXT}',
+        f'{{"verdict": "Supported", "justification": "no,\n\n{TEXT}',
         OBJECT,
     ],
 )
@@ -48,6 +50,12 @@ def test_the_object_in_a_reply_is_read(reply: Any) -> None:
         f"[{TEXT}]",
         json.dumps(TEXT),
         'Prose with {"another": "object"}',
+        f"```json\n[{TEXT}]\n```",
+        f"Two answers: [{TEXT}, {OTHER}]",
+        f'{{"draft": {OTHER}, "verdict": "Refuted", "justification": "cut o',
+        f'{{"verdict": "Refuted", "others": [{OTHER}],}}',
+        f'{{"n": {"9" * 5000}, "draft": {OTHER}}}',
+        f'{{"n": {"[" * 100_000}, "draft": {OTHER}}}',
         "3",
         "null",
     ],
@@ -55,7 +63,7 @@ def test_the_object_in_a_reply_is_read(reply: Any) -> None:
 def test_what_is_no_object_is_not_guessed_at(reply: str) -> None:
     read = read_answer(reply)
     assert (read.verdict, read.justification, read.unparsed) == (NOT_ENOUGH, reply, True)
-    assert read.confidence == ("Low" if reply else None)
+    assert read.confidence == "Low"
     assert read.faults[0].endswith("expected a JSON object with verdict and justification")
 
 
@@ -69,7 +77,7 @@ def test_a_prediction_that_is_neither_text_nor_object_says_nothing(value: Any, f
 
 
 def test_what_an_answer_leaves_out_has_a_default() -> None:
-    assert read_answer({}) == Answer(NOT_ENOUGH, "", None, ())
+    assert read_answer({}) == Answer(NOT_ENOUGH, "", "Unknown", ())
     assert read_answer({"reasoning": "Why."}).justification == "Why."
     assert read_answer({"reasoning": "Why.", "justification": " "}).justification == "Why."
     assert read_answer({"reasoning": "Why.", "justification": "Because."}).justification == "Because."
@@ -79,7 +87,7 @@ def test_what_has_a_wrong_form_is_told_and_counts_as_absent() -> None:
     read = read_answer(
         {"verdict": None, "justification": ["a"], "confidence": 3, "evidence_sources": ["A", {"url": "u"}, 3]}
     )
-    assert (read.verdict, read.justification, read.confidence) == (None, "", None)
+    assert (read.verdict, read.justification, read.confidence) == (None, "", "3")
     assert read.sources == ("A", {"url": "u"}, 3)
     assert read.faults == (
         "verdict: found null, expected text",
@@ -105,6 +113,12 @@ HOSTILE = [
     "\\",
     '{"verdict":{',
     "9",
+    '{"a":x',
+    '{"\\"":',
+    '{"":{},',
+    "[{",
+    '[{"a":',
+    "{ \n",
 ]
 
 
@@ -123,7 +137,7 @@ def test_the_search_for_an_object_takes_a_bounded_effort(piece: str, monkeypatch
 
     monkeypatch.setattr(answer.json, "JSONDecoder", Counting)
     assert find_object(f"prose {text}") is None
-    assert len(attempts) <= 8 * 32 + 1
+    assert len(attempts) <= 256
 
 
 def test_an_object_behind_much_that_is_none_is_found() -> None:

@@ -223,6 +223,22 @@ def test_a_metric_that_no_case_has_fails() -> None:
     assert (verdict.outcome, verdict.reason) == ("failed", "f1[joy] does not occur in the results")
 
 
+PASSED = MetricValue(1.0, 1.0, 1.0, 1.0, 4, 0, 0, 0)
+
+
+def test_a_misspelt_label_is_told_with_what_was_probably_meant() -> None:
+    found = Result({"f1[joy]": MetricValue(0.4, 0.4, 0.3, 0.5, 4, 0, 0, 0)}, {}, [], PASSED)
+    reason = "f1[yoj] does not occur in the results (did you mean 'f1[joy]'?)"
+    assert parse_gate("f1[yoj] >= 0").judge(found).reason == reason
+
+
+@pytest.mark.parametrize("usage", [{}, {"cost_usd": MetricValue(None, None, None, None, 2, 2, 0, 0)}])
+def test_a_cost_that_nobody_knows_is_told_as_such(usage: dict[str, MetricValue]) -> None:
+    verdict = parse_gate("cost_usd <= 1").judge(Result({}, {}, [], PASSED, usage=usage))
+    assert (verdict.outcome, verdict.value) == ("failed", None)
+    assert verdict.reason.startswith("cost_usd is not known: nothing of the kind was asked, or a provider ")
+
+
 def test_the_pass_rate_is_a_metric_of_every_suite() -> None:
     assert parse_gate("pass_rate >= 0.8").judge(result()).value == pytest.approx(0.81)
 

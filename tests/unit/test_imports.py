@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from llm_server import PATIENCE
 
 import pytest_llmeval
 
@@ -26,6 +27,7 @@ KNOWS_PYTEST = {
     "emission",
     "environment",
     "fixtures",
+    "handover",
     "hookspecs",
     "lookahead",
     "parametrize",
@@ -58,6 +60,7 @@ FILES = {
     "judge.slots",
     "judge.store",
     "judge.suite_questions",
+    "judge.used",
     "judging",
     "loading",
     "pair_files",
@@ -134,7 +137,7 @@ def inside(folder: str) -> list[str]:
 def test_the_walk_sees_imports_at_the_top_in_functions_and_of_submodules() -> None:
     assert {"predict", "transport"} <= own_imports("runtime")
     assert "numpy" in imports("observation")
-    assert "reports.json" in own_imports("session")
+    assert "reports.files" in own_imports("session")
     assert "registry" not in own_imports("hookspecs")
 
 
@@ -204,7 +207,7 @@ def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     return set(done.stdout.splitlines()[-1].split()) & HEAVY
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from judge_entries import entry
+from llm_server import PATIENCE
 
 from pytest_llmeval.errors import LlmevalError
 from pytest_llmeval.judge.budget import Budget
@@ -67,7 +68,11 @@ def test_another_process_sees_what_was_put(cache: Cache, path: Path) -> None:
         "print(Cache(Path(sys.argv[1])).get(sys.argv[2]).reply)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path), entry().key], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code, str(path), entry().key],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     assert done.stdout == "0.5\n"
 
@@ -224,7 +229,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(existing: bool
             path.chmod(0o444)
         folder.chmod(0o555)
         done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=True, timeout=PATIENCE
         )
     finally:
         folder.chmod(0o755)
@@ -257,7 +262,7 @@ def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: P
         "cache.put_many([entry(str(n), reply='x' * 5000) for n in range(1500)], 'run'); os._exit(0)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
     wal = path.with_name(path.name + "-wal")
     assert wal.stat().st_size > 4 << 20
     with Cache(path, clock=clock) as cache:
@@ -292,11 +297,11 @@ def test_a_child_forked_while_another_thread_writes_does_not_hang(cache: Cache) 
     def hold() -> None:
         with cache._session():
             inside.set()
-            done.wait(60)
+            done.wait(PATIENCE)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    inside.wait(60)
+    inside.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         os._exit(0 if cache.get("0" * 32) is None else 1)

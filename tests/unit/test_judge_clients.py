@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from llm_server import (
+    PATIENCE,
     Answer,
     Call,
     LlmServer,
@@ -246,7 +247,7 @@ def test_anthropic_tokens_of_the_prompt_cache_count(ask: Ask) -> None:
         assert ask(server, provider="anthropic").usage == Usage(321, 4)
 
 
-@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5])
+@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**400])
 def test_tokens_that_are_no_count_are_unknown(ask: Ask, tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
     with LlmServer(data(body)) as server:
@@ -441,11 +442,19 @@ def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
     assert (between.limits, between.slept) == ([], [])
 
 
+def test_a_request_that_the_provider_filters_is_told_as_a_refusal(ask: Ask, between: Recorder) -> None:
+    filters = data({"error": {"message": "The prompt was filtered.", "code": "content_filter"}}, 400)
+    message = fault(ask, filters)
+    said = "status 400: The prompt was filtered.; found a refusal: the provider filters what this case says"
+    assert message.endswith(said)
+    assert between.slept == []
+
+
 def test_an_attempt_that_takes_too_long_is_given_up_and_tried_again(ask: Ask, between: Recorder) -> None:
     never = threading.Event()
     try:
         with LlmServer(held(never, reply("late")), reply("yes")) as server:
-            assert ask(server, timeout=0.2).text == "yes"
+            assert ask(server, timeout=0.5, retries=20).text == "yes"
     finally:
         never.set()
     assert between.slept
@@ -465,7 +474,8 @@ def test_a_server_that_is_not_there_is_told(between: Recorder) -> None:
         gone = server.base_url
     client = connect(JudgeSpec("openai:tiny", base_url=gone, retries=1), sleep=between.sleep)
     with pytest.raises(
-        JudgeError, match=rf"^openai: no answer from {gone}/chat/completions: ClientConnectorError: .*2 attempts"
+        JudgeError,
+        match=rf"^openai: no answer from {gone}/chat/completions: no connection .Connection refused.; .*2 attempts",
     ):
         once(client)
 
@@ -514,7 +524,7 @@ def test_calls_run_at_the_same_time_over_one_client() -> None:
     everybody = threading.Barrier(20)
 
     def answer(call: Call) -> Sent:
-        everybody.wait(30)
+        everybody.wait(PATIENCE)
         return reply(call.prompt)(call)
 
     async def run() -> list[JudgeReply]:
@@ -581,6 +591,12 @@ def test_the_key_is_never_shown(ask: Ask, provider: str, code: int, echo: str) -
     assert "***" in message
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reply_with_the_key_loses_it_before_it_is_kept(ask: Ask, provider: str) -> None:
+    with LlmServer(reply(f"yes, sk-other and {KEY}")) as server:
+        assert ask(server, provider=provider).text == "yes, sk-other and ***"
+
+
 def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
     with LlmServer(status(401, "no")) as server, pytest.raises(JudgeError) as error:
         ask(server)
@@ -601,6 +617,8 @@ def test_no_exception_that_is_shown_has_frames_with_the_key(ask: Ask) -> None:
         ("key ending in ...wxyz", "key ending in ***"),
         ("AIzaSyA1234567890abcdefghijk", "***"),
         ("the skill is task-oriented", "the skill is task-oriented"),
+        ("InvalidURL: http://me:hunter2@bad proxy:1", "InvalidURL: http://***@bad proxy:1"),
+        ("http://localhost/v1 said: write to me@home", "http://localhost/v1 said: write to me@home"),
         ("hush-hush-token", "***"),
     ],
 )
@@ -801,7 +819,7 @@ def test_plain_judges_run_at_the_same_time() -> None:
     everybody = threading.Barrier(20)
 
     def judge(_: JudgeRequest) -> str:
-        everybody.wait(30)
+        everybody.wait(PATIENCE)
         return "yes"
 
     async def run() -> list[JudgeReply]:
@@ -816,6 +834,22 @@ def test_what_is_neither_text_nor_reply_is_told(answer: Any) -> None:
     with pytest.raises(
         JudgeError, match=rf"^the judge returned {type(answer).__name__}, expected text or a JudgeReply$"
     ):
+        once(as_client(lambda _: answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (JudgeReply(None), "NoneType as text, expected text"),  # type: ignore[arg-type]  # wrong values are the point
+        (JudgeReply("yes", None), "NoneType as usage, expected a Usage"),  # type: ignore[arg-type]  # as above
+        (JudgeReply("yes", Usage(-1, 2)), "input_tokens -1, expected a whole number from 0, or None"),
+        (JudgeReply("yes", Usage(1, 2.5)), "output_tokens 2.5, expected a whole"),  # type: ignore[arg-type]  # as above
+        (JudgeReply("yes", Usage(10**400)), "input_tokens 1000"),
+        (JudgeReply("yes", stopped="end"), "stopped 'end', expected one of stop, length, refusal"),  # type: ignore[arg-type]  # as above
+    ],
+)
+def test_a_reply_of_ones_own_that_could_not_be_kept_is_told(answer: JudgeReply, said: str) -> None:
+    with pytest.raises(JudgeError, match=f"^the judge returned a JudgeReply with {said}"):
         once(as_client(lambda _: answer))
 
 

@@ -1,6 +1,7 @@
 """Keys of judgements: what they depend on, what they do not, and how two are told apart."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -72,6 +73,19 @@ def test_order_and_spelling_of_parameters_do_not_matter() -> None:
     assert one == key_of(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0})
     assert one != key_of(question(), parameters={"more": {"b": 2, "a": [1]}, "temperature": 0.5})
     assert key_of(question(), parameters={"n": 1}) != key_of(question(), parameters={"n": True})
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: question(version=1), "Mode: version: found 1, expected text"),
+        (lambda: question(name=None), "Mode: name: found None, expected text"),
+        (lambda: question(language=7), "Question: language: found 7, expected text"),
+    ],
+)
+def test_what_could_not_be_found_again_is_refused_when_it_is_made(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError, match=f"^{said}$"):
+        make()
 
 
 def test_a_parameter_that_json_cannot_carry_is_refused() -> None:

@@ -4,9 +4,11 @@ import json
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge_entries import question
 
 from pytest_llmeval.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeReply, Verdict
@@ -17,6 +19,7 @@ from pytest_llmeval.judge.replies import (
     read_reply,
     read_rubric,
     read_score,
+    read_text,
     read_yes_no,
 )
 from pytest_llmeval.judge.reply_json import closing_object
@@ -264,3 +267,15 @@ def test_any_text_gives_an_object_or_an_error(text: str) -> None:
     with suppress(JudgeError):
         found = closing_object(text)
     assert isinstance(found, dict)
+
+
+@pytest.mark.parametrize("score", [True, np.float32(1), 1])
+def test_a_score_of_any_kind_of_number_becomes_a_plain_one(score: Any) -> None:
+    verdict = read_text(question(read=lambda _: Verdict(score)).mode, "yes")
+    assert (verdict.score, type(verdict.score)) == (1.0, float)
+
+
+@pytest.mark.parametrize("score", ["1", None, 1j, float("nan")])
+def test_what_is_no_number_is_no_score(score: Any) -> None:
+    with pytest.raises(JudgeError, match="expected a Verdict with a finite score"):
+        read_text(question(read=lambda _: Verdict(score)).mode, "yes")

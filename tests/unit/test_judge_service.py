@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from judge_entries import question
+from llm_server import PATIENCE
 
 from pytest_llmeval import LlmevalError
 from pytest_llmeval.errors import BudgetError, JudgeError
@@ -27,7 +28,7 @@ _T = TypeVar("_T")
 class Scripted:
     """A judge that answers 0.5, or what it is told to; `gate` keeps its answers back."""
 
-    answers: list[JudgeReply | Exception] = field(default_factory=list)
+    answers: list[JudgeReply | BaseException] = field(default_factory=list)
     requests: list[JudgeRequest] = field(default_factory=list)
     gate: asyncio.Event | None = None
 
@@ -36,7 +37,7 @@ class Scripted:
         if self.gate is not None:
             await self.gate.wait()
         answer = self.answers.pop(0) if self.answers else JudgeReply("0.5", Usage(30, 4))
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -80,7 +81,7 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()
 
-    return asyncio.run(asyncio.wait_for(whole(), 20))
+    return asyncio.run(asyncio.wait_for(whole(), PATIENCE))
 
 
 async def reached(condition: Callable[[], bool]) -> None:
@@ -201,7 +202,20 @@ def test_what_fails_is_an_error_kept_for_its_run_only(
     assert len(judge.requests) == 2
 
 
-def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit("enough")])
+@pytest.mark.parametrize("whose", ["judge", "mode"])
+def test_a_judge_or_mode_that_wants_the_run_to_end_costs_its_case_and_not_the_event_loop(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, error: BaseException, whose: str
+) -> None:
+    def read(_: str) -> Verdict:
+        raise error
+
+    judge.answers = [error] if whose == "judge" else []
+    told = run(serve().judge(Asked(desk, question(read=read), "paris")))
+    assert str(fault(told)).startswith(f"the judge raised {type(error).__name__}: ")
+
+
+def asked_strictly(desk: Desk, case: str = "paris", asker: str = "") -> Asked:
     """Return a question whose reply must be a number and nothing else."""
 
     def read(text: str) -> Verdict:
@@ -210,7 +224,7 @@ def asked_strictly(desk: Desk, case: str = "paris", repeat: int = 0) -> Asked:
         except ValueError as error:
             raise JudgeError(str(error), text) from None
 
-    return Asked(desk, question(read=read), case, repeat)
+    return Asked(desk, question(read=read), case, asker=asker)
 
 
 class Others:
@@ -241,12 +255,24 @@ def test_what_got_no_verdict_is_asked_again_only_when_its_case_runs_again(
     assert str(fault(own)) == str(fault(ahead))
     assert vars(fault(own)) == vars(fault(ahead))  # the reply
     assert own.call == ahead.call
+    assert fault(run(second.judge(asked_strictly(desk, asker="another suite")))) is not None
+    assert len(judge.requests) == 1
     rerun = run(second.judge(asked_strictly(desk)))
     assert len(judge.requests) == 2
     assert (rerun.call is None) or rerun.call != own.call
     assert verdict(run(second.judge(asked_strictly(desk)))).score == 0.5
     assert verdict(run(first.judge(asked_strictly(desk, "third")))).score == 0.5
     assert len(judge.requests) == 3
+
+
+def test_a_case_of_another_suite_or_variant_is_no_case_that_runs_again(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted
+) -> None:
+    service = serve()
+    judge.answers = [JudgeError("no network")]
+    told = [run(service.judge(asked_strictly(desk, asker=each))) for each in ("a.eval.yaml", "b.eval.yaml")]
+    assert [str(fault(each)) for each in told] == ["no network"] * 2
+    assert len(judge.requests) == 1
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
@@ -313,7 +339,8 @@ def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(
 
     told = serve().known(Asked(desk, question(read=read), "paris"))
     assert told is not None
-    assert str(fault(told)) == "the cached reply cannot be read: found nothing"
+    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): found nothing"
+    assert str(fault(told)) == said
 
 
 def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(

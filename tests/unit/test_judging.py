@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_server import LlmServer, refusal, reply
+from llm_server import PATIENCE, LlmServer, refusal, reply
 
 from pytest_llmeval import LlmevalError, SuiteError
 from pytest_llmeval.errors import BudgetError, JudgeError
@@ -207,13 +207,16 @@ def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(
 
 def test_a_complete_file_needs_no_judge_and_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "scores.json"
+    (tmp_path / "plain").touch()
     first = batch_judge(RESULTS, llm=Scripted(scored(0, 0.2, 0.4, 0.6, 0.8)), cache_path=path)
     text, changed = path.read_text(), path.stat().st_mtime_ns
     never = Scripted([AssertionError("asked")] * 5)
     assert batch_judge(RESULTS, llm=never, cache_path=str(path)) == first
     assert never.prompts == []
     assert (path.read_text(), path.stat().st_mtime_ns) == (text, changed)
+    assert batch_judge(RESULTS, llm=None, cache_path=path) == first
     assert [each.name for each in path.parent.iterdir()] == ["scores.json"]
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # as private as any file of the user
     assert text == '{\n "q0": 0.0,\n "q1": 0.2,\n "q2": 0.4,\n "q3": 0.6,\n "q4": 0.8\n}\n'
 
 
@@ -275,7 +278,7 @@ def test_ctrl_c_keeps_what_is_judged_and_does_not_wait_for_what_is_not(tmp_path:
     def llm(request: JudgeRequest) -> str:
         if "Where? 3" in str(request):
             signal.pthread_kill(main, signal.SIGINT)
-            waiting.wait(60)
+            waiting.wait(PATIENCE)
         return '{"score": 1}'
 
     with pytest.raises(KeyboardInterrupt):
@@ -303,7 +306,7 @@ class Gatekeeper:
     """Lets calls through once enough of them are there at the same time, and notes the most."""
 
     def __init__(self, wanted: int) -> None:
-        self.barrier = threading.Barrier(wanted, timeout=30)
+        self.barrier = threading.Barrier(wanted, timeout=PATIENCE)
         self.lock = threading.Lock()
         self.now = self.most = 0
 

@@ -176,7 +176,7 @@ def test_an_id_that_the_source_repeats_is_told(folder: Path) -> None:
     ("predictions", "message"),
     [
         (None, "p.jsonl  found no readable file (No such file or directory), expected one"),
-        ('{"id": "x", "prediction": 1}\n', "p.jsonl:1:1  found 1 ids that no case has ('x'), expected ids such as 'a'"),
+        ('{"id": "x", "prediction": 1}\n', "p.jsonl:1:1  found 1 id that no case has ('x'), expected ids such as 'a'"),
         ('{"id": "a", "prediction": 1}\n{"id": "a", "prediction": 2}\n', "p.jsonl:2:1  found a second answer to 'a'"),
         ('{"id": "a"}\n', "p.jsonl:1:1  found the keys 'id', expected `prediction` or `hypothesis` or `answer`"),
         ('{"id": "a", "predi', "p.jsonl:1:13  found "),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
+from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.loading import load_suite
 from pytest_llmeval.observation import FloatArray
 from pytest_llmeval.registry import default_registry
@@ -56,9 +56,20 @@ class Choosy(Nothing):
             raise ValueError(f"found share {self.share}, expected a number from 0 to 1")
 
 
+@dataclass(frozen=True)
+class Bucketed(Errors):
+    name = "bucketed"
+    metric: str = "error_rate"
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        if not self.metric:
+            raise LookupError("which metric?")
+        return [ErrorBucket("bad", self.metric, above=0.5)]
+
+
 def load(folder: Path, evaluators: str, rest: str = "") -> Suite:
     registry = default_registry()
-    for each in (Clash, Errors, Passing, Choosy):
+    for each in (Clash, Errors, Passing, Choosy, Bucketed):
         registry.register(each)
     path = folder / "s.eval.yaml"
     path.write_text(f"evaluators: {evaluators}\n{rest}\ncases: [{{id: a, expected: x, prediction: y}}]\n")
@@ -132,7 +143,7 @@ def test_what_is_no_member_of_a_family_is_unknown(tmp_path: Path, metric: str) -
 
 
 def test_metrics_of_an_evaluator_that_cannot_be_built_are_not_called_unknown(tmp_path: Path) -> None:
-    known = ", ".join(sorted([*default_registry(), "choosy", "clash", "errors", "passing"]))
+    known = ", ".join(sorted([*default_registry(), "bucketed", "choosy", "clash", "errors", "passing"]))
     assert faults(tmp_path, "[clsh]", "gates: [f1 > 0]\nthresholds: {f1: 0.5}") == [
         f"s.eval.yaml:1:14  evaluators[0]: found evaluator 'clsh', expected one of {known} (did you mean 'clash'?)"
     ]
@@ -145,3 +156,29 @@ def test_what_an_evaluator_says_of_its_options_is_told_with_their_place(tmp_path
     assert faults(tmp_path, "[{choosy: {share: half}}]") == [
         "s.eval.yaml:1:31  evaluators[0].choosy.share: found the text 'half', expected a number"
     ]
+
+
+@pytest.mark.parametrize("metric", ["error_rate", "error_rate[late]"])
+def test_an_error_bucket_is_about_a_metric_or_a_member_of_a_family(tmp_path: Path, metric: str) -> None:
+    suite = load(tmp_path, f"[{{bucketed: {{as: b, metric: '{metric}'}}}}]")
+    assert [each.metric for each in suite.evaluators["b"].error_buckets()] == [metric]
+
+
+@pytest.mark.parametrize(
+    ("metric", "fault"),
+    [
+        (
+            "eror_rate",
+            (
+                "ValueError: error bucket 'bad': found the unknown metric 'eror_rate', expected one of error_rate, "
+                "error_rate[kind] (did you mean 'error_rate'?)"
+            ),
+        ),
+        ("", "LookupError: which metric?"),
+    ],
+)
+def test_an_error_bucket_that_could_never_be_filled_is_a_fault_of_the_suite(
+    tmp_path: Path, metric: str, fault: str
+) -> None:
+    (found,) = faults(tmp_path, f"[{{bucketed: {{metric: '{metric}'}}}}]")
+    assert found == f"s.eval.yaml:1:25  evaluators[0].bucketed: evaluator 'bucketed' cannot be built: {fault}"

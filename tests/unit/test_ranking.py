@@ -37,8 +37,10 @@ def query(ranks: tuple[int, ...], positives: int | None, retrieved: int = 10, k:
     ]
 
 
-def ranked(keys: list[str | None], gains: dict[str, float], most: int) -> tuple[tuple[int, float], ...] | None:
-    return relevant_gains(keys, gains, relevant_ranks(keys, gains, most), most)
+def ranked(
+    keys: list[str | None], gains: dict[str, float], most: int, *, complete: bool
+) -> tuple[tuple[int, float], ...] | None:
+    return relevant_gains(keys, gains, relevant_ranks(keys, gains, most), most, complete=complete)
 
 
 def test_hits_recall_and_f1_are_of_the_results_within_k() -> None:
@@ -119,16 +121,26 @@ def test_a_first_hit_behind_k_counts_for_mrr_alone() -> None:
         ("vwxyza", ((6, 1.0),)),
         ("vwxyzvwa", ((6, 1.0),)),
         ("vwxyzab", ((6, 1.0),)),
-        ("xy", None),
-        ("", None),
+        ("axxbb", ((1, 1.0), (3, 2.0))),
+        ("xy", ()),
+        ("", ()),
     ],
 )
 def test_a_document_counts_at_its_first_place_and_the_others_move_up(
+    keys: str, expected: tuple[tuple[int, float], ...]
+) -> None:
+    assert ranked(list(keys), {"a": 1.0, "b": 2.0}, 3, complete=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"), [("axy", ((1, 1.0),)), ("xyza", ((4, 1.0),)), ("xyz", None), ("aax", None), ("xaxx", None)]
+)
+def test_more_results_are_asked_for_only_where_they_matter(
     keys: str, expected: tuple[tuple[int, float], ...] | None
 ) -> None:
-    assert ranked(list(keys), {"a": 1.0, "b": 2.0}, 3) == expected
+    assert ranked(list(keys), {"a": 1.0, "b": 2.0}, 3, complete=False) == expected
 
 
 def test_documents_without_a_key_are_all_different() -> None:
-    assert ranked([None, None, "a"], {"a": 1.0}, 5) == ((3, 1.0),)
-    assert ranked([None, None, "x", "x", "a"], {"a": 1.0}, 2) == ((4, 1.0),)
+    assert ranked([None, None, "a"], {"a": 1.0}, 5, complete=True) == ((3, 1.0),)
+    assert ranked([None, None, "x", "x", "a"], {"a": 1.0}, 2, complete=True) == ((4, 1.0),)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.results import CaseRecord, MetricValue
 from pytest_llmeval.summary import summarize
 
 EVALUATORS = {"text": get_evaluator("text", metrics=["exact_match", "f1"])}
@@ -285,6 +286,24 @@ def test_long_names_are_wrapped_not_cut() -> None:
     table = lines(report([record("a", 0.5, labels={"kind": name})]), 1)[7:]
     assert "".join("".join(line.split()) for line in table).startswith("averylongname")
     assert max(map(len, table)) < 60
+
+
+@pytest.mark.parametrize(
+    ("name", "folded"),
+    [
+        ("weighted_strict_precision_4class", ["weighted_strict_", "precision_4class"]),
+        ("evidence_f1[Not Enough Evidence]", ["evidence_f1", "[Not Enough Evidence]"]),
+        ("a label of more than a line", ["a label of more than", "a line"]),
+        ("nowhereanyplacetobreakit", ["nowhereanyplacetobreak", "it"]),
+    ],
+)
+def test_names_are_broken_where_their_parts_end(name: str, folded: list[str]) -> None:
+    row = MetricValue(0.5, 0.5, 0.5, 0.5, 1, 0, 0, 0)
+    run = report([record("a", 0.5)])
+    suite = replace(run.suites[0], result=replace(run.suites[0].result, metrics={name: row}))
+    shown = lines(replace(run, suites=[suite]))
+    start = next(number for number, line in enumerate(shown) if line.startswith("metric")) + 1
+    assert [line.split("  ")[0] for line in shown[start : start + 2]] == folded
 
 
 def test_text_from_data_cannot_command_the_terminal() -> None:

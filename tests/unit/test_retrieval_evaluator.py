@@ -1,5 +1,6 @@
 """What the evaluator `retrieval` reads, counts and refuses."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,9 +70,30 @@ def test_the_query_itself_is_left_out_and_the_others_move_up() -> None:
     assert scores(by_id(), ["7", "a"], ["a"], {"id": 7})["gold_mrr"] == 1
 
 
+def test_ids_tell_the_query_only_where_a_rule_goes_by_id() -> None:
+    ranks_as_ids = [{"id": 1, "fact": "one"}, {"id": 2, "fact": "q"}, {"id": 3, "fact": "two"}]
+    query = {"id": 1, "fact": "q"}
+    found = scores(retrieval(), ranks_as_ids, ["one", "two"], query)
+    assert (found["gold_recall@2"], found["n_self"]) == (1, 1)
+    both = retrieval(tasks={**BY_ID, "text": {"rule": "gold", "by": "text"}})
+    assert scores(both, ranks_as_ids, [{"id": 3, "text": "two"}], query)["n_self"] == 2
+
+
 def test_however_often_the_query_stands_first_the_ranks_are_filled_from_behind() -> None:
     results = [{"fact": "q"}] * 9 + [{"fact": "x"}, {"fact": "one"}]
     assert scores(retrieval(), results, ["one"], "q")["gold_precision@2"] == 0.5
+
+
+@pytest.mark.parametrize("others", [["a"], [{"id": "a"}]])
+def test_an_empty_id_is_no_result_whatever_stands_beside_it(others: list[Any]) -> None:
+    found = scores(by_id(), ["", *others], ["a"])
+    assert (found["gold_mrr"], found["n_skipped"], found["gold_micro_precision@2"]) == (1, 1, 1)
+
+
+def test_an_object_of_another_class_is_an_object() -> None:
+    prediction = [OrderedDict(fact="one"), "junk"]
+    observation = retrieval().measure(Case("a", expected=["one"], prediction=prediction))
+    assert (observation.malformed, retrieval().scores(observation)["gold_mrr"]) == (None, 1)
 
 
 def test_bare_texts_are_skipped_where_no_rule_goes_by_id() -> None:
@@ -100,6 +122,19 @@ def test_a_document_that_is_listed_twice_counts_twice_but_not_in_ranked_scores()
     found = scores(by_id(k=[3]), ["a", "a", "b"], ["a", "b"])
     assert (found["gold_precision@3"], found["gold_recall@3"]) == (1, 1.5)
     assert (found["gold_ndcg@3"], found["gold_map@3"]) == (1, 1)
+
+
+@pytest.mark.parametrize("tail", [[], ["z"] * 40])
+def test_documents_move_up_over_repetitions_however_many(tail: list[str]) -> None:
+    found = scores(by_id(k=[3]), ["a", *["x"] * 30, "b", *tail], ["a", "b"])
+    assert found["gold_recall@3"] == 1 / 2
+    assert found["gold_map@3"] == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_results_that_rules_cannot_recognise_are_misses_and_counted() -> None:
+    found = scores(retrieval(k=[3]), [{"facts": "one"}, {"fact": " "}, {"fact": "one"}], ["one"], "q")
+    assert (found["gold_precision@3"], found["n_without_text"]) == (pytest.approx(1 / 3), 2)
+    assert "n_without_text" not in scores(retrieval(), [{"fact": "one"}], ["one"], "q")
 
 
 def test_only_the_first_positives_count() -> None:
@@ -150,6 +185,8 @@ def test_sets_are_compared_whatever_their_order(asked: Any, found: Any, same: bo
         (months(12), "12", False),
         (months(12), months("12"), False),
         (months(12), months(True), False),
+        (months(12.5), months(10**400), False),
+        (months(12), months(float("nan")), False),
     ],
 )
 def test_terms_are_near_within_a_share_or_a_number_of_months(asked: Any, found: Any, near: bool) -> None:
@@ -227,6 +264,17 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
             Case("a", "q", ["a", {"text": "b", "relevance": 0}]),
             "expected.positives[1].relevance: found number 0, expected a number above 0",
         ),
+        (
+            Case("a", "q", ["a", {"text": "b", "relevance": float("inf")}]),
+            "expected.positives[1].relevance: found number Infinity, expected a number above 0",
+        ),
+        (
+            Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": 10**400}}}, []),
+            (
+                "input.meta: task 'imprisonment': found something else, expected a number, "
+                "or an object with it as 'imprisonment'"
+            ),
+        ),
         (Case("a", {"meta": []}, []), "input.meta: found a list, expected an object"),
         (
             Case("a", {"meta": {"accusation": {}}}, []),
@@ -279,7 +327,11 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "absolute": -1}}},
-            "found a tolerance below 0, expected relative and absolute of at least 0",
+            "found tolerances 0 and -1, expected relative and absolute of at least 0",
+        ),
+        (
+            {"tasks": {"g": {"rule": "near", "field": "x", "relative": float("nan")}}},
+            "found tolerances nan and 0, expected relative and absolute of at least 0",
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "flags": ["y"]}}},

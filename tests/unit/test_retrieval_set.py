@@ -80,6 +80,13 @@ def test_a_text_is_never_its_own_positive_and_counts_once() -> None:
     assert report["dropped"] == {"candidate with the text of another": 2}
 
 
+def test_of_equal_texts_the_closest_is_the_positive_wherever_it_stands() -> None:
+    rows = [judgement(1, 60), judgement(2, 66, fact="a"), judgement(3, 65), judgement(4, 60, fact="a")]
+    for order in (rows, rows[::-1]):
+        found, _ = build(order, *all_of(4))
+        assert found["c1"] == ["c4", "c3"]
+
+
 def test_the_draw_depends_on_the_seed_alone() -> None:
     rows = [judgement(number) for number in range(200)]
     first, _ = build(rows, "--queries", "5", "--seed", "1")
@@ -183,14 +190,28 @@ def test_memory_holds_candidates_and_not_the_corpus() -> None:
     assert most < 20
 
 
+ONE_FILE = "found one file as two of corpus, output and report, expected three files"
+
+
 @pytest.mark.parametrize(
-    "options",
-    [["--queries", "0"], ["--queries", "5", "--candidates", "4"], ["--min-positives", "11"], ["--relative", "-1"]],
+    ("options", "told"),
+    [
+        (["--queries", "0"], "queries: found 0, expected a number from 1"),
+        (["--queries", "5", "--candidates", "4"], "candidates: found 4, expected at least 5, as many as queries"),
+        (["--min-positives", "11"], "positives: found 10, expected at least 11, as many as min_positives"),
+        (["--relative", "-1"], "relative: found -1.0, expected a number from 0"),
+        (["--absolute", "nan"], "absolute: found nan, expected a number from 0"),
+        (["--relative", "inf"], "relative: found inf, expected a number from 0"),
+        (["--report", "corpus.jsonl"], ONE_FILE),
+        (["--report", "./set.jsonl"], ONE_FILE),
+        (["-o", "./corpus.jsonl"], ONE_FILE),
+    ],
 )
-def test_options_out_of_range_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_out_of_range_are_refused(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         build([judgement(1)], *options)
-    assert "expected" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(f"error: {told}\n")
+    assert [json.loads(line)["id"] for line in Path("corpus.jsonl").read_text("utf-8").splitlines()] == ["c1"]
 
 
 def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(
@@ -202,3 +223,5 @@ def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(
     name = write([judgement(1), judgement(2)])
     assert main(["build-retrieval-set", name, "-o", "no/set.jsonl", *all_of(2)]) == 1
     assert "no/set.jsonl  found no way to write it" in capsys.readouterr().err
+    assert main(["build-retrieval-set", name, "-o", ".", *all_of(2)]) == 1
+    assert ".  found no way to write it" in capsys.readouterr().err

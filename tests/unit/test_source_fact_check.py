@@ -98,10 +98,23 @@ ANSWER = {"claim": "Bats are  birds.", "verdict": "Refuted", "justification": "N
         [{"id": "1", "claim": "another", "answer": ANSWER}],
         {"1": ANSWER},
         [{"claim": "蝙蝠会飞。", "answer": None}, ANSWER],
+        [{"claim_id": 1, "answer": ANSWER}],
+        [{"question_id": "1", "hypothesis": ANSWER}],
+        [ANSWER | {"id": None}],
     ],
 )
 def test_answers_belong_to_claims_by_id_or_by_claim(tmp_path: Path, answers: Any) -> None:
-    assert predictions(tmp_path, answers) == [ANSWER, MISSING]
+    found, nothing = predictions(tmp_path, answers)
+    assert ({key: found[key] for key in ANSWER}, nothing) == (ANSWER, MISSING)
+
+
+def test_an_answer_with_an_id_in_it_is_one_if_it_has_a_verdict(tmp_path: Path) -> None:
+    answer = {"claim_id": 2, "verdict": "Supported", "justification": "会飞。"}
+    assert predictions(tmp_path, [answer]) == [MISSING, answer]
+    _, problems = load(tmp_path, CLAIMS, [{"id": 2, "justification": "会飞。"}])
+    assert [each.partition(" or ")[0] for each in problems] == [
+        "answers.json:2 [0]: found the keys 'id', 'justification', expected `prediction`"
+    ]
 
 
 def test_answers_may_be_replies_as_they_came(tmp_path: Path) -> None:
@@ -124,4 +137,4 @@ def test_answers_to_a_claim_that_is_there_twice_come_in_order(tmp_path: Path) ->
 
 def test_an_answer_to_no_claim_is_a_fault(tmp_path: Path) -> None:
     _, problems = load(tmp_path, CLAIMS, [{"claim": "Cats fly.", "verdict": "Refuted"}])
-    assert problems == ["answers.json:2 : found 1 ids that no case has ('Cats fly.'), expected ids such as '1'"]
+    assert problems == ["answers.json:2 : found 1 id that no case has ('Cats fly.'), expected ids such as '1'"]

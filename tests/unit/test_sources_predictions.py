@@ -170,7 +170,7 @@ def test_second_answer_under_a_short_id_is_a_fault(tmp_path: Path) -> None:
 def test_short_ids_are_for_conversations_only(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text(jsonl({"id": "x/1"}))
     _, faults = load(tmp_path, "c.jsonl", "p.json", '{"1": "y"}')
-    assert faults[0].startswith("p.json:1:2  found 1 ids that no case has ('1'), expected ids such as 'x/1'")
+    assert faults[0].startswith("p.json:1:2  found 1 id that no case has ('1'), expected ids such as 'x/1'")
 
 
 def test_answers_to_questions_that_are_not_selected_are_passed_over(tmp_path: Path) -> None:

@@ -117,6 +117,13 @@ def test_judgements_become_positives_and_a_run_its_results_as_in_trec_eval() -> 
     assert [source.file_of(case) for case in cases] == ["qrels", "qrels", "run"]
 
 
+def test_scores_that_single_precision_cannot_tell_apart_are_equal_as_in_trec_eval() -> None:
+    write("qrels", QRELS)
+    write("run", "301\tQ0  a 1 12.34567891 mine\r", "", "301 Q0 z 2 12.34567890 mine", "301 Q0 b 3 1e300 mine")
+    (case, *_), problems = load(TrecSource("qrels", predictions="run"))
+    assert (case.prediction, problems) == (["b", "z", "a"], [])
+
+
 def test_without_a_run_a_target_answers() -> None:
     write("qrels", QRELS)
     assert {case.prediction for case in load(TrecSource("qrels"))[0]} == {MISSING}

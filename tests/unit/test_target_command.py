@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from llm_server import PATIENCE
+from processes import is_running
 
 from pytest_llmeval.errors import PredictionError
 from pytest_llmeval.targets import process
@@ -35,19 +36,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(folder: Path, body: str, inputs: Sequence[Any], timeout: float | None = 30, **environment: str) -> list[Any]:
+def ask(folder: Path, body: str, inputs: Sequence[Any], **environment: str) -> list[Any]:
     """Ask a program, whose loop over its input has this body; errors come back as their texts."""
     (folder / "program.py").write_text(HEAD + textwrap.indent(textwrap.dedent(body), "    "), encoding="utf-8")
-    return run(folder, [sys.executable, "program.py"], inputs, timeout, **environment)
+    return run(folder, [sys.executable, "program.py"], inputs, **environment)
 
 
 def run(
-    folder: Path, command: Sequence[str], inputs: Sequence[Any], timeout: float | None = 30, **environment: str
+    folder: Path, command: Sequence[str], inputs: Sequence[Any], hangs: Sequence[Any] = (), **environment: str
 ) -> list[Any]:
+    """Ask a command; what `hangs` names has a short time to answer, and all else has plenty."""
+
     async def answers() -> list[Any]:
-        target = CommandTarget(command, folder, timeout, environment={**os.environ, **environment})
+        target = CommandTarget(command, folder, PATIENCE, environment={**os.environ, **environment})
+        found = []
         try:
-            return await target.answer(inputs)
+            for each in inputs:
+                target._timeout = 1 if each in hangs else PATIENCE
+                found += await target.answer([each])
+            return found
         finally:
             await target.aclose()
             await target.aclose()
@@ -59,18 +66,6 @@ def run(
 
 def starts(folder: Path) -> list[int]:
     return [int(line) for line in (folder / "starts.txt").read_text().split()]
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process has not ended, given a moment to do so after a signal."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return False
-    try:
-        return not select.select([handle], [], [], 10)[0]
-    finally:
-        os.close(handle)
 
 
 def test_one_process_answers_every_input(folder: Path) -> None:
@@ -210,7 +205,7 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(folder: Path, h
         HEAD.replace("with open", CHILD + "with open", 1)
         + f"    if word == 'b':\n        {hang}\n    say(id=number, prediction=word.upper())\n"
     )
-    found = run(folder, [sys.executable, "program.py"], ["a", "b", "c"], timeout=1)
+    found = run(folder, [sys.executable, "program.py"], ["a", "b", "c"], hangs="b")
     assert found == ["A", "took longer than 1 s", "C"]
     assert len(starts(folder)) >= 2
     assert not any(map(is_running, starts(folder)))
@@ -296,7 +291,10 @@ def test_arguments_reach_the_program_as_they_are_for_no_shell_reads_them(folder:
     assert list(folder.iterdir()) == []
 
 
-def test_a_program_ends_in_peace_after_the_run_has_cancelled_every_task(folder: Path) -> None:
+def test_a_program_ends_in_peace_after_the_run_has_cancelled_every_task(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_GRACE_S", PATIENCE)
     script = 'import sys; input(); print(\'{"id": 1, "prediction": 1}\'); sys.stdin.read(); '
     script += "sys.stderr.write('x' * 1_000_000); open('ended', 'w')"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from llm_server import PATIENCE
 from search_server import Answer, SearchServer, echo, serving
 
 from pytest_llmeval.errors import PredictionError
@@ -181,14 +182,16 @@ def test_other_statuses_are_final() -> None:
 
 
 def test_a_slow_service_is_given_up_after_its_time() -> None:
+    with serving(lambda *_: Answer({"results": ["late"]}, wait=server.released)) as server:
+        assert ask(server, ["a"], timeout=0.1, retries=1) == [["POST URL took longer than 0.1 s (2 attempts)"]]
+
+
+def test_a_request_that_takes_too_long_is_made_again() -> None:
     def behave(request: Any, number: int) -> Answer:
-        return Answer({"results": ["late"]}, wait=server.released) if number < 2 else echo(request, number)
+        return Answer({"results": ["late"]}, wait=server.released) if number == 0 else echo(request, number)
 
     with serving(behave) as server:
-        assert ask(server, ["a"], ["b"], timeout=0.1, retries=1) == [
-            ["POST URL took longer than 0.1 s (2 attempts)"],
-            ["B"],
-        ]
+        assert ask(server, ["a"], timeout=0.5, retries=10) == [["A"]]
 
 
 @pytest.mark.parametrize("fault", [Answer(drop=True), Answer({"results": ["A"]}, cut=True)])
@@ -207,9 +210,8 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
         url = server.url
     waits: list[float] = []
     first, second = ask(url, ["a"], ["b"], waits=waits)
-    assert first[0].startswith("POST URL failed: ClientConnectorError: ")
-    assert first[0].endswith(" (3 attempts)")
-    assert not second[0].endswith("attempts)")
+    assert first == ["POST URL failed: no connection (Connection refused) (3 attempts)"]
+    assert second == ["POST URL failed: no connection (Connection refused)"]
     assert len(waits) == 2
 
 
@@ -283,7 +285,7 @@ def test_a_list_of_the_wrong_length_is_asked_for_one_by_one_and_never_guessed_at
 
 
 def test_no_more_requests_are_under_way_than_allowed() -> None:
-    enough = threading.Barrier(2, timeout=10)
+    enough = threading.Barrier(2, timeout=PATIENCE)
 
     def behave(request: Any, number: int) -> Answer:
         enough.wait()
@@ -402,6 +404,6 @@ def test_the_address_can_come_from_the_environment() -> None:
         assert ask(server, ["a"], environment={}, **options) == [["A"]]
         [[reason]] = ask(server, ["a"], environment={"SEARCH_URL": "http://me:pw@host/"}, **options)
     assert reason == (
-        "environment variable SEARCH_URL: found a user name or a password in the URL, expected http://HOST/PATH or "
+        "environment variable SEARCH_URL: found a user name or a password in the address, expected http://HOST/PATH or "
         "https://HOST/PATH, and the secret under headers_from_env"
     )

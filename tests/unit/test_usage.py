@@ -70,15 +70,12 @@ def test_nobody_can_measure_a_case_for_what_it_cost() -> None:
         UsageEvaluator().measure(Case("c"))
 
 
-def test_a_call_that_cases_share_is_the_first_ones() -> None:
-    records = [
-        record(STORED),
-        record(FRESH),
-        record(FRESH, FRESH._replace(id="d")),
-        record(FRESH._replace(fresh=False)),
-    ]
+def test_a_call_that_questions_share_is_the_first_ones() -> None:
+    again, other = FRESH._replace(fresh=False), FRESH._replace(id="d")
+    records = [record(STORED, again), record(FRESH, FRESH), record(FRESH, other, other), record(again)]
     claim_calls(records)
-    assert [[call.fresh for call in each.calls] for each in records] == [[False], [True], [False, True], [False]]
+    fresh = [[call.fresh for call in each.calls] for each in records]
+    assert fresh == [[False, False], [True, False], [False, True, False], [False]]
 
 
 def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_llmeval.case import Missing
-from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.answers import as_text, describe_found
 from pytest_llmeval.evaluators.fact_check.verdicts import NOT_ENOUGH
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
 _KEYS: Final = ("verdict", *_JUSTIFICATION)
-_OPENING = re.compile(r'\{(?=\s*+["}])')
-_EFFORT: Final = 8
-"""How many times the length of a reply may be read in vain in search of an object."""
-_SHARE: Final = 32
-"""What a failed attempt costs besides, as a part of the reply's length: its error counts the lines before it."""
+_OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
+"""Where an object, or a list of objects, begins: no other bracket in prose is followed by that."""
+_FAILURES: Final = 256
+"""How many broken ones are passed over: the error of each counts the lines before it."""
+_UNKNOWN: Final = "Unknown"
 _EXPECTED: Final = "a JSON object with verdict and justification"
 
 
@@ -29,7 +29,7 @@ class Answer:
     Attributes:
         verdict: As it stands there, whatever it is; "Not Enough Evidence" where there is none.
         justification: Its text; of a reply that cannot be read, all of it.
-        confidence: As it stands there; ``None`` where absent.
+        confidence: As it stands there; "Unknown" where absent, "Low" in a reply that cannot be read.
         sources: What is listed as evidence: texts and objects.
         unparsed: Whether there is no object to read.
         faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
@@ -37,7 +37,7 @@ class Answer:
 
     verdict: Any = NOT_ENOUGH
     justification: str = ""
-    confidence: str | None = None
+    confidence: str = _UNKNOWN
     sources: tuple[Any, ...] = ()
     unparsed: bool = False
     faults: tuple[str, ...] = ()
@@ -48,7 +48,8 @@ def read_answer(prediction: Any) -> Answer:
 
     Args:
         prediction: An object, or the text of a reply: a JSON object, which may stand in a fenced block or in prose. Of
-            several objects in prose the last one that has a verdict counts, or else the last with a justification.
+            several objects in prose the last one that has a verdict counts, or else the last with a justification; what
+            stands in a list, or in an object that is broken, does not count.
 
     Returns:
         The answer. What is no object, or no text with one, is unparsed: it says "Not Enough Evidence", and its
@@ -58,11 +59,8 @@ def read_answer(prediction: Any) -> Answer:
     if isinstance(data, Mapping):
         return _from_object(data)
     text = prediction if isinstance(prediction, str) else ""
-    confidence = "Low" if text else None
     found = "nothing" if isinstance(prediction, Missing) else describe_found(prediction)
-    return Answer(
-        justification=text, confidence=confidence, unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",)
-    )
+    return Answer(justification=text, confidence="Low", unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",))
 
 
 def find_object(text: str) -> Mapping[str, Any] | None:
@@ -78,22 +76,23 @@ def _last_answer(text: str) -> Mapping[str, Any] | None:
     """Return the object in prose that is most likely the answer."""
     best: Mapping[str, Any] | None = None
     decode = json.JSONDecoder().raw_decode
-    behind, effort = 0, _EFFORT * len(text)
+    behind = failures = 0
     for opening in _OPENING.finditer(text):
-        start = opening.start()
-        if start < behind:
+        if opening.start() < behind:
             continue
-        if effort < 0:
+        if failures == _FAILURES:
             break
         try:
-            found, behind = decode(text, start)
+            found, behind = decode(text, opening.start())
         except json.JSONDecodeError as error:
-            effort -= error.pos - start + len(text) // _SHARE
+            # A part of what is broken is no answer.
+            behind, failures = error.pos, failures + 1
             continue
-        except (ValueError, RecursionError):  # too long a number, too deep a nesting: how far it got is not told
-            effort -= len(text)
+        except (ValueError, RecursionError):  # too long a number, too deep a nesting: where it ends is not told
+            break
+        if not isinstance(found, dict) or not any(key in found for key in _KEYS):
             continue
-        if any(key in found for key in _KEYS) and ("verdict" in found or best is None or "verdict" not in best):
+        if "verdict" in found or best is None or "verdict" not in best:
             best = found
     return best
 
@@ -107,11 +106,10 @@ def _from_object(data: Mapping[str, Any]) -> Answer:
     justification = data.get(key)
     if justification is not None and not isinstance(justification, str):
         faults.append(f"{key}: found {describe_found(justification)}, expected text")
-    confidence = data.get("confidence")
     return Answer(
         verdict=verdict,
         justification=justification if isinstance(justification, str) else "",
-        confidence=confidence if isinstance(confidence, str) else None,
+        confidence=as_text(data.get("confidence")) or _UNKNOWN,
         sources=_sources(data.get("evidence_sources"), faults),
         faults=tuple(faults),
     )

@@ -17,14 +17,13 @@ _LONGEST: Final = 300
 
 
 def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
-    """Return both verdicts and whether the reply could be read."""
-    verdict = answer.verdict if isinstance(answer.verdict, str) else None
-    details: dict[str, Any] = {
+    """Return both verdicts, the confidence, and whether the reply could be read."""
+    return {
         "gold_verdict": claim.verdict,
-        "predicted_verdict": None if verdict is None else _short(verdict),
+        "predicted_verdict": _short(answer.verdict) if isinstance(answer.verdict, str) else None,
         "unparsed": answer.unparsed,
+        "confidence": _short(answer.confidence),
     }
-    return details | ({} if answer.confidence is None else {"confidence": _short(answer.confidence)})
 
 
 def evidence_details(match: EvidenceMatch) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """What all clients have in common: their shape, and the sum of what their attempts used."""
 
-__all__ = ("AsyncJudge", "OnRateLimit", "added", "plain_text")
+__all__ = ("AsyncJudge", "OnRateLimit", "added", "is_count", "plain_text")
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
+
+_MOST_TOKENS: Final = 1 << 53
+"""What is more than that was not counted, and databases and JSON of other programs cannot keep it."""
 
 OnRateLimit: TypeAlias = Callable[[float | None], None]
 """Is told of every answer "too many requests", with the seconds that the server asks to wait, if it says."""
@@ -41,6 +44,16 @@ def added(one: Usage, other: Usage) -> Usage:
         total(one.input_tokens, other.input_tokens),
         total(one.output_tokens, other.output_tokens),
     )
+
+
+def is_count(value: Any) -> bool:
+    """Return whether something can be a number of tokens.
+
+    Example:
+        >>> is_count(5), is_count(-5), is_count(5.0), is_count(True)
+        (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
 def plain_text(text: str) -> str:

@@ -4,15 +4,16 @@ __all__ = ("as_client",)
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pytest_llmeval.background import in_thread
 from pytest_llmeval.errors import JudgeError, LlmevalError, said
-from pytest_llmeval.judge.clients.base import AsyncJudge
+from pytest_llmeval.judge.clients.base import AsyncJudge, is_count
 from pytest_llmeval.judge.clients.masking import presentable
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.reply_json import shortened
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
@@ -48,7 +49,7 @@ class _CallableJudge:
         """Return what the user's object answers.
 
         Raises:
-            JudgeError: It raised, took too long, or returned neither text nor a reply.
+            JudgeError: It raised, took too long, or returned neither text nor a sound reply.
         """
         try:
             async with asyncio.timeout(self.timeout) as limit:
@@ -65,6 +66,8 @@ class _CallableJudge:
             return JudgeReply(answer)
         if not isinstance(answer, JudgeReply):
             raise JudgeError(f"the judge returned {type(answer).__name__}, expected text or a JudgeReply")
+        for fault in _faults(answer):
+            raise JudgeError(f"the judge returned a JudgeReply with {fault}")
         return answer
 
     async def aclose(self) -> None:
@@ -79,3 +82,18 @@ class _CallableJudge:
             return await self.ask(request)
         answer = await in_thread(lambda: self.ask(request), "llmeval-judge")
         return await answer if inspect.isawaitable(answer) else answer
+
+
+def _faults(reply: JudgeReply) -> Iterator[str]:
+    """Yield what is wrong with a reply that a user's code made, whose types nobody has checked."""
+    if not isinstance(reply.text, str):
+        yield f"{type(reply.text).__name__} as text, expected text"
+    if reply.stopped not in get_args(Stopped):
+        yield f"stopped {reply.stopped!r}, expected one of {', '.join(get_args(Stopped))}"
+    if not isinstance(reply.usage, Usage):
+        yield f"{type(reply.usage).__name__} as usage, expected a Usage"
+        return
+    for name in ("input_tokens", "output_tokens"):
+        value = getattr(reply.usage, name)
+        if value is not None and not is_count(value):
+            yield f"{name} {shortened(repr(value), 60)}, expected a whole number from 0, or None"

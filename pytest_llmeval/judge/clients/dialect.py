@@ -5,6 +5,7 @@ __all__ = ("Dialect", "count")
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from pytest_llmeval.judge.clients.base import is_count
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
 
 
@@ -45,4 +46,4 @@ class Dialect(Protocol):
 def count(data: Any, name: str) -> int | None:
     """Return a number of tokens out of untrusted data; ``None`` for what is none."""
     value = data.get(name) if isinstance(data, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if is_count(value) else None

@@ -12,6 +12,7 @@ from pytest_llmeval.retry_after import delay_asked_for
 
 _TOO_MANY = 429
 _PASSING = frozenset({408, 409, 425, _TOO_MANY})
+_BAD_REQUEST = 400
 _SERVER_FAULT = 500
 
 
@@ -52,9 +53,14 @@ def failed_status(status: int, said: str, *, raw: str, headers: Mapping[str, str
         key: Where the key comes from, for advice.
     """
     spent = status == _TOO_MANY and "insufficient_quota" in raw
+    advice = _advice(status, key)
+    if spent:
+        advice = "the account's quota is spent: check its plan and billing"
+    elif status == _BAD_REQUEST and "content_filter" in raw:  # of Azure and its like, for what others answer with 200
+        advice = "found a refusal: the provider filters what this case says"
     return AttemptError(
         f"status {status}" + (f": {said}" if said else ""),
-        "the account's quota is spent: check its plan and billing" if spent else _advice(status, key),
+        advice,
         passing=not spent and (status in _PASSING or status >= _SERVER_FAULT),
         status=status,
         delay=delay_asked_for(headers, datetime.now(UTC)),

@@ -5,13 +5,14 @@ __all__ = ("HttpJudge",)
 import asyncio
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.errors import JudgeError, said
+from pytest_llmeval.addresses import shown_url, why_no_answer
+from pytest_llmeval.errors import JudgeError
 from pytest_llmeval.judge.clients.dialect import Dialect
 from pytest_llmeval.judge.clients.failures import AttemptError, failed_status, message_in
-from pytest_llmeval.judge.clients.masking import presentable, shown_url
+from pytest_llmeval.judge.clients.masking import presentable, without_key
 from pytest_llmeval.judge.clients.retrying import Patience
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -119,7 +120,7 @@ class HttpJudge:
             failure = self._malformed(f"found a body without a reply ({message or 'it says nothing about it'})")
             failure.usage = self.dialect.usage(data)
             raise failure
-        return reply
+        return replace(reply, text=without_key(reply.text, self._key()))
 
     async def _answer(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
         """Send one request; return status, headers and body of the answer."""
@@ -159,7 +160,7 @@ class HttpJudge:
         except (aiohttp.ClientError, ValueError) as error:
             # A ValueError tells of an address or a header that cannot be sent.
             raise AttemptError(
-                f"no answer from {shown_url(url)}: {presentable(said(error), self._key())}",
+                f"no answer from {shown_url(url)}: {presentable(why_no_answer(error), self._key())}",
                 "check the judge's base_url and the network",
                 passing=not isinstance(error, ValueError),
             ) from None

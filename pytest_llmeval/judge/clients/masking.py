@@ -1,21 +1,20 @@
 """Foreign text made fit to be shown: without keys, on one line, short."""
 
-__all__ = ("mask", "presentable", "shown_url")
+__all__ = ("mask", "presentable", "without_key")
 
 import os
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit, urlunsplit
 
-MASK = "***"
+from pytest_llmeval.secrecy import MASK, SHORTEST_PART, environment_secrets, spelt, without
+
 _LONGEST = 300
 _EXAMINED = 4000
-_SHORTEST_SECRET = 3
-_SHORTEST_PART = 8
-_SECRET_VARIABLE = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_SHORTEST_KEY = 16
 _LOOKS_SECRET = re.compile(
     r"""(?ix)
     \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
+    | (?<=://)[^\s@]+(?=@)                         # user and password of an address, such as a proxy's
     | \b(?:sk|pk|rk|xai|gsk|hf|ghp|key)[-_][\w*.-]{8,}   # keys of the usual providers
     | \bAIza[\w-]{20,}
     | \beyJ[\w-]+\.[\w-]+\.[\w-]*                   # a JSON Web Token
@@ -30,14 +29,11 @@ def mask(text: str, *secrets: str) -> str:
     Args:
         text: From a server or an exception.
         secrets: Known keys, of which beginnings and ends of eight characters and more are replaced, too. The values
-            of environment variables such as ``OPENAI_API_KEY`` are known anyway.
+            of environment variables with names such as ``OPENAI_API_KEY`` are known anyway.
     """
-    for secret in secrets:
-        for part in _parts(secret):
-            text = text.replace(part, MASK)
-    for secret in _environment_secrets():
-        text = text.replace(secret, MASK)
-    return _LOOKS_SECRET.sub(MASK, text)
+    known = spelt([*secrets, *environment_secrets(os.environ)])
+    ends = {end for secret in secrets for end in _ends(secret)}
+    return _LOOKS_SECRET.sub(MASK, without(text, known | ends))
 
 
 def presentable(text: str, *secrets: str) -> str:
@@ -53,31 +49,20 @@ def presentable(text: str, *secrets: str) -> str:
     return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
 
 
-def shown_url(url: str) -> str:
-    """Return an address without user, password, query and fragment.
+def without_key(text: str, key: str) -> str:
+    """Return a reply without the key that was sent for it, which a bad server may send back.
+
+    A reply is kept and recorded, so nothing else in it is touched, nor is a word such as ``ollama`` taken for a key.
 
     Example:
-        >>> shown_url("http://me:secret@host:81/v1?key=1")
-        'http://host:81/v1'
+        >>> without_key("yes, 0123456789abcdef", "0123456789abcdef"), without_key("yes, ollama", "ollama")
+        ('yes, ***', 'yes, ollama')
     """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an address that cannot be read"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return text.replace(key, MASK) if len(key) >= _SHORTEST_KEY else text
 
 
-def _environment_secrets() -> Iterator[str]:
-    for name, value in sorted(os.environ.items()):
-        if _SECRET_VARIABLE.search(name) and len(value.strip()) >= _SHORTEST_PART:
-            yield value.strip()
-
-
-def _parts(secret: str) -> Iterator[str]:
-    """Yield a secret, then its beginnings and ends, the longest first."""
-    if len(secret) < _SHORTEST_SECRET:
-        return
-    yield secret
-    for length in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
+def _ends(secret: str) -> Iterator[str]:
+    """Yield the beginnings and ends of a secret, which servers show to tell keys apart."""
+    for length in range(SHORTEST_PART, len(secret)):
         yield secret[:length]
         yield secret[-length:]

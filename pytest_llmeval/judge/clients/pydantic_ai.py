@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.errors import JudgeError, MissingExtraError, said
-from pytest_llmeval.judge.clients.base import plain_text
+from pytest_llmeval.judge.clients.base import is_count, plain_text
 from pytest_llmeval.judge.clients.failures import AttemptError, failed_status
 from pytest_llmeval.judge.clients.masking import presentable
 from pytest_llmeval.judge.clients.retrying import Patience
@@ -153,6 +153,6 @@ def _reply(response: "ModelResponse") -> JudgeReply:
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     used = response.usage
-    known = used.input_tokens or used.output_tokens
-    usage = Usage(used.input_tokens, used.output_tokens) if known else Usage()
+    counts = [each if is_count(each) else None for each in (used.input_tokens, used.output_tokens)]
+    usage = Usage(*counts) if any(counts) else Usage()
     return JudgeReply(plain_text(text), usage, _STOPPED.get(str(response.finish_reason), "stop"))

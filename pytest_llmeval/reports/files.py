@@ -1,0 +1,40 @@
+"""Report files, and GitHub's job summary."""
+
+__all__ = ("write_reports",)
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.errors import is_error_report, write_errors
+from pytest_llmeval.reports.json import write_json
+from pytest_llmeval.reports.markdown import append_markdown, write_markdown
+
+
+def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Write the report files, and GitHub's job summary where there is one.
+
+    Args:
+        report: The run.
+        paths: Of the files; the suffix decides the form.
+
+    Returns:
+        The files written, and why one is missing.
+    """
+    written, missing = [], []
+    for path in paths:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            by_suffix = {".json": write_errors if is_error_report(path) else write_json, ".md": write_markdown}
+            by_suffix[path.suffix](report, path)
+            written.append(path)
+        except OSError as error:
+            missing.append(f"report NOT written to {path}: {error.strerror}")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and report.suites:
+        try:
+            append_markdown(report, Path(summary))
+        except OSError as error:
+            missing.append(f"job summary NOT written to {summary}: {error.strerror}")
+    return written, missing
