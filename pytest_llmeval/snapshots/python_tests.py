@@ -5,7 +5,7 @@ __all__ = ("PythonScores", "ScoreSnapshot")
 import json
 import math
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from numbers import Real
@@ -16,6 +16,7 @@ import pytest
 
 from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.errors import SuiteError
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
@@ -75,11 +76,12 @@ class ScoreSnapshot:
 
         Raises:
             pytest.fail.Exception: One has, or nothing is approved yet.
-            TypeError: A score is no number.
-            ValueError: A score is not finite or was given before; a tolerance is negative.
+            TypeError: A score is no number, or its name no text.
+            ValueError: A score is not finite or was given before; a tolerance is negative; a setting is of no score.
         """
         __tracebackhide__ = True
         scored = self._scored()
+        _check_names(scores, (*(tolerance if isinstance(tolerance, Mapping) else ()), *lower_is_better))
         values = {name: _checked(name, value, scored) for name, value in scores.items()}
         tolerances = {name: _tolerance(tolerance, name) for name in values}
         scored.values.update(values)
@@ -127,6 +129,16 @@ class ScoreSnapshot:
                 f"no snapshot of this test in {self._shown}: create it with {command}", pytrace=False
             )
         return approved or {}
+
+
+def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
+    for name in scores:
+        if not isinstance(name, str):
+            raise TypeError(f"score {name!r}: found a name that is {type(name).__name__}, expected text")
+    for name in settings:
+        if name not in scores:
+            # A misspelt name would turn the direction round, or leave a score without its tolerance.
+            raise ValueError(f"tolerance or direction: {unknown_name('score', name, scores)}")
 
 
 def _checked(name: str, value: object, scored: _Scored) -> float | None:

@@ -177,6 +177,15 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
         ('{"f1": float("nan")}', "ValueError: score 'f1': found nan, expected a finite number"),
         ('{"f1": 1}, tolerance=-1', "ValueError: tolerance of 'f1': found -1, expected a number of at least 0"),
         ('{"f1": 1}, tolerance={"f1": {"absolute": 1}}', "ValueError: tolerance of 'f1': found {'absolute': 1}"),
+        ("{1: 1}", "TypeError: score 1: found a name that is int, expected text"),
+        (
+            '{"loss": 1}, lower_is_better=("los",)',
+            "ValueError: tolerance or direction: found the unknown score 'los', expected one of loss",
+        ),
+        (
+            '{"f1": 1}, tolerance={"f2": 1}',
+            "ValueError: tolerance or direction: found the unknown score 'f2', expected one of f1",
+        ),
         ('{"f1": 1}); score_snapshot.assert_match({"f1": 2}', "ValueError: score 'f1': found it a second time"),
     ],
 )
