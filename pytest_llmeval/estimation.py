@@ -31,6 +31,7 @@ Formula: TypeAlias = Callable[[FloatArray], Mapping[str, FloatArray]]
 _DRAWS = 100_000_000
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,10 @@ class _Resampling:
         self.units = [pairing.units(part, cluster_by) for part in drawn]
         blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
         self.blocks = [_by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
-        self.values = columns.formula(_total(here)), columns.formula(_total(there))
+        totals = _total(here), _total(there)
+        self.values = columns.formula(totals[0]), columns.formula(totals[1])
+        with np.errstate(all="ignore"):
+            self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
         self.formula = _difference(columns.formula, here.shape[1]) if pairing.paired else columns.formula
 
     def estimates(self, names: Sequence[str], *, jackknife: bool) -> dict[str, Estimate]:
@@ -190,7 +194,7 @@ class _Resampling:
         units = min(_distinct(unit, part) for unit, part in zip(self.units, judged, strict=False))
         changed = None
         if self.pairing.paired:
-            changed = _distinct(self.units[0], judged[0] & self.pairing.changed(name, rows))
+            changed = _distinct(self.units[0], judged[0] & self._changed(name))
         value, baseline = (
             present(found[name][0]) if count else None for found, count in zip(self.values, cases, strict=True)
         )
@@ -210,6 +214,14 @@ class _Resampling:
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
         )
+
+    def _changed(self, name: str) -> BoolArray:
+        """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
+        import numpy as np
+
+        before = float(self.values[1][name][0])
+        same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
+        return ~same
 
     def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """Return the differences of resamples: one weight for both runs where they are paired."""

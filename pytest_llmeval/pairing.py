@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     IntArray: TypeAlias = npt.NDArray[np.intp]
-    BoolArray: TypeAlias = npt.NDArray[np.bool_]
 else:
     IntArray: TypeAlias = Any
-    BoolArray: TypeAlias = Any
 
 
 class Rows(NamedTuple):
@@ -90,14 +88,3 @@ class Pairing:
             keys.append((1, record.id) if name is None else (0, name))
         place = {key: number for number, key in enumerate(sorted(set(keys)))}
         return np.array([place[key] for key in keys], dtype=np.intp)
-
-    def changed(self, name: str, rows: Rows) -> BoolArray:
-        """Return which paired cases have another result of a metric; by their counts where neither has a score."""
-        import numpy as np
-
-        scores, block = self.table.scores[name], self.table.columns(self.table.owner[name])
-        here, there = scores[rows.current], scores[rows.baseline]
-        unscored = ~np.isfinite(here) & ~np.isfinite(there)
-        other_counts = np.any(block[rows.current] != block[rows.baseline], axis=1)
-        differs: BoolArray = np.where(unscored, other_counts, here != there)
-        return differs

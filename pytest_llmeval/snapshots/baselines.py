@@ -54,7 +54,8 @@ def examine_regressions(
         return []
     if unjudged:
         return [Finding(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
-    if any(verdict.kind == "approved" for verdict in verdicts) or (keeper.mode.update and not incomplete):
+    kinds = {verdict.kind for verdict in verdicts}
+    if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the baseline from now on"
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)

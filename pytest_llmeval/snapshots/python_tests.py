@@ -5,7 +5,7 @@ __all__ = ("PythonScores", "ScoreSnapshot")
 import json
 import math
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from numbers import Real
@@ -16,6 +16,7 @@ import pytest
 
 from pytest_llmeval.emission import Emitted, emit
 from pytest_llmeval.errors import SuiteError
+from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
@@ -29,7 +30,7 @@ from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import TestScores, rounded
 from pytest_llmeval.snapshots.settings import Tolerance
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
-from pytest_llmeval.snapshots.verdicts import Verdict, compare_scores
+from pytest_llmeval.snapshots.verdicts import Verdict, compare_scores, vanished
 
 _SCORED = pytest.StashKey["_Scored"]()
 _REMEMBERED = 20
@@ -75,11 +76,12 @@ class ScoreSnapshot:
 
         Raises:
             pytest.fail.Exception: One has, or nothing is approved yet.
-            TypeError: A score is no number.
-            ValueError: A score is not finite or was given before; a tolerance is negative.
+            TypeError: A score is no number, or its name no text.
+            ValueError: A score is not finite or was given before; a tolerance is negative; a setting is of no score.
         """
         __tracebackhide__ = True
         scored = self._scored()
+        _check_names(scores, (*(tolerance if isinstance(tolerance, Mapping) else ()), *lower_is_better))
         values = {name: _checked(name, value, scored) for name, value in scores.items()}
         tolerances = {name: _tolerance(tolerance, name) for name in values}
         scored.values.update(values)
@@ -127,6 +129,16 @@ class ScoreSnapshot:
                 f"no snapshot of this test in {self._shown}: create it with {command}", pytrace=False
             )
         return approved or {}
+
+
+def _check_names(scores: Mapping[str, object], settings: Iterable[str]) -> None:
+    for name in scores:
+        if not isinstance(name, str):
+            raise TypeError(f"score {name!r}: found a name that is {type(name).__name__}, expected text")
+    for name in settings:
+        if name not in scores:
+            # A misspelt name would turn the direction round, or leave a score without its tolerance.
+            raise ValueError(f"tolerance or direction: {unknown_name('score', name, scores)}")
 
 
 def _checked(name: str, value: object, scored: _Scored) -> float | None:
@@ -186,17 +198,33 @@ class PythonScores:
             mode.refuse_to_write()
         stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
         files = []
+        vanishings: list[Emitted] = []
         for path in sorted({scored.path for scored in self._seen.values()}):
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
                 files.append(_pending(Path(path), tests, mode, stamp))
+                vanishings += sorted(self._vanished(path, mode))
             except SuiteError:
                 continue  # each test has failed with what is wrong
         mode.account(files, orphans=False)
         faults = [
             Emitted(str(file.path), file.path.name, "snapshot[*]", "failed", file.fault) for file in files if file.fault
         ]
-        emit(session, faults)
+        emit(session, [*vanishings, *faults])
+
+    def _vanished(self, path: str, mode: Mode) -> Iterator[Emitted]:
+        """Yield the scores that tests which ran to their end do not assert any more."""
+        old = read_if_there(Path(path), Path(path).name, TestScores)
+        if old is None or mode.update or mode.warn_unused:
+            return
+        for nodeid, scored in self._seen.items():
+            if scored.path != path or not scored.passed:
+                continue
+            for name, approved in old.tests.get(scored.test, {}).items():
+                if name not in scored.values:
+                    file = nodeid.partition("::")[0]
+                    reason = f"{nodeid}: snapshot {name}: {vanished(name, approved).reason}"
+                    yield Emitted(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
 def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> PendingFile:

@@ -10,6 +10,7 @@ __all__ = (
     "judge_scores",
     "not_comparable",
     "not_judged",
+    "vanished",
 )
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -157,8 +158,8 @@ def judge_scores(
         if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
             verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate on its drop decides")
         verdicts.append(verdict)
-    vanished = [name for name in old.metrics if name not in new.metrics]
-    verdicts += [_vanished(name, old.metrics[name], warn=warn_unused) for name in vanished]
+    gone = [name for name in old.metrics if name not in new.metrics]
+    verdicts += [vanished(name, old.metrics[name].value, warn=warn_unused) for name in gone]
     return verdicts
 
 
@@ -173,15 +174,10 @@ def _judged(metric: str, approved: Score, score: Score, settings: SnapshotSettin
     return verdict
 
 
-def _vanished(metric: str, approved: Score, *, warn: bool) -> Verdict:
-    return Verdict(
-        metric,
-        "vanished",
-        "passed" if warn else "failed",
-        None,
-        approved.value,
-        f"does not occur any more; approved was {_text(approved.value)}",
-    )
+def vanished(metric: str, approved: float | None, *, warn: bool = False) -> Verdict:
+    """Return the verdict on a metric that was approved and is not measured any more."""
+    reason = f"does not occur any more; approved was {_text(approved)}"
+    return Verdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
 def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:

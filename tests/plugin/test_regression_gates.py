@@ -60,9 +60,10 @@ def test_without_baseline_the_gate_fails_and_names_the_command(project: "Project
         "no baseline __llmeval__/s.cases.jsonl: create it with pytest --llmeval --snapshot-update s.eval.yaml"
     )
     write(project, wrong=3, snapshot=False)
-    assert reason(project.run(without=WITH_SYRUPY)) == (
-        "there is no baseline: write 'snapshot: true' into the suite, and approve a run"
-    )
+    for arguments in ((), ("--snapshot-update",)):
+        ran = project.run(*arguments, without=WITH_SYRUPY)
+        assert ran.code == 1
+        assert reason(ran) == "there is no baseline: write 'snapshot: true' into the suite, and approve a run"
 
 
 def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> None:
@@ -106,10 +107,11 @@ def test_a_damaged_baseline_fails_the_gate(project: "Project") -> None:
     approve(project)
     path = project.path / "__llmeval__" / "s.cases.jsonl"
     path.write_text("{\n", encoding="utf-8")
-    ran = project.run(without=WITH_SYRUPY)
-    assert ran.code == 1
-    assert reason(ran).startswith("the baseline cannot be used: s.cases.jsonl  found content with fingerprint")
-    assert path.read_text(encoding="utf-8") == "{\n"
+    for arguments in ((), ("--snapshot-update",)):
+        ran = project.run(*arguments, without=WITH_SYRUPY)
+        assert ran.code == 1
+        assert reason(ran).startswith("the baseline cannot be used: s.cases.jsonl  found content with fingerprint")
+        assert path.read_text(encoding="utf-8") == "{\n"
 
 
 PARTIAL: dict[str, Any] = {"mode": "items", "gates": [{**GATE, "partial": True}], "snapshot": {"tolerance": 1}}

@@ -118,6 +118,22 @@ def test_what_a_test_no_longer_asserts_and_tests_that_are_gone_are_unused(scored
     }
 
 
+def test_what_a_test_no_longer_asserts_fails_the_run_whatever_else_runs(scored: "Project", workers: int) -> None:
+    run(scored, "--snapshot-update")
+    before = stored(scored)
+    scored.write("test_it.py", TESTS.replace('{"none": None}', "{}"))
+    for without in (WITHOUT, (*WITHOUT, "syrupy")):
+        ran = run(scored, "test_it.py", workers=workers, without=without)
+        assert (ran.code, ran.counts) == (1, {"failed": 2, "passed": 4})
+        told = "test_it.py::TestMore::test_loss[a]: snapshot none: does not occur any more; approved was n/a"
+        assert told in ran.section("FAILURES")
+    assert run(scored, "test_it.py::test_quality", workers=workers).code == 0
+    assert run(scored, "--snapshot-warn-unused", workers=workers).counts == {"passed": 4}
+    assert stored(scored) == before
+    assert run(scored, "--snapshot-update", workers=workers).code == 0
+    assert run(scored, workers=workers).code == 0
+
+
 def test_a_file_that_cannot_be_used_fails_each_test_and_is_not_overwritten(scored: "Project") -> None:
     run(scored, "--snapshot-update")
     path = scored.path / "__llmeval__" / "test_it.scores.json"
@@ -161,6 +177,15 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
         ('{"f1": float("nan")}', "ValueError: score 'f1': found nan, expected a finite number"),
         ('{"f1": 1}, tolerance=-1', "ValueError: tolerance of 'f1': found -1, expected a number of at least 0"),
         ('{"f1": 1}, tolerance={"f1": {"absolute": 1}}', "ValueError: tolerance of 'f1': found {'absolute': 1}"),
+        ("{1: 1}", "TypeError: score 1: found a name that is int, expected text"),
+        (
+            '{"loss": 1}, lower_is_better=("los",)',
+            "ValueError: tolerance or direction: found the unknown score 'los', expected one of loss",
+        ),
+        (
+            '{"f1": 1}, tolerance={"f2": 1}',
+            "ValueError: tolerance or direction: found the unknown score 'f2', expected one of f1",
+        ),
         ('{"f1": 1}); score_snapshot.assert_match({"f1": 2}', "ValueError: score 'f1': found it a second time"),
     ],
 )

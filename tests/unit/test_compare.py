@@ -147,6 +147,32 @@ def test_a_single_case_has_a_difference_but_no_interval() -> None:
     assert "only 1 case, interval too narrow" in found.notes
 
 
+def labels_of(wrong: int, guess: str, size: int = 120) -> Result:
+    """Score a classifier of three labels that gives one answer to its first cases."""
+    cases = []
+    for number in range(size):
+        label = ("yes", "no", "maybe")[number % 3]
+        cases.append(Case(f"{number:03}", expected=label, prediction=guess if number < wrong else label))
+    return score(get_evaluator("classification"), cases, confidence=None)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1_macro", "f1[maybe]", "mcc", "cohen_kappa"])
+def test_cases_have_changed_where_their_counts_change_the_metric(metric: str) -> None:
+    """Of one case alone, the correlation is undefined or 0 whatever was answered."""
+    found = compare(labels_of(40, "yes"), labels_of(6, "yes")).metrics[metric]
+    assert found.drop is not None
+    assert found.drop > 0.1
+    assert found.p_value is not None
+    assert found.p_value < 0.001
+    assert not found.notes
+
+
+def test_a_change_that_a_metric_does_not_see_is_none_of_it() -> None:
+    found = compare(labels_of(60, "yes"), labels_of(60, "no")).metrics
+    assert any("no case changed" in note for note in found["f1[maybe]"].notes)
+    assert not found["f1[yes]"].notes
+
+
 def test_of_a_metric_that_no_case_has_nothing_is_said_about_the_interval() -> None:
     assert compare(run([]), run([])).metrics["score"].notes == ("no case to compare",)
 
