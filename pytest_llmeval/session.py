@@ -5,7 +5,7 @@ __all__ = ("Run",)
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +44,8 @@ from pytest_llmeval.usage import UsageEvaluator, claim_calls, usage_report
 JUDGES_OFF = "judges are off"
 
 _Judged: TypeAlias = tuple[SuiteKey, GateResult | Verdict]
+
+_SHOWN_CASES = 3
 
 
 @dataclass(slots=True)
@@ -167,7 +169,8 @@ class Run:
         self.report = RunReport(started, round(time.time() - self._started, 3), __version__, commit, suites)
         if self.suites.recordings is not None:
             try:
-                self.suites.recordings.update(predictions, complete)
+                if left_out := self.suites.recordings.update(predictions, complete):
+                    self.notes.append(_not_recorded(left_out))
             except OSError as error:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
@@ -315,6 +318,11 @@ def judges_off(suite: Suite) -> dict[str, str]:
         if isinstance(suite.evaluators[label], JudgedEvaluator):
             names += [metric_prefix(label, evaluator) + metric.name for metric in evaluator.describe()]
     return dict.fromkeys(names, JUDGES_OFF)
+
+
+def _not_recorded(cases: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, cases[:_SHOWN_CASES])) + (", ..." if len(cases) > _SHOWN_CASES else "")
+    return f"predictions NOT recorded, since no later run could read them: {len(cases)} ({shown})"
 
 
 def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:

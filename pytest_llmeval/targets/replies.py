@@ -3,6 +3,7 @@
 __all__ = ("WrongCountError", "parse_reply", "predictions_in")
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -25,11 +26,16 @@ def parse_reply(body: bytes | str) -> Any:
         PredictionError: It is no JSON.
     """
     try:
-        return json.loads(body, parse_constant=_no_number)
+        return json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise PredictionError("found JSON nested too deeply") from None
     except ValueError as error:
         raise PredictionError(f"found no JSON ({error})") from None
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _no_number(literal)
 
 
 def _no_number(literal: str) -> NoReturn:

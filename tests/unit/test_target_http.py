@@ -224,6 +224,7 @@ def test_retries_can_be_turned_off() -> None:
     [
         (b"<html>", "found no JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
         (b'{"results": [NaN]}', "found no JSON (NaN is no JSON number): '{\"results\": [NaN]}'"),
+        (b'{"results": [-1e999]}', "found no JSON (-1e999 is no JSON number): '{\"results\": [-1e999]}'"),
         (b"\xff\xfe\xff", "found no JSON ('utf-16-le' codec can't decode byte "),
         (b"[" * 100_000, "found JSON nested too deeply: '[[["),
         ({"error": "no index"}, "found nothing at 'results', expected a list of results: '{\"error\": \"no index\"}'"),
