@@ -244,5 +244,7 @@ def _said(error: "aiohttp.ClientError") -> str:
     """Return the text of an error on one line, without the whole address."""
     import aiohttp
 
-    whole = isinstance(error, aiohttp.ClientResponseError)
-    return " ".join((f"{type(error).__name__}: {error.message}" if whole else said(error)).split())
+    text = said(error)
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = f"{type(error).__name__}: {error.message}"
+    return " ".join(text.split())
