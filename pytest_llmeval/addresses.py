@@ -48,14 +48,15 @@ def shown_url(url: str) -> str:
 
 
 def why_no_answer(error: Exception) -> str:
-    """Say what kept a client of aiohttp from an answer, without the whole address, which may hold secrets."""
+    """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
     import aiohttp
 
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"{type(error).__name__}: {error.message}"
+    text = said(error)
     indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
-    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
+    if isinstance(error, aiohttp.ClientResponseError):
+        text = f"{type(error).__name__}: {error.message}"
+    elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
         number = error.os_error.errno or 0
         # Names that are not found have numbers of their own, below 0, and a text that says so.
-        return f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
-    return said(error)
+        text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
+    return " ".join(text.split())

@@ -4,7 +4,7 @@ The json module reads; only when it meets something suspect, or when somebody as
 scanner walk over the text.
 """
 
-__all__ = ("JsonParser", "RejectedError", "scan_json")
+__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json")
 
 import json
 import math
@@ -119,8 +119,11 @@ def _depth(text: str) -> int:
 
 
 def _too_deep(text: str, value: Any) -> bool:
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
-        return False
+    return text.count("[") + text.count("{") > MAX_DEPTH and nests_too_deep(value)
+
+
+def nests_too_deep(value: Any) -> bool:
+    """Return whether lists and objects are nested above `MAX_DEPTH`."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [

@@ -197,33 +197,53 @@ class Recordings:
             "run once with --llmeval-predictions-mode=auto to ask the target"
         )
 
-    def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> None:
+    def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> list[str]:
         """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
+
+        A prediction that no later run could read would cost that run all the others; it is left out, and so asked for
+        again: half of a surrogate pair, which models do emit, deep nesting, or a line without measure.
 
         Args:
             predictions: Rows of `recording`.
             complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
                 of them.
 
+        Returns:
+            The ids of the cases that were left out, sorted.
+
         Raises:
             OSError: The file cannot be written.
         """
         if self.mode == "replay":
-            return
+            return []
         made = {_place(row): dict(row) for row in predictions}
         kept = self._rows
         if self.mode == "refresh":
             kept = {key: row for key, row in kept.items() if key[:2] not in complete}
-        rows = {**kept, **made}
-        lines = [json.dumps(rows[key], ensure_ascii=False, sort_keys=True) + "\n" for key in sorted(rows)]
-        # Half of a surrogate pair, which models do emit, cannot be written as UTF-8: that case is asked again.
-        lines = [line for line in lines if line.isascii() or not any("\ud800" <= each <= "\udfff" for each in line)]
-        if not lines and not self.path.exists():
-            return  # an empty file would be refused by the next run
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self.path.with_name(self.path.name + ".tmp")
-        scratch.write_text("".join(lines), encoding="utf-8", newline="\n")
-        scratch.replace(self.path)
+        lines = {key: json.dumps(row, ensure_ascii=False, sort_keys=True) for key, row in {**kept, **made}.items()}
+        unreadable = {key for key in made if not _is_readable(lines[key])}
+        written = [f"{lines[key]}\n" for key in sorted(lines.keys() - unreadable)]
+        if written:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = self.path.with_name(self.path.name + ".tmp")
+            scratch.write_text("".join(written), encoding="utf-8", newline="\n")
+            scratch.replace(self.path)
+        else:
+            self.path.unlink(missing_ok=True)  # an empty file would be refused by the next run
+        return sorted({case for _, _, case, _ in unreadable})
+
+
+def _is_readable(line: str) -> bool:
+    from pytest_llmeval.faults import Faults
+    from pytest_llmeval.json_strict import JsonParser, RejectedError
+    from pytest_llmeval.reading import MAX_LINE_BYTES
+
+    try:
+        size = len(line.encode("utf-8"))
+        JsonParser(Faults("")).parse(line)
+    except (UnicodeEncodeError, RejectedError):
+        return False
+    return size < MAX_LINE_BYTES
 
 
 def _is_recording(row: Any) -> bool:

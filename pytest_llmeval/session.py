@@ -3,7 +3,7 @@
 __all__ = ("Run",)
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,8 @@ from pytest_llmeval.usage import UsageEvaluator, claim_calls, usage_report
 JUDGES_OFF = "judges are off"
 
 _Judged: TypeAlias = tuple[SuiteKey, GateResult | Verdict]
+
+_SHOWN_CASES = 3
 
 
 @dataclass
@@ -156,7 +158,8 @@ class Run:
         self.report = RunReport(started, duration, __version__, commit, suites, faults)
         if self.suites.recordings is not None:
             try:
-                self.suites.recordings.update(predictions, complete)
+                if left_out := self.suites.recordings.update(predictions, complete):
+                    self.notes.append(_not_recorded(left_out))
             except OSError as error:
                 why = f"predictions not recorded in {self.suites.recordings.path}: {error.strerror}"
                 self.notes.append(why)
@@ -281,6 +284,11 @@ def _lacks(record: CaseRecord) -> bool:
 def _lower_is_better(metric: str, suite: Suite) -> bool:
     owned = owner_of(metric, suite.reported)
     return owned is not None and not owned[1].higher_is_better
+
+
+def _not_recorded(cases: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, cases[:_SHOWN_CASES])) + (", ..." if len(cases) > _SHOWN_CASES else "")
+    return f"predictions NOT recorded, since no later run could read them: {len(cases)} ({shown})"
 
 
 def _emitted(key: SuiteKey, verdict: GateResult | Verdict) -> Emitted:

@@ -4,7 +4,7 @@ __all__ = ("Blocks",)
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -36,6 +36,7 @@ class Blocks:
     recordings: Recordings | None = None
     _asked: "dict[_Place, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
     _taken: set[_Place] = field(default_factory=set)
+    _cut: dict[Path, Mapping[str, Sequence[Case]]] = field(default_factory=dict)
     _gates: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
 
     async def predict(self, job: Job, target: BatchTarget, answer: Answer) -> Any:
@@ -66,7 +67,7 @@ class Blocks:
         return given["prediction"]
 
     async def _asked_once(self, job: Job, target: BatchTarget) -> dict[str, Any]:
-        block = _block(job.suite, job.case, target.batch)
+        block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
         place = (job.suite.path, job.variant, job.repeat, block[0].id)
         if place not in self._asked:
             wanted = [each for each in block if not self._is_recorded(job, each)]
@@ -88,16 +89,15 @@ class Blocks:
         ]
         return {case.id: each for case, each in zip(cases, told, strict=True)}
 
+    def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
+        """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
+        if suite.path not in self._cut:
+            cases = [each for each in suite.cases if each.prediction is MISSING]
+            blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
+            self._cut[suite.path] = {each.id: block for block in blocks for each in block}
+        return self._cut[suite.path]
+
     def _is_recorded(self, job: Job, case: Case) -> bool:
         if self.recordings is None:
             return False
         return self.recordings.get(job.shown, job.variant, case, job.repeat) is not MISSING
-
-
-def _block(suite: Suite, case: Case, size: int) -> list[Case]:
-    if size == 1:
-        return [case]
-    open_cases = [each for each in suite.cases if each.prediction is MISSING]
-    position = next(place for place, each in enumerate(open_cases) if each.id == case.id)
-    start = position - position % size
-    return open_cases[start : start + size]

@@ -5,6 +5,7 @@ __all__ = ("HttpTarget",)
 import asyncio
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -156,6 +157,9 @@ class HttpTarget(BatchTarget):
             return content
         status = f"{response.status} {response.reason or ''}".rstrip()
         what = f"answered {status}: {self._shown.excerpt(content)}"
+        if "Location" in response.headers:
+            where = self._shown.excerpt(re.split("[?#]", response.headers["Location"], maxsplit=1)[0])
+            what += f"; redirects are not followed, this one leads to {where}"
         if is_transient(response.status):
             raise TransientError(what, retry_after=delay_asked_for(response.headers, datetime.now(UTC)))
         raise PredictionError(f"{self._name} {what}")

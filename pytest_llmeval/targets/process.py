@@ -87,7 +87,7 @@ class Program:
         if code is None:
             return f"closed its output {when}"
         if code < 0:
-            return f"was ended by {signal.Signals(-code).name} {when}"
+            return f"was ended by {_name_of(-code)} {when}"
         return f"ended with exit code {code} {when}"
 
     async def end(self) -> None:
@@ -122,3 +122,10 @@ class Program:
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(_CHUNK):
             self._tail = (self._tail + chunk)[-_TAIL:]
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have none
+        return f"signal {number}"

@@ -3,11 +3,14 @@
 __all__ = ("WrongCountError", "parse_reply", "predictions_in")
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.faults import TOO_DEEP
+from pytest_llmeval.json_strict import nests_too_deep
 from pytest_llmeval.sources.fields import ABSENT
 from pytest_llmeval.targets.shown import Shown, kind
 from pytest_llmeval.targets.spec import ResponseSpec
@@ -25,11 +28,19 @@ def parse_reply(body: bytes | str) -> Any:
         PredictionError: It is no JSON.
     """
     try:
-        return json.loads(body, parse_constant=_no_number)
+        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
-        raise PredictionError("found JSON nested too deeply") from None
+        raise PredictionError(TOO_DEEP) from None
     except ValueError as error:
         raise PredictionError(f"found no JSON ({error})") from None
+    if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
+        raise PredictionError(TOO_DEEP)
+    return reply
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _no_number(literal)
 
 
 def _no_number(literal: str) -> NoReturn:

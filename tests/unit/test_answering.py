@@ -28,6 +28,7 @@ from pytest_llmeval.observation import FloatArray
 from pytest_llmeval.predict import Predictor, Recordings, recording
 from pytest_llmeval.sharing import OrphanedError
 from pytest_llmeval.suite import Suite, TargetSpec
+from pytest_llmeval.targets.contract import BatchTarget
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,45 @@ def test_recorded_predictions_are_found_by_repeat(make: Callable[..., World], tm
     told = replaying.answering.at_once(replaying.job(ASKED))
     assert told is not None
     assert isinstance(told.error, PredictionError)
+
+
+class Pairs(BatchTarget):
+    """Answers two inputs at a time with their capitals."""
+
+    batch = 2
+
+    def __init__(self) -> None:
+        self.asked: list[list[Any]] = []
+
+    async def answer(self, inputs: Sequence[Any]) -> list[Any]:
+        self.asked.append(list(inputs))
+        return [each.upper() for each in inputs]
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of."""
+
+
+class Walked(tuple[Case, ...]):
+    """Cases that count how often somebody goes through all of them."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Case]:
+        Walked.walks += 1
+        return super().__iter__()
+
+
+def test_batches_are_cut_once_for_all_cases_of_a_suite(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Walked, "walks", 0)
+    cases = Walked([Case(word, input=word) for word in "abcdefg"])
+    world = make(suite=Suite("s", Path("s.eval.yaml"), {}, cases))
+    target = Pairs()
+    jobs = [world.job(cases[place], judged=False, target=lambda: target) for place in range(7)]
+    assert [world.later(job).case.prediction for job in jobs] == list("ABCDEFG")
+    assert target.asked == [["a", "b"], ["c", "d"], ["e", "f"], ["g"]]
+    assert Walked.walks == 1
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])

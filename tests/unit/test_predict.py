@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
+from pytest_llmeval import MISSING, Case, PredictionError, SuiteError, reading
 from pytest_llmeval.predict import Mode, Predictor, Recordings, fingerprint, load_target, recording, recording_mode
 
 
@@ -296,11 +296,28 @@ def test_refresh_forgets_nothing_of_a_suite_that_did_not_run_to_its_end(file: Pa
     assert recorded(file) == ["s/oslo", "s/paris", "s/rome"]
 
 
-def test_a_prediction_that_utf8_cannot_carry_is_asked_for_again(file: Path) -> None:
-    half = recording("s", "", NEW.answered({"text": ["half \ud83d"]}))
-    Recordings.open(file, "auto").update([half])
+UNREADABLE = {
+    "half of a surrogate pair": {"text": ["half \ud83d"]},
+    "nested deeply": json.loads("[" * 120 + "]" * 120),
+    "a line without measure": "x" * reading.MAX_LINE_BYTES,
+    "no number of JSON": float("inf"),
+}
+
+
+@pytest.mark.parametrize("prediction", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_prediction_that_no_run_could_read_again_costs_no_other_and_is_asked_for_again(
+    file: Path, prediction: Any
+) -> None:
+    rows = [recording("s", "", NEW.answered(prediction)), recording("s", "", Case("rome", "q").answered("Rome"))]
+    assert Recordings.open(file, "auto").update(rows) == [NEW.id]
     assert Recordings.open(file, "auto").get("s", "", NEW) is MISSING
     assert recorded(file) == ["s/paris", "s/rome"]
+
+
+def test_a_file_of_which_nothing_is_left_is_removed_for_an_empty_one_could_not_be_read(file: Path) -> None:
+    assert Recordings.open(file, "refresh").update([], {("s", "")}) == []
+    assert not file.exists()
+    assert Recordings.open(file, "auto").get("s", "", NEW) is MISSING
 
 
 def test_the_fingerprint_of_an_input_ignores_the_order_of_keys_only() -> None:

@@ -101,6 +101,7 @@ CRASHES = [
     ("sys.exit(3)", "ended with exit code 3 without an answer"),
     ("sys.exit(0)", "ended with exit code 0 without an answer"),
     ("os.kill(os.getpid(), signal.SIGTERM)", "was ended by SIGTERM without an answer"),
+    ("os.kill(os.getpid(), 40)", "was ended by signal 40 without an answer"),
     ("print('{', end=''); sys.exit(4)", "ended with exit code 4 in the middle of a line"),
     ("print('trace', file=sys.stderr); sys.exit(5)", "ended with exit code 5 without an answer; stderr: 'trace'"),
 ]

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +141,27 @@ def test_a_failure_that_may_pass_is_tried_again(status: int) -> None:
 
 @pytest.mark.parametrize("status", [204, 301, 400, 401, 403, 404, 409, 413, 422])
 def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
-    headers = {"Location": "/elsewhere"} if status == 301 else {}
-    with serving(always(Answer(b"" if status == 204 else b"no such index", status, headers))) as server:
+    with serving(always(Answer(b"" if status == 204 else b"no such index", status))) as server:
         [answers] = ask(server, ["a", "b"])
         assert len(server.requests) == 1
     assert answers[0] == answers[1]
     what = f"answered {status} " if status != 204 else "found no JSON ("
     assert answers[0].startswith((f"POST URL {what}", f"POST URL: {what}"))
     assert status == 204 or answers[0].endswith(": 'no such index'")
+
+
+def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
+    with serving(always(Answer(b"", 307, {"Location": "/search/?key=hidden#hidden"}))) as server:
+        assert ask(server, ["a"]) == [
+            ["POST URL answered 307 Temporary Redirect: ''; redirects are not followed, this one leads to '/search/'"]
+        ]
+        assert len(server.requests) == 1
+
+
+def test_what_is_no_http_is_told_on_one_line() -> None:
+    with serving(always(Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"}))) as server:
+        [[reason]] = ask(server, ["a"], retries=0)
+    assert reason == "POST URL failed: ClientPayloadError: 400, message: Can not decode content-encoding: gzip"
 
 
 def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> None:
@@ -172,9 +184,6 @@ def test_retry_after_is_what_is_waited() -> None:
     with serving(behave) as server:
         assert ask(server, ["a"], retries=3, waits=waits) == [["A"]]
     assert waits == [0, 7, LONGEST_DELAY]
-
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def test_other_statuses_are_final() -> None:
@@ -226,8 +235,10 @@ def test_retries_can_be_turned_off() -> None:
     [
         (b"<html>", "found no JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
         (b'{"results": [NaN]}', "found no JSON (NaN is no JSON number): '{\"results\": [NaN]}'"),
+        (b'{"results": [-1e999]}', "found no JSON (-1e999 is no JSON number): '{\"results\": [-1e999]}'"),
         (b"\xff\xfe\xff", "found no JSON ('utf-16-le' codec can't decode byte "),
-        (b"[" * 100_000, "found JSON nested too deeply: '[[["),
+        (b"[" * 100_000, "found data nested more than 100 deep, expected less: '[[["),
+        (b'{"results": [' + b"[" * 99 + b"]" * 99 + b"]}", "found data nested more than 100 deep, expected less: '{"),
         ({"error": "no index"}, "found nothing at 'results', expected a list of results: '{\"error\": \"no index\"}'"),
         ({"results": None}, "found null at 'results', expected a list of results: "),
         ({"results": {"a": 1}}, "found an object with 'a' at 'results', expected a list of results: "),
