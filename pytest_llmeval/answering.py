@@ -91,10 +91,7 @@ class Answering:
                 target = job.target()
                 if isinstance(target, BatchTarget):
                     return self.predictor.background.run(self.answer(job))
-                started = time.perf_counter()
-                prediction = self.predictor(target, job.case.input, _timeout(job))
-                answer.target_seconds.append(time.perf_counter() - started)
-                case = job.case.answered(json_like(prediction))
+                case = job.case.answered(json_like(self._call_here(job, target, answer)))
             answer.case = case
         except KeyboardInterrupt:
             raise
@@ -104,6 +101,28 @@ class Answering:
         if job.desk is not None:
             return self.predictor.background.run(self._judged(job, answer))
         return answer
+
+    def _call_here(self, job: Job, target: Target, answer: Answer) -> Any:
+        """Call the target in this thread, as one of the calls in flight over all processes."""
+        __tracebackhide__ = True
+        background = self.predictor.background
+        slot = background.run(self._take_slot())
+        try:
+            with self.limit.within():
+                started = time.perf_counter()
+                prediction = self.predictor(target, job.case.input, _timeout(job))
+                answer.target_seconds.append(time.perf_counter() - started)
+                return prediction
+        finally:
+            background.run(self._give_back(slot))
+
+    async def _take_slot(self) -> int | None:
+        if self.judges is not None and self.limit.shared is not None:
+            self.judges.beat()  # or else a slow target would lose the slot
+        return await self.limit.take()
+
+    async def _give_back(self, slot: int | None) -> None:
+        self.limit.give_back(slot)
 
     async def answer(self, job: Job) -> Answer:
         """Return the answer; many of these run at a time."""

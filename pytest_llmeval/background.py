@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -107,5 +108,5 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
         with suppress(RuntimeError):  # the loop is closed: the run is over
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, daemon=True, name=name).start()
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
     return await done

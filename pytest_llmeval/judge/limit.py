@@ -4,13 +4,17 @@ __all__ = ("CallLimit", "SharedSlots")
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
 _POLL_S = 0.01
 _SETTLING_S = 1.0
+
+_within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
+"""Whose slot the current task or thread holds."""
 
 
 class SharedSlots(Protocol):
@@ -33,7 +37,7 @@ class SharedSlots(Protocol):
 class CallLimit:
     """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
 
-    All methods run in one event loop.
+    All methods but `within` run in one event loop.
 
     Attributes:
         ceiling: What the user allows.
@@ -54,14 +58,34 @@ class CallLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold one of the calls in flight."""
-        await self._enter()
-        slot = None
+        """Hold one of the calls in flight; a call that is made within another is a part of it."""
+        if _within.get() is self:
+            yield
+            return
+        slot = await self.take()
         try:
-            slot = await self._take_shared()
+            with self.within():
+                yield
+        finally:
+            self.give_back(slot)
+
+    async def take(self) -> int | None:
+        """Wait for one of the calls in flight; return what to give back."""
+        await self._enter()
+        try:
+            return await self._take_shared()
+        except BaseException:
+            self.give_back(None)
+            raise
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Let the calls that are made in here be parts of the one that is under way: to wait for it they would hang."""
+        token = _within.set(self)
+        try:
             yield
         finally:
-            self._leave(slot)
+            _within.reset(token)
 
     async def _enter(self) -> None:
         while self._in_use >= self.current:
@@ -85,7 +109,8 @@ class CallLimit:
                 return slot
             await asyncio.sleep(_POLL_S)
 
-    def _leave(self, slot: int | None) -> None:
+    def give_back(self, slot: int | None) -> None:
+        """Let another call take its place."""
         self._in_use -= 1
         self._wake()
         if slot is not None and self.shared is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from judged_projects import case, shown_to
-from llm_server import PATIENCE, Answer, Call, Sent, reply
+from llm_server import PATIENCE, Answer, Call, LlmServer, Sent, reply
 
 if TYPE_CHECKING:
     from judged_projects import Judged
@@ -33,15 +33,15 @@ def noted(word):
 """
 
 
-def crowd(server_calls: list[Call], size: int) -> Answer:
-    """Answer only when so many have asked, and one more has had its chance to."""
+def crowd(server: LlmServer, size: int) -> Answer:
+    """Answer only when so many have asked, and one more has had its chance to ask at the same time."""
     changed = threading.Condition()
 
     def answer(call: Call) -> Sent:
         with changed:
             changed.notify_all()
-            assert changed.wait_for(lambda: len(server_calls) >= size, PATIENCE)
-            changed.wait_for(lambda: len(server_calls) > size, 0.1)
+            assert changed.wait_for(lambda: len(server.calls) >= size, PATIENCE)
+            changed.wait_for(lambda: server.most_in_flight > size, 0.1)
         return reply("yes")(call)
 
     return answer
@@ -63,7 +63,7 @@ def _noted(judged: "Judged") -> list[list[str]]:
 def test_calls_in_flight_reach_the_limit_of_the_run_and_never_exceed_it(
     asking: "Judged", limit: int, workers: int
 ) -> None:
-    asking.server.script(crowd(asking.server.calls, limit))
+    asking.server.script(crowd(asking.server, limit))
     words = [f"w{number}" for number in range(12)]
     asking.suite("judge.eval.yaml", words)
     asked = [{"id": word, "input": word, "expected": word} for word in words]
@@ -184,7 +184,7 @@ def test_a_target_is_not_called_before_the_fixtures_of_its_own_test(asking: "Jud
 
 
 def test_a_judge_is_asked_early_whatever_fixtures_the_tests_have(asking: "Judged") -> None:
-    asking.server.script(crowd(asking.server.calls, 3))
+    asking.server.script(crowd(asking.server, 3))
     asking.project.write("conftest.py", FIXTURES)
     asking.suite("s.eval.yaml", "abc")
     assert asking.project.run().code == 0
@@ -281,7 +281,7 @@ def test_a_model_matrix_asks_early_and_every_variant_for_itself(asking: "Judged"
     )
     asking.suite("s.eval.yaml", [{"id": x, "input": x, "expected": x} for x in "abcd"])
     if not workers:
-        asking.server.script(crowd(asking.server.calls, 4))
+        asking.server.script(crowd(asking.server, 4))
     ran = asking.project.run(workers=workers)
     assert ran.counts == {"passed": 8}
     assert asking.asked() == dict.fromkeys("ABCDabcd", 1)

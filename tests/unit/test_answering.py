@@ -64,11 +64,12 @@ class World:
     prompts: list[str] = field(default_factory=list)
     calls: list[tuple[Any, str]] = field(default_factory=list)
     fails: BaseException | None = None
+    concurrency: int = 4
 
     def __post_init__(self) -> None:
         self.background = Background()
         self.cache = Cache(self.path)
-        self.limit = CallLimit(4)
+        self.limit = CallLimit(self.concurrency)
         service = JudgeService(self.mode, self.limit, lambda: self.cache, "run", "me", self.budget)
         self.answering = Answering(Predictor(self.background), self.limit, self.recordings, service)
 
@@ -306,6 +307,25 @@ def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
     ahead = Ahead(world.answering, 1)
     (answer,) = ahead.take([job], [], Look(target=True, judge=True))
     assert (answer.error, answer.case.prediction, len(world.calls)) == (None, "PARIS", 1)
+
+
+@pytest.mark.parametrize("way", ["now", "later"])
+def test_a_target_is_one_of_the_calls_in_flight_together_with_what_it_asks_a_judge(
+    make: Callable[..., World], way: str
+) -> None:
+    world = make(concurrency=1)
+    other = world.job(replace(KNOWN, id="other"))
+    seen: list[Any] = []
+
+    def target(value: Any) -> Any:
+        seen.append(world.limit._in_use)
+        seen.append(len(world.later(other).verdicts["asks"]))
+        return value
+
+    job = world.job(ASKED, judged=False, target=lambda: target)
+    answer = world.answering.now(job) if way == "now" else world.later(job)
+    assert (answer.error, answer.case.prediction) == (None, "paris")
+    assert (seen, world.limit._in_use) == ([1, 2], 0)
 
 
 def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable[..., World]) -> None:
