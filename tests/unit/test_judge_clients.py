@@ -246,7 +246,7 @@ def test_anthropic_tokens_of_the_prompt_cache_count(ask: Ask) -> None:
         assert ask(server, provider="anthropic").usage == Usage(321, 4)
 
 
-@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**400])
+@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**30])
 def test_tokens_that_are_no_count_are_unknown(ask: Ask, tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
     with LlmServer(data(body)) as server:
