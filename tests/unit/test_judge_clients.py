@@ -748,6 +748,16 @@ def test_pydantic_ai_is_not_tried_again_for_what_will_not_pass(between: Recorder
     assert between.slept == []
 
 
+def test_pydantic_ai_tells_filtered_requests_as_refusals(between: Recorder, seen: list[Any]) -> None:
+    from pydantic_ai.exceptions import ContentFilterError
+
+    for error in (http_error(400, "content_filter"), ContentFilterError("filtered")):
+        seen.clear()
+        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filters what this case says$"):
+            once(pydantic_ai_judge(between, function_model(seen, raising(error))))
+        assert len(seen) == 1
+
+
 def test_pydantic_ai_is_asked_without_a_schema_where_it_is_refused(between: Recorder, seen: list[Any]) -> None:
     judge = pydantic_ai_judge(between, function_model(seen, raising(http_error(400, "json_schema is not supported"))))
     assert [once(judge, FORMED).text for _ in range(2)] == ["yes", "yes"]
