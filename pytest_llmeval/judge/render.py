@@ -27,10 +27,11 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 _UNSAFE = re.compile(
     "[<>&"
-    "\x7f-\xa0\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\uffff"
-    "\ud800-\udfff\U000e0000-\U000e01ef]"
+    "\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""What could close the block, break a line, or hide from people; and halves of surrogate pairs, which UTF-8 lacks."""
+"""What could close the block, break a line, or hide from people (Unicode's default ignorable code points among it); and
+halves of surrogate pairs, which UTF-8 lacks."""
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -158,8 +158,8 @@ def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
     data = closing_object(reply)
     score = _number(data, reply)
     if score not in levels:
-        known = ", ".join(f"{level:g}" for level in levels)
-        raise unreadable(reply, f"found the score {score:g}, expected one of the levels {known}")
+        known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
+        raise unreadable(reply, f"found the score {_shown(data, 'score')}, expected one of the levels {known}")
     return Verdict(score, _reasoning(data))
 
 

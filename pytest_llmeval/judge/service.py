@@ -301,8 +301,17 @@ class JudgeService:
             if found.granted:
                 return found
             if found.exhausted:
-                raise BudgetError(f"the budget of {self.budget} is spent")
+                raise BudgetError(f"the budget of {self.budget} {self._why_refused(sent + written, usd)}")
             await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
+
+    def _why_refused(self, tokens: int, usd: float) -> str:
+        """Say why a call that may use so much is not made: nobody should look for what has spent a budget too small."""
+        limits = self.budget
+        if limits.tokens is not None and tokens > limits.tokens:
+            return f"is too small for a call that may use {tokens} tokens"
+        if limits.usd is not None and usd > limits.usd:
+            return f"is too small for a call that may cost {usd:.6f} USD"
+        return "is spent"
 
     def beat(self) -> None:
         """Keep this process's leases and slots alive while it works."""

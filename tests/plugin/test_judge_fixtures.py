@@ -85,6 +85,14 @@ def test_the_fixture_is_not_made_for_stored_verdicts(judged: "Judged") -> None:
     assert {each["model"] for each in entries_of(judged.recordings())} == {"fixture:mine"}
 
 
+def test_a_fixture_that_is_missing_is_told_without_our_code(judged: "Judged") -> None:
+    judged.suite("s.eval.yaml", ["a"], judge="fixture:mine")
+    ran = judged.project.run()
+    assert ran.counts == {"failed": 1}
+    assert "found the judge 'fixture:mine' and no fixture judge_client, expected one that returns the judge" in ran.text
+    assert "def connect" not in ran.text
+
+
 def test_a_fixture_with_parameters_is_one_clear_error_of_the_suites_below_it(judged: "Judged", workers: int) -> None:
     judged.project.write(
         "sub/conftest.py",

@@ -247,7 +247,7 @@ def test_anthropic_tokens_of_the_prompt_cache_count(ask: Ask) -> None:
         assert ask(server, provider="anthropic").usage == Usage(321, 4)
 
 
-@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**400])
+@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**30])
 def test_tokens_that_are_no_count_are_unknown(ask: Ask, tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
     with LlmServer(data(body)) as server:
@@ -748,6 +748,16 @@ def test_pydantic_ai_is_not_tried_again_for_what_will_not_pass(between: Recorder
         assert len(seen) == 1
         assert caught.value.__context__ is None
     assert between.slept == []
+
+
+def test_pydantic_ai_tells_filtered_requests_as_refusals(between: Recorder, seen: list[Any]) -> None:
+    from pydantic_ai.exceptions import ContentFilterError
+
+    for error in (http_error(400, "content_filter"), ContentFilterError("filtered")):
+        seen.clear()
+        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filters what this case says$"):
+            once(pydantic_ai_judge(between, function_model(seen, raising(error))))
+        assert len(seen) == 1
 
 
 def test_pydantic_ai_is_asked_without_a_schema_where_it_is_refused(between: Recorder, seen: list[Any]) -> None:

@@ -97,6 +97,7 @@ def test_an_injection_stays_inside_the_block(text: str, field: str) -> None:
     assert system == render(question())[0]
     assert user.content.count("\n") == 6
     visible = user.content.replace("\n", "")
+    assert not set(visible) & set("\u3164\u115f\u034f\u17b4\uffa0\u180b")  # letters or marks, and yet not to be seen
     assert all(each.isprintable() for each in visible)
 
 

@@ -198,6 +198,13 @@ def test_a_score_between_the_levels_of_a_rubric_is_an_error(reply: str) -> None:
         read_rubric(reply, (1.0, 3.0))
 
 
+def test_a_score_close_to_a_level_is_shown_in_full() -> None:
+    with pytest.raises(
+        JudgeError, match=r"^found the score 0.3333333, expected one of the levels 0, 0.3333333333333333;"
+    ):
+        read_rubric('{"score": 0.3333333}', (0.0, 1 / 3))
+
+
 HOSTILE = {
     "open brackets": "{" * 1_000_000,
     "closed brackets": "}" * 1_000_000,

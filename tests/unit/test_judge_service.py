@@ -1,6 +1,7 @@
 """Asking judges: stores before models, nothing twice at a time, what failed kept nowhere, budgets kept to."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -375,6 +376,20 @@ def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
     assert {str(each.verdict) for each in spent} == {f"the budget of {budget} is spent"}
     # What is stored costs nothing.
     assert verdict(run(service.judge(asked(desk, "a0")))).score == 0.5
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (Budget(tokens=900), r"the budget of 900 tokens is too small for a call that may use 1\d{3} tokens"),
+        (Budget(usd=0.9), r"the budget of 0.90 USD is too small for a call that may cost 1\.\d{6} USD"),
+    ],
+)
+def test_a_budget_too_small_for_any_call_is_told_as_that(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, budget: Budget, said: str
+) -> None:
+    assert re.fullmatch(said, str(fault(run(serve(budget=budget).judge(asked(desk))))))
+    assert judge.requests == []
 
 
 def test_a_call_that_failed_counts_as_spent_and_max_tokens_bounds_what_is_set_aside(

@@ -26,6 +26,7 @@ def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep:
     Raises:
         JudgeError: The spec names no model, or one that a fixture provides.
     """
+    __tracebackhide__ = True
     patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep)
     match spec.provider:
         case "openai":

@@ -1,14 +1,16 @@
 """An attempt that failed: whether another may succeed, and what a person can do about it."""
 
-__all__ = ("AttemptError", "failed_status", "message_in")
+__all__ = ("FILTERED", "AttemptError", "failed_status", "message_in")
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pytest_llmeval.judge.contract import Usage
 from pytest_llmeval.retry_after import delay_asked_for
+
+FILTERED: Final = "found a refusal: the provider filters what this case says"
 
 _TOO_MANY = 429
 _PASSING = frozenset({408, 409, 425, _TOO_MANY})
@@ -57,7 +59,7 @@ def failed_status(status: int, said: str, *, raw: str, headers: Mapping[str, str
     if spent:
         advice = "the account's quota is spent: check its plan and billing"
     elif status == _BAD_REQUEST and "content_filter" in raw:  # of Azure and its like, for what others answer with 200
-        advice = "found a refusal: the provider filters what this case says"
+        advice = FILTERED
     return AttemptError(
         f"status {status}" + (f": {said}" if said else ""),
         advice,

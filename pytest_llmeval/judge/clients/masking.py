@@ -14,7 +14,7 @@ _SHORTEST_KEY = 16
 _LOOKS_SECRET = re.compile(
     r"""(?ix)
     \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
-    | (?<=://)[^\s@]+(?=@)                         # user and password of an address, such as a proxy's
+    | (?<=://)[^\s@]++(?=@)                        # user and password of an address, such as a proxy's
     | \b(?:sk|pk|rk|xai|gsk|hf|ghp|key)[-_][\w*.-]{8,}   # keys of the usual providers
     | \bAIza[\w-]{20,}
     | \beyJ[\w-]+\.[\w-]+\.[\w-]*                   # a JSON Web Token

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.errors import JudgeError, MissingExtraError, said
 from pytest_llmeval.judge.clients.base import is_count, plain_text
-from pytest_llmeval.judge.clients.failures import AttemptError, failed_status
+from pytest_llmeval.judge.clients.failures import FILTERED, AttemptError, failed_status
 from pytest_llmeval.judge.clients.masking import presentable
 from pytest_llmeval.judge.clients.retrying import Patience
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
@@ -143,7 +143,7 @@ def _failed(error: Any, *, structured: bool) -> Exception:
         headers = error.headers or {}
         return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
     if isinstance(error, ContentFilterError):
-        return AttemptError(message, "the provider filtered this request")
+        return AttemptError(message, FILTERED)
     passing = isinstance(error, ModelAPIError) and not isinstance(error, ModelRequestRejectedError)
     return AttemptError(message, "try again later, or raise the judge's retries", passing=passing)
 
