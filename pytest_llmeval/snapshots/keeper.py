@@ -134,7 +134,7 @@ class Keeper:
             settings,
             taken.suite.reported,
             deciding=deciding_labels(taken.suite),
-            gated={gate.metric for gate in taken.suite.regressions if gate.by is None},
+            gated=_gated(taken.suite),
             warn_unused=self.mode.warn_unused,
         )
         return [_approved(each) for each in verdicts] if writes else verdicts
@@ -195,6 +195,11 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
         return {owner[0] for owner in owners if owner is not None}
 
     return labels
+
+
+def _gated(suite: Suite) -> set[str]:
+    """Return the metrics on whose own fall a gate decides: not that of groups, or of the mean over cases."""
+    return {gate.metric for gate in suite.regressions if gate.by is None and gate.statistic == "value"}
 
 
 def _approved(verdict: Verdict) -> Verdict:

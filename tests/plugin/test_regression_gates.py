@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from conftest import Project
 
@@ -152,3 +154,15 @@ def test_gates_of_all_suites_are_judged_together(project: "Project") -> None:
     ran = project.run(without=WITH_SYRUPY)
     for suite in ran.suites.values():
         assert "by Holm over 2 tests" in suite["gates"][0]["reason"]
+
+
+@pytest.mark.parametrize(("metric", "verdict"), [("f1_macro", "passed"), ("mean(f1_macro)", "failed")])
+def test_the_snapshot_leaves_a_fall_to_the_gate_on_that_value_alone(
+    project: "Project", metric: str, verdict: str
+) -> None:
+    top: dict[str, Any] = {"evaluators": ["classification"], "snapshot": {"metrics": ["f1_macro"]}}
+    approve(project, gates=[{"metric": metric, "max_drop": 1}], **top)
+    write(project, 25, gates=[{"metric": metric, "max_drop": 1}], **top)
+    (suite,) = project.run(without=WITH_SYRUPY).report["suites"]
+    assert [gate["outcome"] for gate in suite["gates"]] == ["passed"]
+    assert [(each["kind"], each["outcome"]) for each in suite["snapshot"]] == [("fell_beyond", verdict)]
