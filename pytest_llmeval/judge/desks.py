@@ -100,7 +100,8 @@ class Desks:
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
                 )
                 raise SuiteError([Problem(shown, 0, 0, "judge", fault)])
-            self._desks[asking] = Desk(model, chosen.request_parameters(), recordings, price=price)
+            way = f"{chosen.base_url} {chosen.api_key_env}"
+            self._desks[asking] = Desk(model, chosen.request_parameters(), recordings, price=price, way=way)
         return self._desks[asking]
 
     def _chosen(self, spec: JudgeSpec, shown: str) -> JudgeSpec:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Failures:
-    """What went wrong in this run, by the key of the judgement. Forgotten with the run.
+    """What went wrong in this run, by the key of the judgement and the way to the judge. Forgotten with the run.
 
     Attributes:
         run: Id of the run.

@@ -54,6 +54,8 @@ class Desk:
         recordings: Committed judgements.
         client: Whom to ask; ``None`` until one is needed.
         price: Of the model; ``None`` where none is known.
+        way: How the model is reached: its address, and where its key comes from. Verdicts do not depend on it, but
+            whether there are any does.
     """
 
     model: str
@@ -61,6 +63,7 @@ class Desk:
     recordings: "Judgements"
     client: JudgeClient | None = None
     price: Price | None = None
+    way: str = ""
 
     @property
     def name(self) -> str:
@@ -152,7 +155,7 @@ class JudgeService:
     budget: Budget = field(default_factory=Budget)
     _made: set[str] = field(default_factory=set)
     _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
-    _waiting: "dict[str, asyncio.Future[Judgement]]" = field(default_factory=dict)
+    _waiting: "dict[str, tuple[str, asyncio.Future[Judgement]]]" = field(default_factory=dict)
     _heart: "asyncio.Task[None] | None" = None
 
     @property
@@ -207,20 +210,26 @@ class JudgeService:
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
         try:
-            known = self.known(asked)
-            if known is not None:
-                return known
-            waiting = self._waiting.get(asked.key)
-            if waiting is None:
-                waiting = asyncio.ensure_future(self._leased(asked, again=asked.turn in self._failed))
-                self._waiting[asked.key] = waiting
-                waiting.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
-            judgement = await asyncio.shield(waiting)
+            judgement = await self._known_or_asked(asked)
         except LlmevalError as error:
             return Judgement(error)
         if isinstance(judgement.verdict, JudgeError):
             self._failed.add(asked.turn)
         return judgement
+
+    async def _known_or_asked(self, asked: Asked) -> Judgement:
+        while True:
+            known = self.known(asked)
+            if known is not None:
+                return known
+            if asked.key not in self._waiting:
+                started = asyncio.ensure_future(self._leased(asked, again=asked.turn in self._failed))
+                self._waiting[asked.key] = asked.desk.way, started
+                started.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
+            way, waiting = self._waiting[asked.key]
+            judgement = await asyncio.shield(waiting)
+            if way == asked.desk.way or not isinstance(judgement.verdict, JudgeError):
+                return judgement
 
     async def _leased(self, asked: Asked, *, again: bool) -> Judgement:
         """Ask, unless another process does already: then wait for what it gets."""
@@ -246,7 +255,7 @@ class JudgeService:
         """Return what became of the question in this run or an earlier one."""
         if (known := self._cached(asked)) is not None:
             return known
-        failed = None if again else self._failures.get(asked.key)
+        failed = None if again else self._failures.get(_failure_key(asked))
         return None if failed is None else Judgement(*failed)
 
     async def _ask(self, asked: Asked) -> Judgement:
@@ -282,7 +291,7 @@ class JudgeService:
         return Judgement(verdict, call, entry)
 
     def _keep_failure(self, asked: Asked, error: JudgeError, call: Call | None) -> Judgement:
-        self._failures.put(asked.key, error, call)
+        self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
 
     async def _reserve(self, asked: Asked) -> "Reservation | None":
@@ -322,6 +331,10 @@ class JudgeService:
         while True:
             await asyncio.sleep(LEASE_S / 4)
             self.cache.renew(self.owner, LEASE_S)
+
+
+def _failure_key(asked: Asked) -> str:
+    return f"{asked.key} {asked.desk.way}"
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:

@@ -276,6 +276,25 @@ def test_a_case_of_another_suite_or_variant_is_no_case_that_runs_again(
     assert len(judge.requests) == 1
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_what_fails_at_one_address_is_asked_at_another(
+    serve: Callable[..., JudgeService], desk: Desk, judge: Scripted, together: bool
+) -> None:
+    service = serve()
+    dead = Scripted([JudgeError("nobody there")])
+    asking = [asked_strictly(replace(desk, client=dead, way="dead")), asked_strictly(desk, "other")]
+
+    async def work() -> list[Judgement]:
+        if together:
+            return await asyncio.gather(*map(service.judge, asking))
+        return [await service.judge(each) for each in asking]
+
+    failed, told = run(work())
+    assert str(fault(failed)) == "nobody there"
+    assert verdict(told).score == 0.5
+    assert (len(dead.requests), len(judge.requests)) == (1, 1)
+
+
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
     serve: Callable[..., JudgeService], desk: Desk, judge: Scripted
 ) -> None:
