@@ -36,6 +36,9 @@ FLAGS: Final = (
 """The defects that an explanation can have."""
 
 _HIGHEST_GRADE: Final = 100.0
+_END_OF_THOUGHTS: Final = "</think>"
+"""Some servers leave out the tag that opens them, since the prompt ends with it."""
+
 _WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
 
 
@@ -113,10 +116,12 @@ def read_score(reply: str) -> Verdict:
 def read_yes_no(reply: str) -> Verdict:
     """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
 
+    What a reasoning model thinks aloud, up to the last ``</think>``, stands before the reply and says nothing.
+
     Raises:
         JudgeError: It begins with anything else.
     """
-    text = reply.strip()
+    text = reply.rpartition(_END_OF_THOUGHTS)[2].strip()
     word = _WORD.match(text.lower())
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")

@@ -129,6 +129,9 @@ def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, me
         (" yes, it does", 1.0, "it does"),
         ("Yes - because", 1.0, "because"),
         ("yes no", 1.0, "no"),
+        ("<think>No? It names the town.</think>\n\nYes: it does", 1.0, "it does"),
+        ("It names the town, so yes.\n</think>\nno", 0.0, ""),
+        ("<think>The text says </think> yes.</think>No", 0.0, ""),
         ("no.", 0.0, ""),
         ("No, yes", 0.0, "yes"),
         ("NO: The date is wrong.", 0.0, "The date is wrong."),
@@ -140,7 +143,22 @@ def test_yes_or_no_is_the_word_that_begins_the_reply(reply: str, score: float, r
 
 @pytest.mark.parametrize(
     "reply",
-    ["", " ", "y", "yesterday", "nobody", "yes_man", "**yes**", '"yes"', "是", "yes是", "the answer is yes", "not yes"],
+    [
+        "",
+        " ",
+        "y",
+        "yesterday",
+        "nobody",
+        "yes_man",
+        "**yes**",
+        '"yes"',
+        "是",
+        "yes是",
+        "the answer is yes",
+        "not yes",
+        "<think>yes",
+        "yes</think>",
+    ],
 )
 def test_what_does_not_begin_with_yes_or_no_is_an_error(reply: str) -> None:
     with pytest.raises(JudgeError, match="expected a reply that begins with the word yes or no") as caught:
