@@ -10,6 +10,7 @@ from typing import Any
 from pytest_llmeval.case import MISSING, Case
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.judge.modes import optional_fields
+from pytest_llmeval.measures.evidence_sources import listed
 
 _ABSENT = {"reference": "no expected answer", "question": "no question", "claim": "no claim"}
 
@@ -90,11 +91,11 @@ def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
 
 
 def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
-    """Return gold verdict and justification of ``{verdict, justification}``; a text is the justification."""
+    """Return what people wrote: of ``{verdict, justification, evidence_sources}``; a text is the justification."""
     if expected is None:
         return {}, None
     if isinstance(expected, Mapping):
-        return {f"gold_{name}": text for name, text in _verdict_and_justification(expected).items()}, None
+        return {f"gold_{name}": text for name, text in _parts(expected).items()}, None
     text = as_text(expected)
     if text is None:
         return {}, f"found {describe_found(expected)} as expected, expected text or {{verdict, justification}}"
@@ -102,8 +103,8 @@ def _gold(expected: Any) -> tuple[dict[str, str], str | None]:
 
 
 def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
-    """Return verdict and justification of ``{verdict, justification}``; a text is the justification."""
-    parts = _verdict_and_justification(prediction) if isinstance(prediction, Mapping) else {}
+    """Return the parts of ``{verdict, justification, evidence_sources}``; a text is the justification."""
+    parts = _parts(prediction) if isinstance(prediction, Mapping) else {}
     text = as_text(prediction)
     if text is not None:
         parts = {"justification": text}
@@ -113,6 +114,7 @@ def _explanation(prediction: Any) -> tuple[dict[str, str], str | None]:
     return {**parts, "justification": ""}, f"found {found}, expected text or {{verdict, justification}}"
 
 
-def _verdict_and_justification(value: Mapping[str, Any]) -> dict[str, str]:
+def _parts(value: Mapping[str, Any]) -> dict[str, str]:
     given = {name: as_text(value.get(name)) for name in ("verdict", "justification")}
+    given["sources"] = listed(value.get("evidence_sources")) or None
     return {name: text for name, text in given.items() if text is not None}

@@ -1,6 +1,6 @@
 """Listed pieces of evidence: what each is known by, and the addresses that belong to it."""
 
-__all__ = ("Source", "as_sources")
+__all__ = ("Source", "as_sources", "listed")
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,6 +33,19 @@ def as_sources(entries: Iterable[Any]) -> list[Source]:
         if source is not None:
             urls.setdefault(source.text, []).extend(source.urls)
     return [Source(text, tuple(sorted(set(found)))) for text, found in sorted(urls.items())]
+
+
+def listed(entries: Any) -> str:
+    r"""Return listed evidence as text: one piece a line, with its addresses; nothing for what is no list.
+
+    >>> listed([{"content": "Bird survey", "url": "https://birds.example"}, "Register of boats"])
+    'Bird survey (https://birds.example)\nRegister of boats'
+    """
+    if not isinstance(entries, list | tuple):
+        return ""
+    sources = as_sources(entries)
+    lines = ((each.text, ", ".join(url for url in each.urls if url != each.text)) for each in sources)
+    return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
 
 
 def _source(entry: Any) -> Source | None:

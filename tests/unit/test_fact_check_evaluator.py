@@ -106,15 +106,19 @@ def test_a_suite_without_a_judge_is_no_error() -> None:
 
 
 def test_a_judge_is_asked_about_the_justification_with_what_is_right() -> None:
-    (question,) = FactCheck().questions(case())
+    (question,) = FactCheck().questions(
+        case({**ANSWER, "evidence_sources": ["Bay chart", {"url": "https://x.example"}]})
+    )
     assert question.mode == get_mode("explanation")
     assert question.language == "en"
     assert question.texts == {
         "claim": GOLD["claim"],
         "verdict": "Refuted",
         "justification": ANSWER["justification"],
+        "sources": "Bay chart\nhttps://x.example",
         "gold_verdict": "Refuted",
         "gold_justification": GOLD["justification"],
+        "gold_sources": "Chart of the bay\nHarbour office register (https://harbour.example/r)",
     }
     assert set(question.texts) <= set(question.mode.fields)
 

@@ -192,6 +192,7 @@ def explained(score: float, *found: str) -> Verdict:
         ("Because.", {"justification": "Because."}, None),
         ({"verdict": "Refuted", "justification": "So."}, {"verdict": "Refuted", "justification": "So."}, None),
         ({"verdict": "Refuted"}, {"verdict": "Refuted", "justification": ""}, "an object without a justification"),
+        ({"justification": "So.", "evidence_sources": ["x"]}, {"justification": "So.", "sources": "x"}, None),
         (["x"], {"justification": ""}, "a list"),
         (None, {"justification": ""}, "null"),
     ],
@@ -215,6 +216,8 @@ def test_an_explanation_is_a_justification_with_or_without_a_verdict(
             {"verdict": "Supported", "justification": "Since."},
             {"gold_verdict": "Supported", "gold_justification": "Since."},
         ),
+        ({"evidence_sources": ["Chart of\nthe bay", " ", 7]}, {"gold_sources": "Chart of the bay"}),
+        ({"evidence_sources": "a text"}, {}),
     ],
 )
 def test_an_explanation_is_shown_beside_what_people_wrote(expected: Any, texts: dict[str, str]) -> None:

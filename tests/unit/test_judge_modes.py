@@ -22,7 +22,7 @@ DIGESTS = {
     "abstention": ("1", "15721155d620"),
     "continuous": ("1", "152e0a991882"),
     "default_binary": ("1", "154ae00a3999"),
-    "explanation": ("1", "2b0d77ac229e"),
+    "explanation": ("2", "3e8387b5b1bc"),
     "knowledge_update": ("1", "d380f3242ab2"),
     "preference": ("1", "251e7b039b48"),
     "rubric": ("1", "2a898ae30065"),

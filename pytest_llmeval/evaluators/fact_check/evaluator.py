@@ -20,6 +20,7 @@ from pytest_llmeval.evaluators.fact_check.verdicts import VERDICTS, read_verdict
 from pytest_llmeval.judge.replies import FLAGS
 from pytest_llmeval.measures.confusion import ratio
 from pytest_llmeval.measures.evidence import EvidenceForm, EvidenceMatcher
+from pytest_llmeval.measures.evidence_sources import listed
 from pytest_llmeval.measures.fact_check import evidence_scores, mean, verdict_scores
 from pytest_llmeval.naming import unknown_name
 from pytest_llmeval.observation import Observation
@@ -204,8 +205,13 @@ class FactCheck(JudgedEvaluator):
             "verdict": answer.verdict if isinstance(answer.verdict, str) else "",
             "justification": answer.justification,
         }
-        gold = {"gold_verdict": claim.verdict, "gold_justification": claim.justification}
-        texts |= {name: text for name, text in gold.items() if text}
+        perhaps = {
+            "sources": listed(answer.sources),
+            "gold_verdict": claim.verdict,
+            "gold_justification": claim.justification,
+            "gold_sources": listed(claim.sources),
+        }
+        texts |= {name: text for name, text in perhaps.items() if text}
         return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)
 
     def measure(self, case: Case) -> Observation:
