@@ -1,6 +1,9 @@
 """A service as a target, over real HTTP: good, slow, failing, malformed, partial and dropped answers."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -220,6 +223,22 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
     assert first[0].endswith(" (3 attempts)")
     assert not second[0].endswith("attempts)")
     assert len(waits) == 2
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_not_tried_again(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with serving(tls=context) as server:
+        waits: list[float] = []
+        [[reason]] = ask(server.url, ["a"], waits=waits)
+        assert server.requests == []
+    assert reason.startswith("POST URL failed: ClientConnectorCertificateError: ")
+    assert "self-signed certificate" in reason
+    assert waits == []
 
 
 def test_retries_can_be_turned_off() -> None:
