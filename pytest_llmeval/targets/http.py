@@ -150,7 +150,9 @@ class HttpTarget(BatchTarget):
             raise PredictionError(f"{self._name} failed: {self._shown.masked(_said(error))}") from None
         except ValueError:
             # Its text would show the whole address, and what stands there may be secret.
-            raise PredictionError(f"{self._name} failed: found an address or headers that cannot be sent") from None
+            raise PredictionError(
+                f"{self._name} failed: found an address, a proxy or headers that cannot be used"
+            ) from None
         except aiohttp.ClientError as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
             raise TransientError(f"failed: {self._shown.masked(_said(error))}", unreachable=refused) from None

@@ -241,6 +241,14 @@ def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_not_tried_aga
     assert waits == []
 
 
+def test_a_proxy_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+        monkeypatch.setenv("no_proxy", "")
+        assert ask("http://search.example:1/find", ["a"]) == [["A"]]
+        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"]
+
+
 def test_retries_can_be_turned_off() -> None:
     with serving(always(Answer("", 503))) as server:
         assert ask(server, ["a"], retries=0) == [["POST URL answered 503 Service Unavailable: '\"\"'"]]
@@ -369,7 +377,7 @@ def test_a_proxy_of_the_environment_is_used(exempt: str, through: int, monkeypat
 
 def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
     [[reason]] = ask(f"http://{'a' * 70}.example/?key=hidden", ["a"])
-    assert reason.endswith("failed: found an address or headers that cannot be sent")
+    assert reason.endswith("failed: found an address, a proxy or headers that cannot be used")
     assert "hidden" not in reason
 
 
