@@ -13,4 +13,5 @@ def proxy_for(url: str) -> str | None:
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "//" not in proxy else proxy  # HOST:PORT alone is usual, too

@@ -3,6 +3,7 @@
 __all__ = ("Answer", "Request", "SearchServer", "echo", "serving")
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,7 +74,7 @@ class SearchServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"{'https' if isinstance(self.socket, ssl.SSLSocket) else 'http'}://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: clients that leave early are part of the tests."""
@@ -140,9 +141,11 @@ def echo(request: Request, number: int) -> Answer:
 
 
 @contextmanager
-def serving(behave: Behaviour = echo) -> Iterator[SearchServer]:
-    """Run a service as long as the block runs."""
+def serving(behave: Behaviour = echo, *, tls: ssl.SSLContext | None = None) -> Iterator[SearchServer]:
+    """Run a service as long as the block runs, over TLS where a context is given."""
     server = SearchServer(behave)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

@@ -48,14 +48,15 @@ def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Itera
     except EvaluatorError as error:
         yield str(error)
         return
+    for by in sorted(kinds):
+        lacking = [place for place, each in enumerate(positives or ()) if fields.key_of(each, by) is None]
+        if lacking:
+            names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+            expected = f"expected one ({names}): a task compares documents by it"
+            yield f"expected.positives[{lacking[0]}]{more}: found no {by}, {expected}"
     for place, each in enumerate(positives or ()):
-        where = f"expected.positives[{place}]"
-        for by in sorted(kinds):
-            if fields.key_of(each, by) is None:
-                names = ", ".join(fields.names(by))
-                yield f"{where}: found no {by}, expected one ({names}): a task compares documents by it"
         if fault := _relevance_fault(each):
-            yield f"{where}.{fault}"
+            yield f"expected.positives[{place}].{fault}"
 
 
 def _relevance(positive: Any) -> Any:

@@ -50,12 +50,12 @@ class TrecSource(Source):
 
     def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
         """Return the queries, in the order of the judgements; see `Source.load`."""
-        judged = _by_query(folder / self.qrels, _QRELS, problems)
-        results = _by_query(folder / self.predictions, _RUN, problems) if self.predictions is not None else {}
+        judged = _by_query(folder / self.qrels, _QRELS, problems) or {}
+        results = _by_query(folder / self.predictions, _RUN, problems) if self.predictions is not None else None
         cases = []
-        for query in [*judged, *(query for query in results if query not in judged)]:
+        for query in [*judged, *(query for query in results or () if query not in judged)]:
             lines = judged.get(query)
-            found = MISSING if self.predictions is None else [each.document for each in _ranked(results.get(query, ()))]
+            found = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
             line = lines[0].number if lines else 0
             cases.append(Case(query, query, None if lines is None else _expected(lines), found, line=line))
         return cases
@@ -70,8 +70,8 @@ class TrecSource(Source):
         return self.qrels if case.line or self.predictions is None else self.predictions
 
 
-def _by_query(path: Path, columns: tuple[str, ...], problems: list[Problem]) -> dict[str, list[_Line]]:
-    """Read a file; faults are added to `problems`, and good lines survive them."""
+def _by_query(path: Path, columns: tuple[str, ...], problems: list[Problem]) -> dict[str, list[_Line]] | None:
+    """Read a file, ``None`` if that cannot be; faults are added to `problems`, and good lines survive them."""
     faults = Faults(shown_path(path))
     queries: dict[str, list[_Line]] = {}
     first: dict[tuple[str, str], int] = {}
@@ -85,7 +85,8 @@ def _by_query(path: Path, columns: tuple[str, ...], problems: list[Problem]) -> 
             first[place] = line.number
             queries.setdefault(line.query, []).append(line)
     except SuiteError as error:
-        faults.extend(error.problems)
+        problems.extend(error.problems)
+        return None
     problems.extend(faults.problems())
     return queries
 

@@ -147,9 +147,13 @@ class HttpTarget(BatchTarget):
                 content = await self._read(response)
         except TimeoutError:
             raise TransientError(f"took longer than {self._spec.timeout:g} s") from None
+        except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
+            raise PredictionError(f"{self._name} failed: {self._shown.masked(_said(error))}") from None
         except ValueError:
             # Its text would show the whole address, and what stands there may be secret.
-            raise PredictionError(f"{self._name} failed: found an address or headers that cannot be sent") from None
+            raise PredictionError(
+                f"{self._name} failed: found an address, a proxy or headers that cannot be used"
+            ) from None
         except aiohttp.ClientError as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
             raise TransientError(f"failed: {self._shown.masked(why_no_answer(error))}", unreachable=refused) from None

@@ -261,6 +261,13 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
             ),
         ),
         (
+            Case("a", "q", ["a", {"id": "b"}, {"id": "c"}, {"id": "d"}]),
+            (
+                "expected.positives[1] (and 2 more): found no text, expected one (fact, text, content, sentence): "
+                "a task compares documents by it"
+            ),
+        ),
+        (
             Case("a", "q", ["a", {"text": "b", "relevance": 0}]),
             "expected.positives[1].relevance: found number 0, expected a number above 0",
         ),

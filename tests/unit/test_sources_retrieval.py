@@ -150,5 +150,5 @@ def test_faults_of_trec_files_are_told_and_good_lines_survive() -> None:
 def test_a_missing_file_is_a_fault() -> None:
     write("qrels", QRELS)
     cases, problems = load(TrecSource("qrels", predictions="runn"))
-    assert len(cases) == 2
-    assert problems[0].startswith("runn  found no readable file")
+    assert [case.prediction for case in cases] == [MISSING, MISSING]
+    assert [problem.partition(" (")[0] for problem in problems] == ["runn  found no readable file"]

@@ -1,6 +1,9 @@
 """A service as a target, over real HTTP: good, slow, failing, malformed, partial and dropped answers."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -224,6 +227,30 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
     assert len(waits) == 2
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_not_tried_again(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with serving(tls=context) as server:
+        waits: list[float] = []
+        [[reason]] = ask(server.url, ["a"], waits=waits)
+        assert server.requests == []
+    assert reason.startswith("POST URL failed: ClientConnectorCertificateError: ")
+    assert "self-signed certificate" in reason
+    assert waits == []
+
+
+def test_a_proxy_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+        monkeypatch.setenv("no_proxy", "")
+        assert ask("http://search.example:1/find", ["a"]) == [["A"]]
+        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"]
+
+
 def test_retries_can_be_turned_off() -> None:
     with serving(always(Answer("", 503))) as server:
         assert ask(server, ["a"], retries=0) == [["POST URL answered 503 Service Unavailable: '\"\"'"]]
@@ -352,7 +379,7 @@ def test_a_proxy_of_the_environment_is_used(exempt: str, through: int, monkeypat
 
 def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
     [[reason]] = ask(f"http://{'a' * 70}.example/?key=hidden", ["a"])
-    assert reason.endswith("failed: found an address or headers that cannot be sent")
+    assert reason.endswith("failed: found an address, a proxy or headers that cannot be used")
     assert "hidden" not in reason
 
 
