@@ -73,10 +73,16 @@ class Cache(Leases, SharedLimits):
         return str(found[0][0], "utf-8", "surrogatepass") if found else None
 
     def forget_run(self, run: str) -> None:
-        """Delete what the processes of a run told each other; judgements stay."""
+        """Delete what the processes of a run told each other, and what killed ones held; judgements stay.
+
+        Args:
+            run: Whose processes have ended. Their names as owners begin with it and a space.
+        """
+        mine = f"{run} "
         with self._transaction() as connection:
             for table in ("answers", "limits", "reservations", "slots", "spent"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 (constants of this line)
+            connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
 
     def entries(self) -> Iterator[Entry]:
         """Yield all judgements that can be read, in the order in which they were kept."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from judge_entries import entry, question
+from llm_server import PATIENCE
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.judge.cache import Cache
@@ -347,7 +348,7 @@ def test_what_the_output_cannot_show_is_escaped(monkeypatch: pytest.MonkeyPatch)
     write("qa.eval.yaml", SUITE.replace("id: paris", "id: 巴黎"))
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     code = "import sys; from pytest_llmeval.cli import main; sys.exit(main(['cache', 'explain', 'qa.eval.yaml']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert "\\u5df4\\u9ece" in done.stdout
 
 

@@ -507,16 +507,19 @@ def test_a_run_that_is_forgotten_leaves_judgements_only(cache: Cache) -> None:
         cache.settle(cache.reserve(run, Budget(calls=1), "a"))
         cache.lower_limit(run, 16)
         cache.take_slot(run, "a", 1, 30)
+        cache.lease(f"asked in {run}", f"{run} gw0", 30)
     cache.forget_run("run")
     assert cache.get(entry().key) == entry()
     assert cache.get_answer("run", "key") is None
     assert cache.reserve("run", Budget(calls=1), "a").granted
     assert cache.limit("run", 16) == 16
     assert cache.take_slot("run", "a", 1, 30) == 0
+    assert cache.lease("asked in run", "next", 30)
     assert cache.get_answer("other", "key") == "1"
     assert cache.reserve("other", Budget(calls=1), "a").exhausted
     assert cache.limit("other", 16) == 8
     assert cache.take_slot("other", "a", 1, 30) is None
+    assert not cache.lease("asked in other", "next", 30)
 
 
 def test_what_runs_left_behind_is_forgotten_after_a_day(cache: Cache, path: Path, clock: Clock) -> None:
