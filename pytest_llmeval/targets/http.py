@@ -148,7 +148,7 @@ class HttpTarget(BatchTarget):
         except TimeoutError:
             raise TransientError(f"took longer than {self._spec.timeout:g} s") from None
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
-            raise PredictionError(f"{self._name} failed: {self._shown.masked(_said(error))}") from None
+            raise PredictionError(f"{self._name} failed: {self._shown.masked(why_no_answer(error))}") from None
         except ValueError:
             # Its text would show the whole address, and what stands there may be secret.
             raise PredictionError(
