@@ -5,20 +5,55 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from judged_projects import shown_to
 from llm_server import PATIENCE, Call, Sent, reply
 
 if TYPE_CHECKING:
     from judged_projects import Judged
 
 WORDS = [f"w{number:02}" for number in range(20)]
-ANSWERED = 7
+ANSWERED = 5
+"""So few that a window of cases to come holds as many more as there may be calls, whichever are answered."""
+
+WATCH = """\
+import os
+import pathlib
+import sys
+import threading
+
+ANSWERED = pathlib.Path("answered.txt")
+
+
+def watch():
+    main = threading.main_thread().ident
+    while not (ANSWERED.exists() and waits(sys._current_frames().get(main), ANSWERED.read_text().split())):
+        threading.Event().wait(0.01)
+    pathlib.Path(f"waits.{os.getpid()}").touch()
+
+
+def waits(frame, answered):
+    if frame is None or frame.f_code.co_name != "wait" or frame.f_globals.get("__name__") != "threading":
+        return False
+    while frame is not None:
+        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.ahead":
+            return frame.f_locals["job"].case.id not in answered
+        frame = frame.f_back
+    return False
+
+
+threading.Thread(target=watch, daemon=True).start()
+"""
+"""Tells when the thread of the tests waits for a case that gets no answer. Only then is Ctrl-C sent: Python loses an
+interrupt that arrives in the callback of a weak reference, and pytest has code of its own that takes none."""
 
 
 class Stuck:
-    """Answers some calls and then none; `asked_more` is set once one has to wait."""
+    """Answers the first calls, and no others before `over` is set."""
 
     def __init__(self) -> None:
         self.over = threading.Event()
@@ -30,9 +65,10 @@ class Stuck:
 
 
 def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int) -> str:
-    """Run pytest until judgements are kept and further calls are under way; end it, and return what it printed."""
+    """Run pytest until it waits for calls that are under way; end it, and return what it printed."""
     stuck = Stuck()
     judged.server.script(stuck)
+    judged.project.write("conftest.py", WATCH)
     line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
     if workers:
         line.append(f"-n{workers}")
@@ -47,6 +83,9 @@ def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int)
     try:
         # Of the last calls answered the replies may still be on their way when as many more have arrived.
         judged.server.wait_for_calls(ANSWERED + 4)
+        answered = [shown_to(call)["answer"] for call in judged.server.calls[:ANSWERED]]
+        judged.project.write("answered.new", " ".join(answered)).rename(judged.project.path / "answered.txt")
+        _wait_for(lambda: len(list(judged.project.path.glob("waits.*"))) == max(workers, 1))
         os.killpg(run.pid, with_signal)
         said, _ = run.communicate(timeout=PATIENCE)
     finally:
@@ -54,7 +93,15 @@ def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int)
         if run.poll() is None:
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
+        (judged.project.path / "conftest.py").unlink()
     return said
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        threading.Event().wait(0.01)
 
 
 def _leases(judged: "Judged") -> list[object]:
