@@ -6,6 +6,7 @@ Run: ``python benchmarks/resampling.py``.
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -46,8 +47,9 @@ def main() -> None:
     print(f"{RESAMPLES} resamples of {CASES} cases; wall seconds of {ROUNDS} rounds")
     print(f"{COUNTS} counts, {COUNTS - 1} intervals: {seconds(intervals)}")
     for method in ("percentile", "bca"):
-        work = lambda method=method: compare(here, there, method=method)  # noqa: E731 (a thunk for the clock)
-        print(f"compare, {len(here.metrics)} metrics, {method}: {seconds(work)}")
+        print(
+            f"compare, {len(here.metrics)} metrics, {method}: {seconds(partial(compare, here, there, method=method))}"
+        )
 
 
 if __name__ == "__main__":

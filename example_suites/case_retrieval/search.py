@@ -41,27 +41,29 @@ class Index:
         return [{**self.documents[place], "score": round(float(scores[place]), 4)} for place in best]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        index: Index = self.server.index  # type: ignore[attr-defined]  # set by serving()
-        found = [index.search(query, asked["top_k"]) for query in asked["queries"]]
-        reply = json.dumps({"results": found}, ensure_ascii=False).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
+def _answering(index: Index) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found = [index.search(query, asked["top_k"]) for query in asked["queries"]]
+            reply = json.dumps({"results": found}, ensure_ascii=False).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(reply)))
+            self.end_headers()
+            self.wfile.write(reply)
 
-    def log_message(self, *arguments: Any) -> None:
-        """Say nothing of each request."""
+        def log_message(self, *arguments: Any) -> None:
+            """Say nothing of each request."""
+
+    return Handler
 
 
 @contextmanager
 def serving() -> Iterator[str]:
     """Serve ``POST /batch_search`` on a free port of this machine; yields the address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.index = Index([json.loads(line) for line in CORPUS.read_text("utf-8").splitlines()])  # type: ignore[attr-defined]  # for the handler
+    index = Index([json.loads(line) for line in CORPUS.read_text("utf-8").splitlines()])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(index))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
