@@ -28,4 +28,4 @@ def refuse_foreign_distribution() -> None:
 
 refuse_foreign_distribution()
 
-pytest_plugins = ("pytest_llmeval.plugin",)
+pytest_plugins = ("pytest_llmeval.plugin.hooks",)

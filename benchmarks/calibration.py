@@ -17,9 +17,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from tabulate import tabulate
 
-from pytest_llmeval.inference import FEW_CHANGED
-from pytest_llmeval.measures.significance import mcnemar_tails, two_sided
-from pytest_llmeval.resample import resampled_totals
+from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED
+from pytest_llmeval.scoring.comparison.significance import mcnemar_tails, two_sided
+from pytest_llmeval.scoring.resample import resampled_totals
 
 SIZES = (50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pytest_llmeval.case import Case
-from pytest_llmeval.ecac.pairs import _parse_texts
-from pytest_llmeval.evaluators.emotion_cause import EmotionCause
-from pytest_llmeval.measures.emotion_cause import EMOTIONS, SCORED
-from pytest_llmeval.observation import Totals
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.observation import Totals
+from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause.pairs import _parse_texts
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
 
 CONVERSATIONS = 1_374
 ROUNDS = 5

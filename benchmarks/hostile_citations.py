@@ -7,8 +7,8 @@ import time
 
 from tabulate import tabulate
 
-from pytest_llmeval.evaluators.fact_check.answer import find_object
-from pytest_llmeval.measures.citations import find_citations
+from pytest_llmeval.tasks.fact_check.answer import find_object
+from pytest_llmeval.tasks.fact_check.citations import find_citations
 
 PIECES = (
     "(",

@@ -125,11 +125,11 @@ def run(folder: Path, *arguments: str) -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.background import Background
     from pytest_llmeval.judge.desks import Desks
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.service import Asked
     from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.services.background import Background
 
     evaluator: Any = get_evaluator("judge", mode="continuous")
     desks = Desks(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())

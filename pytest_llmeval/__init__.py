@@ -46,10 +46,8 @@ __all__ = (
 )
 
 from pytest_llmeval._version import __version__ as __version__
-from pytest_llmeval.case import MISSING, Case
-from pytest_llmeval.compare import Comparison, Difference, compare
-from pytest_llmeval.error_buckets import ErrorBucket
-from pytest_llmeval.errors import (
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import (
     BudgetError,
     EvaluatorError,
     JudgeError,
@@ -59,10 +57,11 @@ from pytest_llmeval.errors import (
     PredictionError,
     SuiteError,
 )
-from pytest_llmeval.evaluator import Evaluator, JudgedEvaluator, Metric
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
-from pytest_llmeval.measures.evidence import EvidenceMatch, EvidenceMatcher
-from pytest_llmeval.observation import Observation, Sums, Totals
-from pytest_llmeval.registry import Registry, get_evaluator, register_tokenizer
-from pytest_llmeval.results import CaseResult, GroupResult, MetricValue, Result
-from pytest_llmeval.scoring import score
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
+from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
+from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+from pytest_llmeval.run.score import score
+from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
+from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
+from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher

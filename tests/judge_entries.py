@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.judge.contract import Message, Mode, Question, Usage, Verdict
-from pytest_llmeval.judge.entry import Entry
-from pytest_llmeval.judge.key import components, judgement_key
+from pytest_llmeval.judge.entry import Entry, components, judgement_key
 
 MODE = Mode(
     name="strict",

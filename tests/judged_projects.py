@@ -94,7 +94,7 @@ class Judged:
 
     def kept(self) -> list[str]:
         """Return the cases of the judgements in the working cache, sorted."""
-        from pytest_llmeval.judge.cache import Cache
+        from pytest_llmeval.judge.store.cache import Cache
 
         if not self.cache.exists():
             return []

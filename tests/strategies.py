@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, Totals
-from pytest_llmeval.observation import FloatArray
-from pytest_llmeval.results import CaseRecord
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.results import CaseRecord
 
 NAMES = ("a", "b", "n", "tp[joy]", "等")
 AWKWARD = (0.1, 0.2, 0.3, 1e16, -1e16, 1e-17, -1e-17, 1 / 3, 1e308 / 4, 5e-324, -0.0)

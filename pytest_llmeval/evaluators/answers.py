@@ -5,7 +5,7 @@ __all__ = ("as_references", "as_text", "describe_found")
 import json
 from typing import Any
 
-from pytest_llmeval.case import Missing
+from pytest_llmeval.core.case import Missing
 
 _SHOWN = 40
 """Characters of a text that a message quotes."""

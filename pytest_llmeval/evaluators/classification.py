@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.case import Case
-from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.measures import confusion
-from pytest_llmeval.measures.labels import NO_LABEL, Label, label_key, label_name
-from pytest_llmeval.naming import suggest, unknown_name
-from pytest_llmeval.observation import Observation
+from pytest_llmeval.evaluators.measures import confusion
+from pytest_llmeval.evaluators.measures.labels import NO_LABEL, Label, label_key, label_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.observation import FloatArray, Sums
+    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _KINDS = ("micro", "macro", "weighted")
 _PARTS = ("precision", "recall", "f1")

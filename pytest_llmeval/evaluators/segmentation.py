@@ -8,16 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError
-from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.measures.segmentation import BoundaryMatch, boundary_score, match_boundaries, pk, window_diff
-from pytest_llmeval.measures.sentences import sentence_spans
-from pytest_llmeval.observation import Observation
+from pytest_llmeval.evaluators.measures.segmentation import (
+    BoundaryMatch,
+    boundary_score,
+    match_boundaries,
+    pk,
+    window_diff,
+)
+from pytest_llmeval.evaluators.measures.spans import sentence_spans
 
 if TYPE_CHECKING:
-    from pytest_llmeval.observation import FloatArray, Sums
+    from pytest_llmeval.core.observation import FloatArray, Sums
 
 _COUNTS = ("exact_matches", "near_misses", "insertions", "deletions")
 _WINDOWED = {"pk": pk, "window_diff": window_diff}

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pytest_llmeval.case import Case
-from pytest_llmeval.errors import EvaluatorError
-from pytest_llmeval.evaluator import Evaluator, Metric
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
-from pytest_llmeval.measures.bleu import BLEU, bleu_scores
-from pytest_llmeval.measures.meteor import meteor_score
-from pytest_llmeval.measures.overlap import exact_match, token_f1
-from pytest_llmeval.measures.rouge import ROUGE, rouge_scores
-from pytest_llmeval.measures.tokens import get_tokenizer
-from pytest_llmeval.naming import unknown_name
-from pytest_llmeval.observation import Observation
+from pytest_llmeval.evaluators.measures.bleu import BLEU, bleu_scores
+from pytest_llmeval.evaluators.measures.meteor import meteor_score
+from pytest_llmeval.evaluators.measures.overlap import exact_match, token_f1
+from pytest_llmeval.evaluators.measures.rouge import ROUGE, rouge_scores
+from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 
 if TYPE_CHECKING:
-    from pytest_llmeval.observation import FloatArray, Sums
+    from pytest_llmeval.core.observation import FloatArray, Sums
 
 METRICS: Final = ("exact_match", "f1", *ROUGE, *BLEU, "meteor")
 """The metrics that the evaluator knows."""

@@ -9,6 +9,6 @@ def __getattr__(name: str) -> Any:
     """Give the functions for programs; they need more of the package than its parts should load."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pytest_llmeval import judging
+    from pytest_llmeval.judge import answers as judging
 
     return getattr(judging, name)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_llmeval.numbers import counted
+from pytest_llmeval.core.wording import counted
 
 _CENTS = 2
 _PART = re.compile(r"^(?P<unit>calls|tokens|usd)=(?P<amount>\d+(?:\.\d+)?)$", re.ASCII)

@@ -1,10 +1,30 @@
 """What passes between evaluators, judges and stores: plain data, no I/O."""
 
-__all__ = ("JudgeClient", "JudgeReply", "JudgeRequest", "Message", "Mode", "Question", "Usage", "Verdict")
+__all__ = (
+    "JudgeClient",
+    "JudgeReply",
+    "JudgeRequest",
+    "JudgedEvaluator",
+    "Message",
+    "Mode",
+    "Question",
+    "Usage",
+    "Verdict",
+)
 
-from collections.abc import Awaitable, Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.errors import JudgeError
+    from pytest_llmeval.core.observation import Observation
+
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
 
@@ -142,3 +162,41 @@ def _check_text(what: str, value: Any) -> None:
     """Check what users' own evaluators, whose types nobody checks, give."""
     if not isinstance(value, str):
         raise TypeError(f"{what}: found {value!r}, expected text")
+
+
+@dataclass(frozen=True)
+class JudgedEvaluator(Evaluator):
+    """An evaluator some of whose counts come from a judge.
+
+    It says what is to be asked and what the answers mean. Asking, caching and counting the cost are not its business,
+    so it stays as pure as any other.
+    """
+
+    @abstractmethod
+    def questions(self, case: Case) -> "Sequence[Question]":
+        """Return what a judge must be asked about an answered case; empty where a rule decides."""
+
+    @abstractmethod
+    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
+        """Count one case.
+
+        Args:
+            case: The case.
+            verdicts: One per question, in order; an error where the judge gave none. An evaluator that has other
+                metrics counts those and names the ones that it could not compute in `Observation.errored`.
+
+        Raises:
+            JudgeError: Nothing could be counted.
+        """
+
+    def measure(self, case: Case) -> "Observation":
+        """Count one case about which no judge need be asked.
+
+        Raises:
+            EvaluatorError: A judge is needed.
+        """
+        if self.questions(case):
+            raise EvaluatorError(
+                f"evaluator {self.name!r} needs a judge: run it in a suite, or give score() a judge client"
+            )
+        return self.measure_judged(case, ())

@@ -9,19 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.background import Background
-from pytest_llmeval.errors import LlmevalError, Problem, SuiteError
-from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.core.errors import LlmevalError, Problem, SuiteError
+from pytest_llmeval.judge.limit import CallLimit, RunSlots
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.prices import price_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import Desk, JudgeService
-from pytest_llmeval.judge.slots import RunSlots
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.services.background import Background
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.cache import Cache
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.store.cache import Cache
 
 OWN_JUDGE = "fixture:judge_client"
 """What keys say where a fixture judges and no model is named."""
@@ -68,7 +67,7 @@ class Desks:
             LlmevalError: It cannot be used.
         """
         if self._cache is None:
-            from pytest_llmeval.judge.cache import Cache
+            from pytest_llmeval.judge.store.cache import Cache
 
             try:
                 self._cache = Cache(self.options.cache)

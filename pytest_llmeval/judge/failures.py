@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.errors import JudgeError
-from pytest_llmeval.usage import Call
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.results import Call
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.cache import Cache
+    from pytest_llmeval.judge.store.cache import Cache
 
 
 @dataclass

@@ -1,14 +1,18 @@
 """How many calls may be in flight: a number that falls when a service says it is too many, and recovers."""
 
-__all__ = ("CallLimit", "SharedSlots")
+__all__ = ("CallLimit", "RunSlots", "SharedSlots")
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.store.cache import Cache
+
 
 _POLL_S = 0.01
 _SETTLING_S = 1.0
@@ -147,3 +151,40 @@ class CallLimit:
             if self.shared is not None:
                 self.shared.speed_up()
             self._wake()
+
+
+_TTL_S = 30.0
+
+
+@dataclass(frozen=True)
+class RunSlots:
+    """Implements `pytest_llmeval.judge.limit.SharedSlots`.
+
+    Attributes:
+        cache: Gives the working cache.
+        run: Id of the run.
+        owner: Id of the process.
+        ceiling: Most calls at a time, over all processes.
+    """
+
+    cache: "Callable[[], Cache]"
+    run: str
+    owner: str
+    ceiling: int
+
+    def take(self) -> int | None:
+        """Return a slot, or ``None`` if all are taken."""
+        cache = self.cache()
+        return cache.take_slot(self.run, self.owner, cache.limit(self.run, self.ceiling), _TTL_S)
+
+    def free(self, slot: int) -> None:
+        """Give a slot back."""
+        self.cache().free_slot(self.run, slot, self.owner)
+
+    def slow_down(self) -> None:
+        """Halve the number of slots."""
+        self.cache().lower_limit(self.run, self.ceiling)
+
+    def speed_up(self) -> None:
+        """Allow one slot more, up to the ceiling."""
+        self.cache().raise_limit(self.run, self.ceiling)

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.background import Background, caught
-from pytest_llmeval.errors import JudgeError
+from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.render import render
-from pytest_llmeval.judge.replies import read_reply
+from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge

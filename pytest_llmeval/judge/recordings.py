@@ -1,20 +1,28 @@
 """Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
 
-__all__ = ("Judgements", "judgements_of", "merge_judgements", "recorded_line", "write_judgements")
+__all__ = (
+    "Judgements",
+    "UsedJudgements",
+    "Written",
+    "encode_judgements",
+    "judgements_of",
+    "merge_judgements",
+    "recorded_line",
+    "write_judgements",
+)
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_llmeval.errors import LlmevalError
-from pytest_llmeval.faults import Faults
-from pytest_llmeval.judge.entry import Entry
-from pytest_llmeval.judge.key import difference
-from pytest_llmeval.own_files import own_file
-from pytest_llmeval.text_file import decode, read_bytes
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.data.files.beside import own_file
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.text import decode, read_bytes
+from pytest_llmeval.judge.entry import Entry, difference
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -193,3 +201,56 @@ def _parse(text: str) -> Any:
         raise ValueError(f"found no JSON at column {error.colno} ({error.msg}), expected a judgement") from None
     except RecursionError:
         raise ValueError("found data nested too deep, expected a judgement") from None
+
+
+class Written(NamedTuple):
+    """What came of one file of recordings.
+
+    Attributes:
+        path: The file.
+        judgements: How many judgements the run used, if the file has changed; else 0.
+        fault: Why it could not be written, or nothing.
+    """
+
+    path: Path
+    judgements: int
+    fault: str = ""
+
+
+def encode_judgements(used: Iterable[tuple[Path, Entry]]) -> str:
+    """Write judgements, each with the file that asked for it, as one line of ASCII."""
+    return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
+
+
+class UsedJudgements:
+    """Judgements by the file that they are recorded in."""
+
+    def __init__(self) -> None:
+        self._used: dict[Path, list[Entry]] = {}
+
+    def take(self, text: str) -> None:
+        """Add what `encode_judgements` wrote."""
+        for asking, entry in json.loads(text):
+            self._used.setdefault(judgements_of(Path(asking)), []).append(Entry.from_json(entry))
+
+    def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[Written]:
+        """Write recordings, in the order of their files.
+
+        Args:
+            renewed: Suites that asked for everything anew, to their cases that lack a score: what the others did not
+                use is forgotten.
+
+        Yields:
+            What came of each file.
+        """
+        anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
+        for path, used in sorted(self._used.items()):
+            try:
+                old = Judgements.read(path).entries.values()
+                forget = {entry.case for entry in old}.difference(anew[path]) if path in anew else ()
+                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
+                used.sort(key=lambda entry: entry.case, reverse=True)
+                changed = write_judgements(path, merge_judgements(old, used, forget))
+                yield Written(path, len({entry.key for entry in used}) if changed else 0)
+            except LlmevalError as error:
+                yield Written(path, 0, str(error))

@@ -7,8 +7,8 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_llmeval.errors import SuiteError
-from pytest_llmeval.reading import load_json
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.files.documents import load_json
 
 
 @dataclass

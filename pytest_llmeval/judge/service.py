@@ -9,24 +9,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_llmeval.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, said
+from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, said
+from pytest_llmeval.core.results import Call
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
-from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.entry import Entry, components, judgement_key
 from pytest_llmeval.judge.failures import Failures
-from pytest_llmeval.judge.key import components, judgement_key
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.prices import cost_usd
-from pytest_llmeval.judge.render import render
-from pytest_llmeval.judge.replies import read_reply, read_text
+from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.usage import Call
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.cache import Cache
     from pytest_llmeval.judge.contract import Message
     from pytest_llmeval.judge.recordings import Judgements
-    from pytest_llmeval.judge.shared_limits import Reservation
+    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.shared_limits import Reservation
 
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
 

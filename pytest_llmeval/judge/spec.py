@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from pytest_llmeval.addresses import address_fault
-from pytest_llmeval.errors import FieldsError
-from pytest_llmeval.naming import suggest
-from pytest_llmeval.secrecy import is_secret_name, variable_fault
+from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.services.addresses import address_fault
+from pytest_llmeval.services.secrets import is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
 """What may stand before the colon of a model."""

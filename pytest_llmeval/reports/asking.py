@@ -4,9 +4,9 @@ __all__ = ("asking_lines",)
 
 from collections.abc import Iterator, Mapping
 
-from pytest_llmeval.numbers import counted, seconds
+from pytest_llmeval.core.wording import counted, seconds
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.usage import UsageReport
+from pytest_llmeval.scoring.usage import UsageReport
 
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:

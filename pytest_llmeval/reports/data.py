@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_llmeval.error_buckets import FilledBucket
-from pytest_llmeval.evaluator import Evaluator, Grid
-from pytest_llmeval.gates import GateResult
-from pytest_llmeval.numbers import number
-from pytest_llmeval.results import Result
-from pytest_llmeval.snapshots.verdicts import Verdict
-from pytest_llmeval.table import metric_prefix
-from pytest_llmeval.usage import UsageReport
+from pytest_llmeval.core.evaluator import Evaluator, Grid, metric_prefix
+from pytest_llmeval.core.results import Result
+from pytest_llmeval.core.wording import number
+from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.usage import UsageReport
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 STATUSES = ("stable pass", "flaky", "stable fail", "error")

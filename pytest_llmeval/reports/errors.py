@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.error_buckets import FilledBucket
+from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.reports.buckets import FilledBucket
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.results import CaseResult
 
 SCHEMA_VERSION = 1
 

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
-from pytest_llmeval.results import MetricValue
 
 SCHEMA_VERSION = 1
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from pytest_llmeval.explain import printable
-from pytest_llmeval.numbers import counted, interval, number, seconds
+from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
 

@@ -12,13 +12,11 @@ from typing import NamedTuple
 import pytest
 from tabulate import tabulate
 
-from pytest_llmeval.explain import printable
-from pytest_llmeval.gates import GateResult
-from pytest_llmeval.numbers import counted, interval, number
+from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.core.wording import counted, interval, number, printable
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
-from pytest_llmeval.results import MetricValue
-from pytest_llmeval.snapshots.verdicts import Verdict
+from pytest_llmeval.scoring.gates import GateResult, Verdict
 
 
 class Line(NamedTuple):

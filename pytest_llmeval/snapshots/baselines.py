@@ -7,26 +7,25 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_llmeval.case_statistics import CaseStatistics
-from pytest_llmeval.errors import SuiteError
-from pytest_llmeval.gates import GateResult
-from pytest_llmeval.pairing import Pairing
-from pytest_llmeval.regression import RegressionGate
-from pytest_llmeval.regression_verdicts import Finding, examine, judge_regressions
+from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.snapshots.comparable import comparable_of
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.keeper import Keeper, Taken, deciding_labels, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
-from pytest_llmeval.snapshots.settings import SnapshotSettings
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
-    Verdict,
     changed_cases,
     changed_measure,
     changed_signature,
     not_comparable,
 )
+from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 
 class _Baseline(NamedTuple):

@@ -12,9 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_llmeval.evaluator import Evaluator, Metric
-from pytest_llmeval.suite import Suite
-from pytest_llmeval.table import metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
+from pytest_llmeval.suite.suite import Suite
 
 _SELECTS = "metrics"
 """The option that says which metrics are reported; it changes none of them."""

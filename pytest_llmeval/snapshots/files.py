@@ -24,13 +24,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.own_files import OWN_FOLDER, own_file, stem_of
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.data.files.beside import OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
 from pytest_llmeval.snapshots.scores import Approval, SuiteScores, TestScores
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.transport import SuiteKey
+from pytest_llmeval.suite.suite import SuiteKey
 
 SCORES = "scores.json"
 STATISTICS = "cases.jsonl"

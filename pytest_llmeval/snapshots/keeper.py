@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_llmeval.case_statistics import CaseStatistics
-from pytest_llmeval.errors import SuiteError
-from pytest_llmeval.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owner_of
 from pytest_llmeval.snapshots.files import (
     PendingFile,
@@ -22,11 +23,10 @@ from pytest_llmeval.snapshots.files import (
 )
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
-from pytest_llmeval.snapshots.settings import SnapshotSettings
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.verdicts import EVERYTHING, Verdict, judge_scores, not_judged
-from pytest_llmeval.suite import Suite
-from pytest_llmeval.transport import SuiteKey
+from pytest_llmeval.snapshots.verdicts import EVERYTHING, judge_scores, not_judged
+from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""

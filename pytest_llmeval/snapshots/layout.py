@@ -8,11 +8,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.errors import Problem, SuiteError
-from pytest_llmeval.reading import Document, load_json
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.data.files.documents import Document, load_json
+from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.scores import SCHEMA, Score, SuiteScores, TestScores
-from pytest_llmeval.validation import check, describe
 
 _INDENT = "  "
 _CHECKSUM = "checksum"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pytest_llmeval.results import PASS_RATE, MetricValue, Result
+from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
 from pytest_llmeval.snapshots.comparable import Comparable
-from pytest_llmeval.snapshots.settings import SnapshotSettings
+from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 SCHEMA = 1
 """Version of the file's form."""

@@ -2,7 +2,6 @@
 
 __all__ = (
     "EVERYTHING",
-    "Verdict",
     "changed_cases",
     "changed_measure",
     "changed_signature",
@@ -14,58 +13,23 @@ __all__ = (
 )
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from typing import Literal
 
-from pytest_llmeval.evaluator import Evaluator
-from pytest_llmeval.numbers import counted, limit
-from pytest_llmeval.results import PASS_RATE
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.snapshots.comparable import Comparable, owner_of
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
-from pytest_llmeval.snapshots.settings import SnapshotSettings, Tolerance
-from pytest_llmeval.thresholds import TOLERANCE
+from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
 EVERYTHING = "*"
 """Stands for all metrics where a verdict concerns the whole snapshot."""
 
-Kind: TypeAlias = Literal[
-    "unchanged",
-    "improved",
-    "fell_within",
-    "fell_beyond",
-    "new",
-    "vanished",
-    "not_comparable",
-    "missing",
-    "unreadable",
-    "not_written",
-    "approved",
-    "not_judged",
-]
-
 _UNIT = 1.5 * 10**-DIGITS
 """Two machines may round to neighbouring last digits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The verdict on one metric, or on the whole snapshot.
-
-    Attributes:
-        metric: The metric, or ``*``.
-        kind: What happened.
-        outcome: ``passed``, ``failed`` or ``not_judged`` (part of the suite did not run).
-        value: In this run.
-        approved: In the snapshot.
-        reason: One sentence for people.
-    """
-
-    metric: str
-    kind: Kind
-    outcome: Literal["passed", "failed", "not_judged"]
-    value: float | None = None
-    approved: float | None = None
-    reason: str = ""
 
 
 def not_judged(why: str) -> Verdict:

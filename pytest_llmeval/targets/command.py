@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.errors import PredictionError
-from pytest_llmeval.secrecy import environment_secrets
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.services.processes import EndedError, Program
+from pytest_llmeval.services.secrets import Shown, environment_secrets
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.process import EndedError, Program
 from pytest_llmeval.targets.replies import parse_reply
-from pytest_llmeval.targets.shown import Shown
 
 
 class CommandTarget(BatchTarget):

@@ -4,8 +4,8 @@ __all__ = ("network_target",)
 
 from pathlib import Path
 
-from pytest_llmeval.suite import TargetSpec
 from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.spec import TargetSpec
 
 
 def network_target(spec: TargetSpec, folder: Path) -> BatchTarget:

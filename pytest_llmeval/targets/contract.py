@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_llmeval.errors import PredictionError
+from pytest_llmeval.core.errors import PredictionError
 
 
 class BatchTarget(ABC):

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final, TypeAlias
 
-from pytest_llmeval.addresses import address_fault
-from pytest_llmeval.naming import suggest
-from pytest_llmeval.secrecy import is_secret_name, variable_fault
-from pytest_llmeval.suite import TargetSpec
-from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.services.addresses import address_fault
+from pytest_llmeval.services.secrets import is_secret_name, variable_fault
+from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec, TargetSpec
 from pytest_llmeval.targets.template import has_each, has_id, template_faults
 
 Fault: TypeAlias = tuple[tuple[str | int, ...], str]

@@ -11,16 +11,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.addresses import shown_url, why_no_answer
-from pytest_llmeval.errors import PredictionError
-from pytest_llmeval.proxy import proxy_for
-from pytest_llmeval.retry_after import delay_asked_for
-from pytest_llmeval.sources.fields import ABSENT
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.data.formats.fields import ABSENT
+from pytest_llmeval.services.addresses import proxy_for, shown_url, why_no_answer
+from pytest_llmeval.services.retrying import TransientError, delay_asked_for, is_transient, retrying
+from pytest_llmeval.services.secrets import Shown, kind
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
 from pytest_llmeval.targets.replies import WrongCountError, parse_reply, predictions_in
-from pytest_llmeval.targets.retrying import TransientError, is_transient, retrying
-from pytest_llmeval.targets.shown import Shown, kind
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
 from pytest_llmeval.targets.template import at, fill, has_each, input_paths
 

@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from pytest_llmeval.errors import PredictionError
-from pytest_llmeval.faults import TOO_DEEP
-from pytest_llmeval.json_strict import nests_too_deep
-from pytest_llmeval.sources.fields import ABSENT
-from pytest_llmeval.targets.shown import Shown, kind
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.data.files.json import nests_too_deep
+from pytest_llmeval.data.files.places import TOO_DEEP
+from pytest_llmeval.data.formats.fields import ABSENT
+from pytest_llmeval.services.secrets import Shown, kind
 from pytest_llmeval.targets.spec import ResponseSpec
 from pytest_llmeval.targets.template import at
 

@@ -1,6 +1,6 @@
 """What a suite file can say about a service."""
 
-__all__ = ("HttpSpec", "ResponseSpec")
+__all__ = ("HttpSpec", "ResponseSpec", "TargetSpec")
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,3 +61,35 @@ class HttpSpec:
     timeout: float = 60
     retries: int = 2
     concurrency: int = 4
+
+
+STRICT = {"extra": "forbid"}
+"""Pydantic configuration of everything that a suite file can say."""
+
+
+@dataclass(frozen=True)
+class TargetSpec:
+    """Where predictions come from: a Python callable, a service, or a command; exactly one of them.
+
+    Attributes:
+        python: ``module:name`` of the callable; it receives the case's input and returns (or awaits) the prediction.
+        timeout: Seconds that one call of the callable or the command may take; ``None`` waits for ever.
+        http: The service.
+        command: A program and its arguments, which speaks JSON lines.
+        concurrency: Most calls of the callable at a time; 1 makes them one after the other, in the thread of the tests.
+            ``None`` for as many as the run allows.
+    """
+
+    __pydantic_config__: ClassVar = STRICT
+
+    python: str | None = None
+    timeout: float | None = None
+    concurrency: int | None = None
+    http: HttpSpec | None = None
+    command: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """Which of ``python``, ``http`` and ``command`` is given; ``None`` unless exactly one is."""
+        given = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
+        return given[0] if len(given) == 1 else None

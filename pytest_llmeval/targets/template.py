@@ -5,8 +5,8 @@ __all__ = ("at", "fill", "has_each", "has_id", "input_paths", "template_faults")
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from pytest_llmeval.naming import suggest
-from pytest_llmeval.sources.fields import pick
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.formats.fields import pick
 
 Place: TypeAlias = tuple[str | int, ...]
 

@@ -1,19 +1,18 @@
 import json
 from collections.abc import Callable, Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.ecac.pairs import format_pair, parse_internal
-from pytest_llmeval.ecac.spans import clean_span, locate_span
-from pytest_llmeval.ecac.submission import conversation_number, validate_submission
-from pytest_llmeval.measures.emotion_cause import EMOTIONS, SCORED
+from pytest_llmeval.tasks.emotion_cause.pairs import format_pair, parse_internal
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS, SCORED
+from pytest_llmeval.tasks.emotion_cause.spans import clean_span, locate_span
+from pytest_llmeval.tasks.emotion_cause.submission import conversation_number, validate_submission
 
-SHARED = Path(__file__).parents[2] / ".." / "shared" / "conformance"
-FOLDER = SHARED / "emotion_cause"
+FOLDER = CONFORMANCE / "emotion_cause"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")
 

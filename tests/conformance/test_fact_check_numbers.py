@@ -1,21 +1,21 @@
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
 from pytest_llmeval import Case, EvidenceMatcher, MetricValue
-from pytest_llmeval.errors import JudgeError
-from pytest_llmeval.evaluators.fact_check.answer import read_answer
-from pytest_llmeval.evaluators.fact_check.evaluator import FactCheck
-from pytest_llmeval.evaluators.fact_check.verdicts import VERDICTS
+from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.modes import get_mode
-from pytest_llmeval.judge.replies import FLAGS
-from pytest_llmeval.summary import CaseRecord, summarize
+from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.scoring.summary import CaseRecord, summarize
+from pytest_llmeval.tasks.fact_check.answer import read_answer
+from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+from pytest_llmeval.tasks.fact_check.verdicts import VERDICTS
 
-FOLDER = Path(__file__).parents[2] / ".." / "shared" / "conformance" / "factcheck"
+FOLDER = CONFORMANCE / "factcheck"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")
 

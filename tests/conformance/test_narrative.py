@@ -1,22 +1,22 @@
 import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
 from pytest_llmeval import Case, get_evaluator, score
-from pytest_llmeval.evaluators.narrative.composite import COMPONENTS, Narrative
-from pytest_llmeval.evaluators.narrative.rules import (
+from pytest_llmeval.data.labels import narrative_taxonomy
+from pytest_llmeval.evaluators.measures.spans import overlap_ratio
+from pytest_llmeval.tasks.narrative.composite import COMPONENTS, Narrative
+from pytest_llmeval.tasks.narrative.rules import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,
 )
-from pytest_llmeval.measures.spans import overlap_ratio
-from pytest_llmeval.taxonomies import narrative_taxonomy
 
-FOLDER = Path(__file__).parents[2] / ".." / "shared" / "conformance" / "narrative"
+FOLDER = CONFORMANCE / "narrative"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")
 

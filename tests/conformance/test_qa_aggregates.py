@@ -3,15 +3,15 @@
 import json
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
 from pytest_llmeval import MissingDataError, get_evaluator
-from pytest_llmeval.qa import EvalResult, QuestionType, compute_metrics
+from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, compute_metrics
 
-FOLDER = Path(__file__).parents[2] / ".." / "shared" / "conformance" / "qa"
+FOLDER = CONFORMANCE / "qa"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not here")
 

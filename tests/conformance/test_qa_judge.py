@@ -3,19 +3,18 @@
 import json
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
-from pytest_llmeval.errors import JudgeError
+from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeRequest
-from pytest_llmeval.judge.modes import get_mode
-from pytest_llmeval.judge.routing import route
-from pytest_llmeval.judge.unanswerable import is_unanswerable
-from pytest_llmeval.qa import EvalResult, QuestionType, batch_judge
+from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.rules import is_unanswerable, route
+from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, batch_judge
 
-FOLDER = Path(__file__).parents[2] / ".." / "shared" / "conformance" / "qa"
+FOLDER = CONFORMANCE / "qa"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not here")
 

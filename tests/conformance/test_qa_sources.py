@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import SHARED
 
-from pytest_llmeval.errors import Problem
-from pytest_llmeval.sources import get_source
-from pytest_llmeval.taxonomies import load_taxonomy
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.data.formats import get_source
+from pytest_llmeval.data.labels import load_taxonomy
 
-SHARED = Path(__file__).parents[2] / ".." / "shared"
 QA = SHARED / "conformance" / "qa"
 DATA = SHARED / "data"
 

@@ -1,16 +1,16 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
-from pytest_llmeval.case import Case
-from pytest_llmeval.errors import MissingDataError
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import MissingDataError
+from pytest_llmeval.core.observation import Totals
+from pytest_llmeval.evaluators.measures.meteor import open_wordnet
 from pytest_llmeval.evaluators.text import METRICS, TextEvaluator
-from pytest_llmeval.measures.wordnet import open_wordnet
-from pytest_llmeval.observation import Totals
 
-FOLDER = Path(__file__).parents[2] / ".." / "shared" / "conformance" / "qa"
+FOLDER = CONFORMANCE / "qa"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")
 

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import SHARED
 
 from pytest_llmeval import Case, Totals, get_evaluator, score
-from pytest_llmeval.measures.ranking import set_counts
-from pytest_llmeval.results import Result
+from pytest_llmeval.core.results import Result
+from pytest_llmeval.tasks.retrieval.ranking import set_counts
 
-SHARED = Path(__file__).parents[2] / ".." / "shared"
 FOLDER = SHARED / "conformance" / "retrieval"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")

@@ -1,15 +1,13 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import CONFORMANCE
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.measures.sentences import sentence_index, sentence_spans
-from pytest_llmeval.measures.spans import overlap_ratio
+from pytest_llmeval.evaluators.measures.spans import overlap_ratio, sentence_index, sentence_spans
 
-SHARED = Path(__file__).parents[2] / ".." / "shared" / "conformance"
-FOLDER = SHARED / "segmentation"
+FOLDER = CONFORMANCE / "segmentation"
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the conformance data are not beside this repository")
 
@@ -62,6 +60,6 @@ def test_sentences_and_positions_are_those_of_the_document() -> None:
 
 
 def test_overlaps_are_those_of_the_document() -> None:
-    units = json.loads((SHARED / "narrative" / "units.json").read_text("utf-8"))
+    units = json.loads((CONFORMANCE / "narrative" / "units.json").read_text("utf-8"))
     for row in units["overlap_ratio"]:
         assert overlap_ratio(tuple(row["a"]), tuple(row["b"])) == pytest.approx(row["expected"], abs=1e-9, rel=0), row

@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Observation, Totals
-from pytest_llmeval.ecac.pairs import EMOTIONS, Pair, SpanPair, Subtask, UtterancePair, format_pair, parse_pair
-from pytest_llmeval.ecac.spans import clean_span, locate_span
-from pytest_llmeval.evaluators.emotion_cause import EmotionCause
-from pytest_llmeval.measures.emotion_cause import SCORED, span_counts
+from pytest_llmeval.tasks.emotion_cause.evaluator import EmotionCause
+from pytest_llmeval.tasks.emotion_cause.pairs import (
+    EMOTIONS,
+    Pair,
+    SpanPair,
+    Subtask,
+    UtterancePair,
+    format_pair,
+    parse_pair,
+)
+from pytest_llmeval.tasks.emotion_cause.scores import SCORED, span_counts
+from pytest_llmeval.tasks.emotion_cause.spans import clean_span, locate_span
 
 EVALUATORS = {1: EmotionCause(subtask=1), 2: EmotionCause(subtask=2, two_step=True)}
 KINDS = ("strict", "proportional", "fuzzy")

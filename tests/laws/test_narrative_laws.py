@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case
-from pytest_llmeval.evaluators.narrative.composite import Narrative
-from pytest_llmeval.measures.matching import Edges, best_pairs
+from pytest_llmeval.evaluators.measures.spans import Edges, best_pairs
+from pytest_llmeval.tasks.narrative.composite import Narrative
 
 Story = dict[str, Any]
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from strategies import AWKWARD, SplitAverage, counted, observations, records, totals
 
 from pytest_llmeval import Observation, Totals
-from pytest_llmeval.observation import stack
-from pytest_llmeval.results import CaseRecord, MetricValue
-from pytest_llmeval.summary import summarize
+from pytest_llmeval.core.observation import stack
+from pytest_llmeval.core.results import CaseRecord, MetricValue
+from pytest_llmeval.scoring.summary import summarize
 
 lists = st.lists(counted, max_size=10)
 

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Case, Totals
+from pytest_llmeval.evaluators.measures.segmentation import BoundaryMatch, match_boundaries, pk, window_diff
+from pytest_llmeval.evaluators.measures.spans import (
+    Span,
+    assign_spans,
+    overlap_ratio,
+    pair_spans,
+    sentence_index,
+    sentence_spans,
+)
 from pytest_llmeval.evaluators.segmentation import Segmentation
-from pytest_llmeval.measures.segmentation import BoundaryMatch, match_boundaries, pk, window_diff
-from pytest_llmeval.measures.sentences import sentence_index, sentence_spans
-from pytest_llmeval.measures.spans import Span, assign_spans, overlap_ratio, pair_spans
 
 boundaries = st.lists(st.integers(-2, 25), max_size=14)
 few = st.sets(st.integers(0, 12), max_size=6)

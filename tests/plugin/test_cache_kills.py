@@ -11,14 +11,14 @@ import pytest
 from judge_entries import entry
 from llm_server import PATIENCE
 
-from pytest_llmeval.judge.cache import Cache
+from pytest_llmeval.judge.store.cache import Cache
 
 _SETUP = """
 import sys
 from pathlib import Path
 from judge_entries import entry
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.cache import Cache
+from pytest_llmeval.judge.store.cache import Cache
 
 path, name = Path(sys.argv[1]), sys.argv[2]
 """

@@ -40,7 +40,7 @@ def waits(frame, answered):
     if frame is None or frame.f_code.co_name != "wait" or frame.f_globals.get("__name__") != "threading":
         return False
     while frame is not None:
-        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.ahead":
+        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.prefetch":
             return frame.f_locals["job"].case.id not in answered
         frame = frame.f_back
     return False
@@ -105,7 +105,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 def _leases(judged: "Judged") -> list[object]:
-    from pytest_llmeval.judge.cache import Cache
+    from pytest_llmeval.judge.store.cache import Cache
 
     with Cache(judged.cache) as cache:
         return [*cache._rows("SELECT key FROM leases"), *cache._rows("SELECT slot FROM slots")]
@@ -113,8 +113,8 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.cache import Cache
     from pytest_llmeval.judge.service import LEASE_S
+    from pytest_llmeval.judge.store.cache import Cache
 
     with Cache(judged.cache) as cache:
         cache._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))

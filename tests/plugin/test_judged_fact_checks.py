@@ -7,7 +7,7 @@ import pytest
 from judged_projects import KEY, Judged, shown_to
 from llm_server import Answer, Call, Sent, cut_off, dropped, malformed, refusal, reply, status
 
-from pytest_llmeval.judge.replies import FLAGS
+from pytest_llmeval.judge.questions.replies import FLAGS
 
 VERDICTS = ("Supported", "Refuted", "Not Enough Evidence")
 

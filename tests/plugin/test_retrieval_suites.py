@@ -2,16 +2,16 @@
 
 import json
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from paths import ROOT
 from search_server import Answer, Request, serving
 
 if TYPE_CHECKING:
     from conftest import Project
 
-EXAMPLES = Path(__file__).parents[2] / "example_suites"
+EXAMPLES = ROOT / "example_suites"
 
 LIVE = """\
 suite: live

@@ -28,14 +28,22 @@ from pytest_llmeval import (
     SuiteError,
     Sums,
     Totals,
-    compare,
     get_evaluator,
     register_tokenizer,
     score,
 )
-from pytest_llmeval.fixtures import EvalCase
-from pytest_llmeval.qa import EvalResult, QAPair, QuestionType, Sample, compute_metrics, run_eval, token_f1
-from pytest_llmeval.snapshots.python_tests import ScoreSnapshot
+from pytest_llmeval.plugin.fixtures import EvalCase
+from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+from pytest_llmeval.scoring.comparison import compare
+from pytest_llmeval.tasks.memory_qa.qa import (
+    EvalResult,
+    QAPair,
+    QuestionType,
+    Sample,
+    compute_metrics,
+    run_eval,
+    token_f1,
+)
 
 
 @dataclass(frozen=True)

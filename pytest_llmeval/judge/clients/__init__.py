@@ -2,6 +2,44 @@
 
 __all__ = ("AsyncJudge", "as_client", "connect")
 
-from pytest_llmeval.judge.clients.base import AsyncJudge
+import asyncio
+
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.judge.clients.anthropic import Anthropic
+from pytest_llmeval.judge.clients.attempts import Patience, Sleep
+from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit
 from pytest_llmeval.judge.clients.callables import as_client
-from pytest_llmeval.judge.clients.connecting import connect
+from pytest_llmeval.judge.clients.http import HttpJudge
+from pytest_llmeval.judge.clients.openai import OpenAI
+from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
+from pytest_llmeval.judge.spec import JudgeSpec
+
+
+def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep: Sleep = asyncio.sleep) -> AsyncJudge:
+    """Return the client of a judge; nothing is opened, looked up or sent before its first call.
+
+    Args:
+        spec: Which model, and where.
+        on_rate_limit: Called for each answer "too many requests" that another attempt may follow, with the seconds
+            that the server asks to wait, or ``None``; in the event loop, so it must not block.
+        sleep: Waits between attempts.
+
+    Raises:
+        JudgeError: The spec names no model, or one that a fixture provides.
+    """
+    __tracebackhide__ = True
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep)
+    match spec.provider:
+        case "openai":
+            return HttpJudge(spec, OpenAI(), patience)
+        case "anthropic":
+            return HttpJudge(spec, Anthropic(), patience)
+        case "pydantic-ai":
+            return PydanticAiJudge(spec, patience)
+        case "fixture":
+            raise JudgeError(
+                f"found the judge {spec.model!r} and no fixture judge_client, expected one that returns the judge: "
+                "define it in conftest.py"
+            )
+        case _:
+            raise JudgeError("found no model of the judge, expected one such as 'judge: {model: openai:NAME}'")

@@ -1,8 +1,8 @@
 """What all clients have in common: their shape, and the sum of what their attempts used."""
 
-__all__ = ("AsyncJudge", "OnRateLimit", "added", "is_count", "plain_text")
+__all__ = ("AsyncJudge", "Dialect", "OnRateLimit", "added", "count", "is_count", "plain_text")
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
@@ -64,3 +64,43 @@ def plain_text(text: str) -> str:
         'a\N{REPLACEMENT CHARACTER}'
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class Dialect(Protocol):
+    """A provider's interface."""
+
+    @property
+    def provider(self) -> str:
+        """Its name."""
+
+    @property
+    def base_url(self) -> str:
+        """Its own address."""
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that usually holds its key."""
+
+    def url(self, base: str) -> str:
+        """Return the address to call."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry a key and the interface's version."""
+
+    def body(self, request: JudgeRequest, *, structured: bool, base: str) -> dict[str, Any]:
+        """Return what to send; `structured` asks for a reply that follows the request's schema."""
+
+    def usage(self, data: Mapping[str, Any]) -> Usage:
+        """Return the tokens that an answer says were used."""
+
+    def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
+        """Return the reply in an answer; ``None`` if the answer has none."""
+
+    def refuses_form(self, text: str) -> bool:
+        """Return whether a 400 or 422 complains about the form that `structured` asked for."""
+
+
+def count(data: Any, name: str) -> int | None:
+    """Return a number of tokens out of untrusted data; ``None`` for what is none."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    return value if is_count(value) else None

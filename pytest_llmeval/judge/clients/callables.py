@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.background import in_thread
-from pytest_llmeval.errors import JudgeError, LlmevalError, said
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, said
 from pytest_llmeval.judge.clients.base import AsyncJudge, is_count
-from pytest_llmeval.judge.clients.masking import presentable
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
-from pytest_llmeval.judge.reply_json import shortened
+from pytest_llmeval.judge.questions.replies import shortened
+from pytest_llmeval.services.background import in_thread
+from pytest_llmeval.services.secrets import presentable
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:

@@ -8,15 +8,13 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.addresses import shown_url, why_no_answer
-from pytest_llmeval.errors import JudgeError
-from pytest_llmeval.judge.clients.dialect import Dialect
-from pytest_llmeval.judge.clients.failures import AttemptError, failed_status, message_in
-from pytest_llmeval.judge.clients.masking import presentable, without_key
-from pytest_llmeval.judge.clients.retrying import Patience
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.judge.clients.attempts import AttemptError, Patience, failed_status, message_in
+from pytest_llmeval.judge.clients.base import Dialect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.proxy import proxy_for
+from pytest_llmeval.services.addresses import proxy_for, shown_url, why_no_answer
+from pytest_llmeval.services.secrets import presentable, without_key
 
 if TYPE_CHECKING:
     import aiohttp

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_llmeval.judge.clients.base import plain_text
-from pytest_llmeval.judge.clients.dialect import count
+from pytest_llmeval.judge.clients.base import count, plain_text
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 
 _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}

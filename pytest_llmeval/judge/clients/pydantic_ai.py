@@ -7,13 +7,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.errors import JudgeError, MissingExtraError, said
+from pytest_llmeval.core.errors import JudgeError, MissingExtraError, said
+from pytest_llmeval.judge.clients.attempts import FILTERED, AttemptError, Patience, failed_status
 from pytest_llmeval.judge.clients.base import is_count, plain_text
-from pytest_llmeval.judge.clients.failures import FILTERED, AttemptError, failed_status
-from pytest_llmeval.judge.clients.masking import presentable
-from pytest_llmeval.judge.clients.retrying import Patience
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

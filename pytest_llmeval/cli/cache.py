@@ -1,0 +1,255 @@
+"""The subcommand ``cache`` of ``llmeval``: what judges have said, looked at and looked after."""
+
+__all__ = ("add_commands",)
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import counted, printable
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+    from collections.abc import Iterator
+
+    from pytest_llmeval.judge.entry import Entry
+    from pytest_llmeval.judge.store.cache import Cache
+
+_CACHE = Path(".llmeval", "cache.sqlite3")
+_DAY_S = 86_400
+_IMPORT_RUN = "import"
+_HEX = frozenset("0123456789abcdef")
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the subcommand and what it can do."""
+    cache = commands.add_parser("cache", help="look at and look after the verdicts that judges have given")
+    actions = cache.add_subparsers(dest="action", required=True)
+    shared = ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--cache", type=Path, default=_CACHE, metavar="PATH", help=f"the working cache; default: {_CACHE.as_posix()}"
+    )
+
+    def add(name: str, text: str) -> ArgumentParser:
+        return actions.add_parser(name, help=text, description=text, parents=[shared])
+
+    add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=partial(_told, _stats))
+    prune = add("prune", "delete verdicts, by age, by model, or by both")
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="made longer ago than that")
+    prune.add_argument("--model", metavar="PROVIDER:NAME", help="given by this model")
+    prune.set_defaults(run=partial(_told, _prune), refuse=prune.error)
+    add("verify", "list what is damaged; the exit code is then 1").set_defaults(run=partial(_told, _verify))
+    export = add("export", "write all verdicts as JSONL, in the form of recordings")
+    export.add_argument("file", type=Path, metavar="FILE")
+    export.set_defaults(run=partial(_told, _export))
+    _add_import(add("import", "add verdicts of a JSONL file, or scores of a JSON file {question_id: score}"))
+    explain = add("explain", "show what keys are made of, and what of a suite is stored")
+    explain.add_argument("what", metavar="FILE_OR_KEY", help="a suite, a file of recordings, or how a key begins")
+    explain.add_argument("--model", metavar="PROVIDER:NAME", help="judge of the suite, instead of its own")
+    explain.set_defaults(run=partial(_told, _explain))
+
+
+def _add_import(parser: ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite whose cases the scores are about")
+    parser.add_argument("--model", metavar="PROVIDER:NAME", help="judge that gave the scores, instead of the suite's")
+    parser.set_defaults(run=partial(_told, _import), refuse=parser.error)
+
+
+def _told(action: Callable[[Namespace], int], options: Namespace) -> int:
+    """Run an action; what goes wrong is told without a traceback, and the exit code is 1."""
+    try:
+        return action(options)
+    except LlmevalError as error:
+        say(str(error).split("\n"), error=True)
+        return 1
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < float("inf"):
+        raise ArgumentTypeError(f"found {text!r}, expected a number of days from 0")
+    return days
+
+
+@contextmanager
+def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[Cache]":
+    """Open the cache; one that does not exist is made only if `absent` says so."""
+    from pytest_llmeval.judge.store.cache import Cache
+
+    if not absent and not options.cache.exists():
+        raise LlmevalError(f"found no judge cache {options.cache}, expected one: name it with --cache")
+    with Cache(options.cache) as cache:
+        yield cache
+
+
+def _stats(options: Namespace) -> int:
+    from tabulate import tabulate
+
+    groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    with _opened(options) as cache:
+        for entry in cache.entries():
+            groups[entry.components["mode"], entry.components["model"]].append(entry)
+    rows = [(*(printable(each) for each in name), *_sums(entries)) for name, entries in sorted(groups.items())]
+    everything = [entry for entries in groups.values() for entry in entries]
+    if len(rows) > 1:
+        rows.append(("all", "", *_sums(everything)))
+    names = ("mode", "model", "verdicts", "bytes", "input tokens", "output tokens", "USD")
+    if rows:
+        say(tabulate(rows, names, disable_numparse=True, colalign=("left", "left", *["right"] * 5)).split("\n"))
+    say([f"{options.cache}: {counted(len(everything), 'verdict')}, {options.cache.stat().st_size} bytes"])
+    return 0
+
+
+def _sums(entries: "list[Entry]") -> tuple[str, ...]:
+    tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
+    costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
+    size = sum(len(entry.reply.encode("utf-8", "surrogatepass")) for entry in entries)
+    spent = [[part for part in column if part is not None] for column in zip(*tokens, strict=True)]
+    counts = [str(sum(column)) if column else "n/a" for column in spent]
+    return str(len(entries)), str(size), *counts, f"{sum(costs):.6f}" if costs else "n/a"
+
+
+def _prune(options: Namespace) -> int:
+    if options.older_than is None and options.model is None:
+        options.refuse("say what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
+    older = None if options.older_than is None else options.older_than * _DAY_S
+    with _opened(options) as cache:
+        deleted = cache.prune(older, options.model)
+    say([f"{options.cache}: {counted(deleted, 'verdict')} deleted"])
+    return 0
+
+
+def _verify(options: Namespace) -> int:
+    with _opened(options) as cache:
+        faults = cache.verify()
+        good = sum(1 for _ in cache.entries())
+    say(f"{options.cache}: {fault}" for fault in faults)
+    say([f"{options.cache}: {counted(len(faults), 'fault') if faults else 'no fault'}, {counted(good, 'verdict')}"])
+    return 1 if faults else 0
+
+
+def _export(options: Namespace) -> int:
+    from pytest_llmeval.judge.recordings import write_judgements
+
+    if options.file.is_dir():
+        raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
+    if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache):
+        raise LlmevalError(f"found the cache {options.file} as the file to write, expected another one")
+    with _opened(options) as cache:
+        entries = list(cache.entries())
+    write_judgements(options.file, entries)
+    say([f"{options.file}: {counted(len(entries), 'verdict')}"])
+    return 0
+
+
+def _import(options: Namespace) -> int:
+    from pytest_llmeval.judge.recordings import Judgements
+
+    if not options.file.exists():
+        raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
+    if options.file.suffix == ".jsonl":
+        if options.suite is not None or options.model is not None:
+            options.refuse("--suite and --model belong to a JSON file of scores, not to JSONL")
+        return _keep(options, list(Judgements.read(options.file).entries.values()))
+    if options.suite is None:
+        options.refuse(
+            "scores say nothing about what was asked: name the suite whose cases they are about with --suite"
+        )
+    return _import_scores(options)
+
+
+def _import_scores(options: Namespace) -> int:
+    from pytest_llmeval.cli.cache_import import import_scores, suite_questions
+    from pytest_llmeval.judge.score_file import ScoreFile
+
+    questions = suite_questions(options.suite, options.model)
+    found = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
+    _keep(options, found.entries)
+    if found.ruled:
+        say([f"{counted(len(found.ruled), 'score')} not needed: a rule decides the case"])
+    if found.without:
+        say([f"{counted(len(found.without), 'case')} without a score: {', '.join(found.without)}"])
+    say((f"{options.file}: {fault}" for fault in found.faults), error=True)
+    return 1 if found.faults else 0
+
+
+def _keep(options: Namespace, entries: "list[Entry]") -> int:
+    """Add verdicts; one that the cache has already is not replaced, since it may be what a judge really said."""
+    with _opened(options, absent=True) as cache:
+        known = cache.get_many(entry.key for entry in entries)
+        new = [entry for entry in entries if entry.key not in known]
+        cache.put_many(new, _IMPORT_RUN)
+    old = len(entries) - len(new)
+    say([f"{options.cache}: {counted(len(new), 'verdict')} added" + (f", {old} there already" if old else "")])
+    return 0
+
+
+def _explain(options: Namespace) -> int:
+    from pytest_llmeval.judge.recordings import Judgements
+
+    path = Path(options.what)
+    if path.suffix == ".jsonl" and path.is_file():
+        return _show(sorted(Judgements.read(path).entries.values(), key=lambda entry: (entry.case, entry.key)))
+    if path.is_file():
+        return _explain_suite(options, path)
+    if not options.what or not set(options.what) <= _HEX:
+        raise LlmevalError(f"found no file {options.what}, expected a suite, recordings, or how a key begins")
+    with _opened(options) as cache:
+        entries = [entry for entry in cache.entries() if entry.key.startswith(options.what)]
+    if not entries:
+        raise LlmevalError(f"found no key in {options.cache} that begins with {options.what}")
+    return _show(sorted(entries, key=lambda entry: entry.key))
+
+
+def _show(entries: "Iterable[Entry]") -> int:
+    from tabulate import tabulate
+
+    for entry in entries:
+        parts = dict(entry.components)
+        texts = {f"text {name}": digest for name, digest in parts.pop("texts").items()}
+        given = {f"parameter {name}": value for name, value in parts.pop("parameters").items()}
+        rows = [(printable(name), printable(str(value))) for name, value in {**parts, **given, **texts}.items()]
+        say([f"{entry.key}, score {entry.score:g}, case {entry.case}"])
+        say([*tabulate([("", *row) for row in rows], tablefmt="plain", disable_numparse=True).split("\n"), ""])
+    return 0
+
+
+def _explain_suite(options: Namespace, path: Path) -> int:
+    from tabulate import tabulate
+
+    from pytest_llmeval.cli.cache_import import suite_questions
+
+    found = suite_questions(path, options.model)
+    cached: set[str] = set()
+    if options.cache.exists():
+        with _opened(options) as cache:
+            cached = set(cache.get_many(each.asked.key for each in found.questions))
+    rows, missing = [], []
+    for each in found.questions:
+        asked = each.asked
+        recorded = found.recordings.get(asked.key) is not None
+        stores = [name for name, has in (("recorded", recorded), ("cached", asked.key in cached)) if has]
+        row = (each.case.id, each.evaluator, asked.question.mode.name, str(asked.repeat), asked.key)
+        rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
+        if not recorded:
+            why = found.recordings.nearest(asked.case, asked.components())
+            missing.append(f"{each.case.id}: {why}")
+    if rows:
+        names = ("case", "evaluator", "mode", "repeat", "key", "stored")
+        say(tabulate(rows, names, disable_numparse=True).split("\n"))
+    if found.recordings.entries:
+        say(missing)
+    say(f"{case}: {why}" for case, why in found.unknown.items())
+    if not rows and not found.unknown:
+        say([f"{path}: no question for a judge"])
+    return 0

@@ -1,0 +1,187 @@
+"""Scores that were given elsewhere, as judgements: ``{question_id: score}`` without a prompt and without a reply."""
+
+__all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suite_questions")
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
+from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
+from pytest_llmeval.judge.desks import OWN_JUDGE
+from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.recordings import Judgements, judgements_of
+from pytest_llmeval.judge.service import Asked, Desk
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.case import Case
+    from pytest_llmeval.suite.suite import Suite
+
+
+@dataclass(frozen=True)
+class SuiteQuestion:
+    """One question.
+
+    Attributes:
+        case: That it is about.
+        evaluator: Label of the evaluator that asks.
+        asked: The question, its key included.
+    """
+
+    case: "Case"
+    evaluator: str
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class SuiteQuestions:
+    """All questions of a suite.
+
+    Attributes:
+        suite: The suite.
+        recordings: Its recorded judgements.
+        questions: In file order, every repeat of its own.
+        unknown: Case id to the reason why its questions are known only in a run.
+    """
+
+    suite: "Suite"
+    recordings: Judgements
+    questions: list[SuiteQuestion] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
+    """Read a suite file and work out what it asks.
+
+    Args:
+        path: The suite file; its evaluators are shipped with this package or with an installed one.
+        model: ``PROVIDER:NAME``, instead of what the suite says.
+
+    Raises:
+        SuiteError: The suite, or its recorded judgements, have faults.
+        LlmevalError: The model is none.
+    """
+    suite = load_suite(path, default_registry(), root=Path.cwd(), shown=str(path))
+    try:
+        chosen = JudgeOptions(model=model).spec(suite.judge)
+    except ValueError as error:
+        raise LlmevalError(str(error)) from None
+    recordings = Judgements.read(judgements_of(path))
+    desk = Desk(chosen.model or OWN_JUDGE, chosen.request_parameters(), recordings)
+    found = SuiteQuestions(suite, recordings)
+    for case in suite.cases:
+        if case.prediction is MISSING:
+            found.unknown[case.id] = "its prediction is made during a run"
+            continue
+        for label, evaluator in suite.evaluators.items():
+            if not isinstance(evaluator, JudgedEvaluator):
+                continue
+            try:
+                questions = evaluator.questions(case)
+            except EvaluatorError as error:
+                found.unknown[case.id] = str(error)
+                continue
+            found.questions.extend(
+                SuiteQuestion(case, label, Asked(desk, question, case.id, repeat))
+                for question in questions
+                for repeat in range(suite.repeats.times)
+            )
+    return found
+
+
+@dataclass
+class Imported:
+    """What became of scores.
+
+    Attributes:
+        entries: Judgements of the questions that have a score.
+        ruled: Ids of scores that are not needed, because a rule decides the case.
+        faults: Scores that could not be used, and why.
+        without: Ids of cases with a question and without a score.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    ruled: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+
+def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: str) -> Imported:
+    """Turn scores into judgements of a suite's questions, as if its judge had given them for the present answers.
+
+    A score belongs to the case whose id, or label ``question_id``, it is given for. The reply is made up, so that the
+    mode reads it as just this score.
+
+    Args:
+        asked: The questions of the suite.
+        scores: Id to score, from 0 to 1, as a share of the mode's scale.
+        source: Where they come from; becomes the reasoning of the reply, where the mode has one.
+    """
+    imported = Imported()
+    questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
+    for each in asked.questions:
+        if each.asked.repeat == 0:
+            questions[each.case.id].append(each)
+    given: dict[str, list[str]] = defaultdict(list)
+    for case in asked.suite.cases:
+        for name in {case.id, case.labels.get("question_id", case.id)}:
+            given[name].append(case.id)
+    used = set()
+    for name, share in sorted(scores.items()):
+        ids = given.get(name, [])
+        if len(ids) != 1:
+            imported.faults.append(_unmatched(name, ids))
+            continue
+        (case_id,) = ids
+        used.add(case_id)
+        if case_id in asked.unknown:
+            imported.faults.append(f"{name}: {asked.unknown[case_id]}")
+        elif not questions[case_id]:
+            imported.ruled.append(name)
+        elif len(questions[case_id]) > 1:
+            number = len(questions[case_id])
+            imported.faults.append(f"{name}: found {number} questions about the case, expected one that it answers")
+        else:
+            _add(imported, questions[case_id][0], share, f"imported from {source}")
+    imported.without = sorted(case_id for case_id in questions if questions[case_id] and case_id not in used)
+    return imported
+
+
+def _unmatched(name: str, ids: list[str]) -> str:
+    if ids:
+        return f"{name}: found {len(ids)} cases of this question_id, expected one"
+    return f"{name}: found no case of this id or label question_id"
+
+
+def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: str) -> None:
+    asked = question.asked
+    mode = asked.question.mode
+    low, high = mode.scale
+    score = low + share * (high - low)
+    reply = _reply(mode, score, reasoning)
+    if reply is None:
+        imported.faults.append(
+            f"{question.case.id}: found the score {share:g}, which mode {mode.name!r} cannot give or not give alone"
+        )
+        return
+    imported.entries.append(Entry(asked.key, question.case.id, asked.components(), reply, score))
+
+
+def _reply(mode: Mode, score: float, reasoning: str) -> str | None:
+    """Return a reply that a mode reads as a score; ``None`` where there is none."""
+    whole = int(score) if score.is_integer() else score
+    for reply in (json.dumps({"reasoning": reasoning, "score": whole}), "yes", "no"):
+        try:
+            if math.isclose(mode.read(reply).score, score, abs_tol=1e-9):
+                return reply
+        except JudgeError:
+            continue
+    return None

@@ -1,0 +1,167 @@
+"""The subcommand ``compare`` of ``llmeval``: two JSON reports."""
+
+__all__ = ("add_commands",)
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.wording import counted, interval, number, unknown_name
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pytest_llmeval.cli.report_file import RecordedSuite
+    from pytest_llmeval.scoring.comparison.compare import Difference
+    from pytest_llmeval.scoring.regression_verdicts import Finding
+
+_COMPARE = (
+    "Compares the case scores of two runs: paired where both have the same cases, by means of scores, since reports "
+    "have no counts. The exit code is 1 if --max-drop is given and a metric fell by more, 2 if a report cannot be used "
+    "or a metric is unknown."
+)
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
+    compare = commands.add_parser("compare", help="compare two JSON reports", description=_COMPARE)
+    compare.add_argument("report", type=Path, help="JSON report of the run in question")
+    compare.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
+    compare.add_argument(
+        "--confidence", type=_share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
+    )
+    compare.add_argument(
+        "--max-drop", type=_drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
+    )
+    compare.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    compare.set_defaults(run=_compare)
+
+
+def _share(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
+    return value
+
+
+def _drop(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+
+
+def _compare(options: Namespace) -> int:
+    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.core.results import PASS_RATE
+    from pytest_llmeval.scoring.regression_verdicts import judge_regressions
+
+    try:
+        here, there = ({(each.path, each.suite): each for each in read_report(path)} for path in _paths(options))
+    except SuiteError as error:
+        say(error.problems, error=True)
+        return 2
+    common = [key for key in here if key in there]
+    say(f"{suite} ({path}): only in {options.report}" for path, suite in here if (path, suite) not in there)
+    say(f"{suite} ({path}): only in {options.baseline}" for path, suite in there if (path, suite) not in here)
+    if not common:
+        say(["the reports have no suite in common"], error=True)
+        return 2
+    known = dict.fromkeys(name for key in common for suite in (here[key], there[key]) for name in suite.metrics)
+    unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
+    if unknown:
+        say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
+        return 2
+    findings: list[Finding] = []
+    gone = False
+    for key in common:
+        lines, found, vanished = _suite(here[key], there[key], options)
+        say(lines)
+        findings += found
+        gone = gone or vanished
+    if options.max_drop is None:
+        return 0
+    failed = [each for each in judge_regressions(findings) if each.outcome == "failed"]
+    say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
+    return 1 if failed or gone else 0
+
+
+def _paths(options: Namespace) -> tuple[Path, Path]:
+    return options.report, options.baseline
+
+
+def _suite(
+    here: "RecordedSuite", there: "RecordedSuite", options: Namespace
+) -> "tuple[list[str], list[Finding], bool]":
+    """Return what is to be printed of a suite, its tests, and whether a metric of the baseline is gone."""
+    from pytest_llmeval.cli.report_file import RecordedScores, score_records
+    from pytest_llmeval.core.results import PASS_RATE
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.scoring.comparison.compare import differences
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.regression import RegressionGate
+    from pytest_llmeval.scoring.regression_verdicts import examine
+
+    every = dict.fromkeys([*here.metrics, *there.metrics])
+    wanted = tuple(name for name in every if options.metric is None or name in options.metric)
+    evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
+    run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
+    pairing = Pairing(run, baseline, {evaluator.name: evaluator})
+    names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
+    found = differences(pairing, pairing.everything(), names, confidence=options.confidence)
+    lines = list(_table(here, found, options, paired=pairing.paired))
+    vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
+    lines += [f"{name}: has no value any more" for name in vanished]
+    judged = [name for name, each in found.items() if each.difference is not None]
+    limit, errors = options.max_drop or 0.0, len(here.cases)
+    gates = [RegressionGate(name, limit, options.confidence, max_errors=errors) for name in judged]
+    return lines, [examine(gate, pairing) for gate in gates], bool(vanished)
+
+
+def _scored(suite: "RecordedSuite", metric: str) -> bool:
+    return any(case.metrics.get(metric) is not None for case in suite.cases)
+
+
+def _table(
+    suite: "RecordedSuite", found: "dict[str, Difference]", options: Namespace, *, paired: bool
+) -> Iterator[str]:
+    from tabulate import tabulate
+
+    how = "paired" if paired else "unpaired: the cases are not the same"
+    yield f"{suite.suite} ({suite.path}): {counted(len(suite.cases), 'case')}, {how}; means of case scores"
+    rows = [
+        (
+            name,
+            number(each.baseline),
+            number(each.value),
+            number(each.difference),
+            interval(each.low, each.high),
+            number(each.p_value),
+            each.cases,
+            number(each.detectable),
+        )
+        for name, each in found.items()
+    ]
+    share = f"{options.confidence * 100:g}% interval"
+    headers = ("metric", "baseline", "value", "change", share, "p", "cases", "detectable")
+    align = ("left", *["right"] * (len(headers) - 1))
+    yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    notes: dict[str, list[str]] = {}
+    for name, each in found.items():
+        for note in each.notes:
+            notes.setdefault(note, []).append(name)
+    yield from (f"{note}: {_listed(names, found)}" for note, names in notes.items())
+
+
+def _listed(names: Sequence[str], found: "dict[str, Difference]") -> str:
+    return "all metrics" if len(names) == len(found) else ", ".join(names)

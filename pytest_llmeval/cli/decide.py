@@ -1,0 +1,260 @@
+"""Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
+
+__all__ = ("Decision", "add_commands", "decide")
+
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.evaluator import metric_prefix
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.scoring.gates import Gate, GateResult
+from pytest_llmeval.scoring.limits import unmet
+from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pytest_llmeval.core.observation import FloatArray
+
+
+_UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
+"""A missed threshold as a case's reason has it."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a suite file says about recorded scores.
+
+    Attributes:
+        cases: Case id to its outcome under the file's thresholds.
+        reasons: Case id to the thresholds that it misses, and what else made it fail.
+        changed: Case id to its outcome in the report, where that was another.
+        gates: Verdicts.
+        undecided: What a report cannot tell, with the reason.
+    """
+
+    cases: Mapping[str, Outcome]
+    reasons: Mapping[str, str]
+    changed: Mapping[str, Outcome]
+    gates: Sequence[GateResult]
+    undecided: Sequence[str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case or a gate fails."""
+        bad = any(outcome in ("failed", "errored") for outcome in self.cases.values())
+        return bad or any(gate.outcome == "failed" for gate in self.gates)
+
+
+def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
+    """Apply the thresholds and gates of a suite to a report of it."""
+    return _Deciding(recorded, suite).decision()
+
+
+class _Deciding:
+    """One suite of a report against its file as it is now."""
+
+    def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
+        self.recorded, self.suite = recorded, suite
+        self.by_id = {case.id: case for case in recorded.cases}
+        self.remeasured = dict(_remeasured(recorded, suite))
+        self.other_cases = _other_cases(recorded, suite)
+        self.undecided = [self.other_cases] if self.other_cases else []
+        self.reasons: dict[str, str] = {}
+
+    def decision(self) -> Decision:
+        """Decide everything that can be."""
+        outcomes = {case.id: self._outcome(case) for case in self.suite.cases if case.id in self.by_id}
+        gates = [verdict for verdict in self._gates(outcomes) if verdict is not None]
+        self.undecided += [
+            f"gate {gate}: a report has no counts of cases to compare with a baseline: run the suite, or compare the "
+            "report with that of another run by 'llmeval compare'"
+            for gate in self.suite.regressions
+        ]
+        before = {name: self.by_id[name].outcome for name in outcomes}
+        changed = {name: before[name] for name, outcome in outcomes.items() if before[name] != outcome}
+        return Decision(outcomes, self.reasons, changed, gates, list(dict.fromkeys(self.undecided)))
+
+    def _outcome(self, case: Case) -> Outcome:
+        recorded = self.by_id[case.id]
+        if recorded.outcome not in ("passed", "failed"):
+            return recorded.outcome
+        limits = {}
+        for metric, limit in self.suite.limits(case).items():
+            if why := self._unknown(metric):
+                self.undecided.append(f"threshold {metric}: {why}")
+            else:
+                limits[metric] = limit
+        missed = [str(each) for each in unmet(limits, recorded.metrics)]
+        reasons = [*_other_reasons(recorded), *missed]
+        if reasons:
+            self.reasons[case.id] = "; ".join(reasons)
+        return "failed" if reasons else "passed"
+
+    def _unknown(self, metric: str) -> str:
+        """Say why the report cannot tell a metric, or nothing."""
+        if metric != PASS_RATE and metric not in self.recorded.metrics:
+            return "the report has no such metric: run the suite"
+        return self.remeasured.get(metric, "")
+
+    def _gates(self, outcomes: Mapping[str, Outcome]) -> Iterator[GateResult | None]:
+        if self.other_cases or not self.suite.gates:
+            self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.gates]
+            return
+        result = self._result(outcomes)
+        counts = self.recorded.counts
+        total = counts.get("total", len(self.recorded.cases))
+        run = total - counts.get("not_run", 0)
+        incomplete = f"{run} of {total} cases ran" if run < total else ""
+        for gate in self.suite.gates:
+            why = self._unknown(gate.metric) or self._unknown_groups(gate, result)
+            verdict = None if why else gate.judge(result, incomplete)
+            if verdict is not None and verdict.outcome == "not_judged":
+                why, verdict = verdict.reason, None
+            if why:
+                self.undecided.append(f"gate {gate}: {why}")
+            yield verdict
+
+    def _unknown_groups(self, gate: Gate, result: Result) -> str:
+        if gate.by is None:
+            return ""
+        there = {name: group.cases for name, group in self.recorded.groups.get(gate.by, {}).items()}
+        here = {name: group.cases for name, group in result.groups[gate.by].items()}
+        if not there:
+            return f"the report has no groups by {gate.by!r}: run the suite"
+        return "" if here == there else f"the report has other groups by {gate.by!r}: run the suite"
+
+    def _result(self, outcomes: Mapping[str, Outcome]) -> Result:
+        """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
+        import numpy as np
+
+        records = [CaseRecord(case.id, case.labels, outcomes[case.id]) for case in self.suite.cases]
+        for record in records:
+            if record.outcome not in ("skipped", "not_run"):
+                record.errors = {"": ""}  # it ran; what it was measured to be is in the report
+        passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
+        scores: dict[str, FloatArray] = {}
+        for metric in self.recorded.metrics:
+            listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
+            scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
+        groups = {label: self._groups(label, found) for label, found in passed.groups.items()}
+        return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
+
+    def _groups(self, label: str, found: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
+        recorded = self.recorded.groups.get(label, {})
+        return {
+            name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
+            for name, group in found.items()
+        }
+
+
+def _other_reasons(case: RecordedCase) -> list[str]:
+    """Return why a case failed besides thresholds: a malformed prediction, a test's own assertion."""
+    if case.outcome != "failed":
+        return []
+    parts = (case.reason or "failed in the report").split("; ")
+    return [part for part in parts if not _UNMET.fullmatch(part)]
+
+
+def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
+    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
+    parts = []
+    if here - there:
+        parts.append(f"{counted(len(here - there), 'case')} of the suite not in the report")
+    if there - here:
+        parts.append(f"{counted(len(there - here), 'case')} of the report not in the suite")
+    if suite.faulty:
+        parts.append(f"{counted(suite.faulty, 'case')} of the suite cannot be read")
+    return "; ".join(parts)
+
+
+def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
+    """Yield metrics that the suite measures in another way than the report did, and how."""
+    for label, evaluator in suite.evaluators.items():
+        prefix = metric_prefix(label, evaluator)
+        declared = {prefix + metric.family: metric for metric in evaluator.describe()}
+        for name, value in recorded.metrics.items():
+            head, bracket, _ = name.partition("[")
+            metric = declared.get(head + bracket)
+            if metric is not None and metric.signature != value.signature:
+                yield name, f"measured as {value.signature!r}, the suite says {metric.signature!r}: run the suite"
+
+
+_DECIDE = (
+    "Applies the thresholds and gates of a suite file to the scores of a report, without running anything. The exit "
+    "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
+    "knows: of new metrics, other cases or a baseline it knows nothing."
+)
+_UNKNOWN_HERE = (
+    "evaluators that a conftest.py registers are not known to this command, only those of installed packages: run the "
+    "suite"
+)
+_UNDECIDED = 3
+_SHOWN = 20
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
+    decide = commands.add_parser("decide", help="apply changed thresholds and gates to a report", description=_DECIDE)
+    decide.add_argument("report", type=Path, help="JSON report of a run of the suite")
+    decide.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
+    decide.set_defaults(run=_decide)
+
+
+def _decide(options: Namespace) -> int:
+    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.suite.loading import load_suite
+    from pytest_llmeval.suite.registry import default_registry
+
+    try:
+        recorded = _recorded(read_report(options.report), options.suite)
+        here = Path.cwd()
+        root = here if options.suite.resolve().is_relative_to(here) else options.suite.resolve().parent
+        suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
+    except SuiteError as error:
+        say(error.problems, error=True)
+        if any(problem.path.startswith("evaluators[") for problem in error.problems):
+            say([_UNKNOWN_HERE], error=True)
+        return 2
+    if not recorded:
+        say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)
+        return 2
+    decisions = [decide(each, suite) for each in recorded]
+    for each, decision in zip(recorded, decisions, strict=True):
+        say(_lines(each, decision))
+    if any(decision.failed for decision in decisions):
+        return 1
+    return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
+
+
+def _recorded(suites: "Sequence[RecordedSuite]", path: Path) -> "list[RecordedSuite]":
+    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
+    whole = path.resolve().parts
+    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
+    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
+    return [suite for suite in named if len(Path(suite.path).parts) == longest]
+
+
+def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:
+    outcomes = list(decision.cases.values())
+    counts = ", ".join(f"{outcomes.count(each)} {each.replace('_', ' ')}" for each in dict.fromkeys(outcomes))
+    yield f"{recorded.suite} ({recorded.path}): {counted(len(outcomes), 'case')}: {counts or 'none'}"
+    for number, (name, before) in enumerate(decision.changed.items()):
+        if number == _SHOWN:
+            yield f"and {len(decision.changed) - _SHOWN} more that changed"
+            break
+        reason = f"  ({decision.reasons[name]})" if name in decision.reasons else ""
+        yield f"case {name}: {before} -> {decision.cases[name]}{reason}"
+    for gate in decision.gates:
+        yield f"gate {gate.outcome.upper()}  {gate.gate}  ({gate.reason})"
+    yield from (f"UNDECIDED  {each}" for each in decision.undecided)

@@ -1,0 +1,133 @@
+"""JSON reports of earlier runs, read back: scores of cases, but no counts."""
+
+__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, SuiteError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord, MetricValue, Outcome
+from pytest_llmeval.data.files.documents import load_json
+from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.reports.json import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A case of a report."""
+
+    id: str
+    outcome: Outcome
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RecordedGroup:
+    """A group of a report."""
+
+    cases: int
+    metrics: dict[str, MetricValue]
+
+
+@dataclass(frozen=True)
+class RecordedSuite:
+    """A suite of a report."""
+
+    suite: str
+    path: str
+    counts: dict[str, int]
+    metrics: dict[str, MetricValue]
+    cases: tuple[RecordedCase, ...]
+    groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
+    lower_is_better: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Report:
+    """The part of a report that is read."""
+
+    suites: tuple[RecordedSuite, ...]
+
+
+def read_report(path: Path) -> tuple[RecordedSuite, ...]:
+    """Read the suites of a JSON report.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is no report of a version known here.
+    """
+    document = load_json(path, str(path))
+    data = document.data
+    if not isinstance(data, Mapping) or "schema_version" not in data:
+        raise SuiteError([document.problem((), f"found {describe(data)}, expected a report of --llmeval-report")])
+    version = data["schema_version"]
+    if version != SCHEMA_VERSION:
+        message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
+        raise SuiteError([document.problem(("schema_version",), message)])
+    report, problems = check(TypeAdapter(_Report), _Report, data, document, ())
+    if problems:
+        raise SuiteError(problems)
+    assert isinstance(report, _Report)
+    for place, suite in enumerate(report.suites):
+        ids: set[str] = set()
+        for number, case in enumerate(suite.cases):
+            if case.id in ids:
+                message = f"found {case.id!r} a second time, expected it once"
+                raise SuiteError([document.problem(("suites", place, "cases", number, "id"), message)])
+            ids.add(case.id)
+    return report.suites
+
+
+@dataclass(frozen=True)
+class RecordedScores(Evaluator):
+    """The mean of the scores that a report has of its cases.
+
+    Attributes:
+        metrics: Their names.
+        lower_is_better: Those of which less is better.
+    """
+
+    name = "recorded"
+    metrics: tuple[str, ...] = ()
+    lower_is_better: frozenset[str] = frozenset()
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics; their ranges are not in a report."""
+        return [Metric(name, name not in self.lower_is_better, low=None, high=None) for name in self.metrics]
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: scores are recorded, not measured."""
+        raise EvaluatorError(f"case {case.id!r}: scores are recorded, not measured")
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the means."""
+        return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}
+
+
+def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseRecord]:
+    """Return the cases of a report as records, whose only counts are the scores."""
+    return [_record(case, evaluator) for case in suite.cases]
+
+
+def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
+    record = CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
+    if case.outcome in ("skipped", "not_run"):
+        return record
+    counts: dict[str, Any] = {}
+    for name in evaluator.metrics:
+        score = case.metrics.get(name)
+        if score is not None:
+            counts |= {f"sum {name}": score, f"cases {name}": 1}
+    absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
+    record.observations = {evaluator.name: Observation(counts, undefined=absent)}
+    return record

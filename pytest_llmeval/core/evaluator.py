@@ -1,0 +1,197 @@
+"""What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
+
+__all__ = ("USAGE", "ErrorBucket", "Evaluator", "Grid", "Metric", "metric_prefix")
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.wording import limit
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that an evaluator reports.
+
+    Attributes:
+        name: As in reports, thresholds and gates. ``name[label]`` stands for a family with one member per label.
+        higher_is_better: The direction.
+        low: Smallest possible value; ``None`` where unbounded.
+        high: Largest possible value; ``None`` where unbounded.
+        signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
+    """
+
+    name: str
+    higher_is_better: bool = True
+    low: float | None = 0.0
+    high: float | None = 1.0
+    signature: str = ""
+
+    @property
+    def family(self) -> str:
+        """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
+        head, bracket, _ = self.name.partition("[")
+        return head + bracket
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table in which reports show values of metrics side by side.
+
+    Attributes:
+        headers: Of all columns.
+        rows: The first cells of a row, as they are shown, and names of the metrics whose values fill the others.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Evaluator(ABC):
+    """A pair of pure functions. Subclass as a frozen dataclass whose fields are the options.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Length(Evaluator):
+        ...     name = "length"
+        ...     unit: str = "words"
+        ...     def describe(self):
+        ...         return [Metric("length", high=None)]
+        ...     def measure(self, case):
+        ...         size = len(case.prediction.split() if self.unit == "words" else case.prediction)
+        ...         return Observation({"size": size, "n": 1})
+        ...     def summarize(self, sums):
+        ...         return {"length": sums["size"] / sums["n"]}
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+    pools_undefined: ClassVar[bool] = False
+    """Whether the formula has a value for cases none of which has one; official scorers of some tasks want that."""
+    batch: ClassVar[int] = 1
+    """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
+
+    @abstractmethod
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""
+
+    @abstractmethod
+    def measure(self, case: Case) -> "Observation":
+        """Count one case. Pure: the same case gives the same observation.
+
+        A prediction of the wrong form is what models produce: say so in `Observation.malformed` and count it as what
+        it is. Absent ground truth is `Observation.undefined`, never a 0.
+        """
+
+    def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
+        """Count several cases; override where a batch is cheaper. The result equals measuring one by one."""
+        return [self.measure(case) for case in cases]
+
+    @abstractmethod
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Compute metrics from summed counts.
+
+        Args:
+            sums: Columns of equal length; each row is the total of some set of cases (one, all, a resample).
+
+        Returns:
+            Metric name to a column of that length; a value that is not finite means undefined.
+        """
+
+    def grids(self) -> Sequence[Grid]:
+        """Return tables for reports, of metrics that belong side by side."""
+        return ()
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield faults of a case's ground truth (``found ..., expected ...``); they stop the collection of its file."""
+        del case
+        return ()
+
+    def error_buckets(self) -> "Sequence[ErrorBucket]":
+        """Return the ways in which cases go wrong that an error analysis should tell apart."""
+        return ()
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair.
+
+        Args:
+            prediction: What was answered.
+            ground_truth: What is right.
+            text: The input that both are about, where the evaluator reads it.
+
+        Returns:
+            Details, and every metric's value; ``None`` where it is undefined.
+        """
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=prediction))
+        return {**observation.details, **self.scores(observation)}
+
+    def scores(self, observation: "Observation") -> dict[str, float | None]:
+        """Return the metrics of one observation; ``None`` where undefined."""
+        import numpy as np
+
+        from pytest_llmeval.core.observation import Sums
+
+        counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
+        with np.errstate(all="ignore"):
+            columns = self.summarize(Sums(counts, length=1))
+        # Many formulas give 0 where nothing was counted; what the observation says goes before.
+        nothing = observation.undefined and not observation.counts
+        absent = {**observation.undefined, **observation.errored}
+        return {
+            name: None if nothing or name in absent or not np.isfinite(column[0]) else float(column[0])
+            for name, column in columns.items()
+        }
+
+
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBucket:
+    """A way in which cases go wrong: a metric of the case lies outside its limits.
+
+    Attributes:
+        name: Such as ``low_evidence_f1``.
+        metric: The evaluator's name for the metric.
+        below: Cases below this value are in the bucket; ``None`` for no such limit.
+        above: Cases above this value are.
+    """
+
+    name: str
+    metric: str
+    below: float | None = None
+    above: float | None = None
+
+    def holds(self, score: float | None) -> bool:
+        """Return whether a score belongs into the bucket; one that does not exist belongs into none."""
+        if score is None:
+            return False
+        return (self.below is not None and score < self.below - _SLACK) or (
+            self.above is not None and score > self.above + _SLACK
+        )
+
+    @property
+    def limit(self) -> str:
+        """The limits as people write them, such as ``< 0.3``."""
+        sides = (("<", self.below), (">", self.above))
+        return " or ".join(f"{sign} {limit(value)}" for sign, value in sides if value is not None)
+
+
+_OUTCOME = "\x00outcome"  # no evaluator label can be this, so the names cannot clash
+
+
+def metric_prefix(label: str, evaluator: Evaluator) -> str:
+    """Return what stands before the metric names of an evaluator: nothing, or ``alias.`` where the suite renamed it."""
+    return "" if label in (evaluator.name, _OUTCOME, USAGE) else f"{label}."
+
+
+USAGE = "\x00usage"
+"""The label of these counts; no evaluator of a suite can have it."""

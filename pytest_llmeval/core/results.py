@@ -1,0 +1,170 @@
+"""What summaries read and what they return."""
+
+__all__ = (
+    "PASS_RATE",
+    "UNLABELLED",
+    "Call",
+    "CaseRecord",
+    "CaseResult",
+    "GroupResult",
+    "MetricValue",
+    "Outcome",
+    "Result",
+)
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.observation import Observation
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.core.observation import FloatArray
+
+
+Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+
+PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
+"""The metric that every suite has: cases that passed among those that ran."""
+
+UNLABELLED = "(none)"
+"""The group of the cases that lack the label."""
+
+
+@dataclass(slots=True)
+class CaseRecord:
+    """What happened to one case: the input of every summary.
+
+    Attributes:
+        id: The case's id.
+        labels: Its labels.
+        outcome: What became of it.
+        observations: Evaluator label to observation; absent where that evaluator could not measure.
+        errors: Evaluator label to why it could not measure; ``""`` stands for all of them (no prediction).
+        reason: Why the case failed, was skipped or did not run.
+        duration_s: Seconds that the case took.
+        calls: What judges were asked about it.
+        target_seconds: Latency of each call of the target that was made for it.
+        repeats: How its repeats went, where there are several.
+    """
+
+    id: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    outcome: Outcome = "passed"
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    duration_s: float = 0.0
+    calls: "Sequence[Call]" = ()
+    target_seconds: Sequence[float] = ()
+    repeats: Mapping[str, Any] | None = None
+
+    @property
+    def ran(self) -> bool:
+        """Whether anything was measured or tried."""
+        return bool(self.observations or self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValue:
+    """One metric over a set of cases.
+
+    Attributes:
+        value: The formula over summed counts; ``None`` where it is undefined.
+        mean: Mean over the cases that have a value of their own.
+        low: Lower bound of the interval of `value`.
+        high: Upper bound.
+        scored: Cases with a value.
+        undefined: Cases measured that have none (ground truth absent, nothing to judge).
+        errored: Cases that could not be measured.
+        missing: Cases that did not run.
+        signature: How the metric is computed.
+    """
+
+    value: float | None
+    mean: float | None
+    low: float | None
+    high: float | None
+    scored: int
+    undefined: int
+    errored: int
+    missing: int
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case's scores."""
+
+    id: str
+    outcome: Outcome
+    metrics: Mapping[str, float | None]
+    details: Mapping[str, Any]
+    reason: str | None
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """The metrics of one group of cases."""
+
+    cases: int
+    metrics: Mapping[str, MetricValue]
+    pass_rate: MetricValue
+    rows: "Sequence[int]" = field(repr=False, default=())
+    usage: Mapping[str, MetricValue] = field(default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the group, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All metrics of a suite.
+
+    Attributes:
+        metrics: Metric name to value.
+        groups: Label name, label value to metrics.
+        cases: One result per case.
+        pass_rate: Share of the cases that passed among those that ran.
+        scores: Metric name to the cases' own values (NaN where there is none), shape ``(cases,)``.
+        usage: Calls, tokens, cost and latencies by name; empty where nothing was asked.
+        evaluators: Label to evaluator.
+        records: What the metrics were computed from.
+    """
+
+    metrics: Mapping[str, MetricValue]
+    groups: Mapping[str, Mapping[str, GroupResult]]
+    cases: Sequence[CaseResult]
+    pass_rate: MetricValue
+    scores: "Mapping[str, FloatArray]" = field(repr=False, default_factory=dict)
+    usage: Mapping[str, MetricValue] = field(default_factory=dict)
+
+    def find(self, metric: str) -> MetricValue | None:
+        """Return a metric of the suite, its pass rate or a figure of its usage."""
+        return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
+
+    evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
+    records: Sequence[CaseRecord] = field(repr=False, default=())
+
+
+class Call(NamedTuple):
+    """One question to a judge, asked now or answered from a store.
+
+    Attributes:
+        id: The same for all cases that share the call.
+        fresh: Whether it was made in this run.
+        input_tokens: ``None`` where the provider does not say.
+        output_tokens: ``None`` where the provider does not say.
+        cost_usd: ``None`` where no price is known.
+        seconds: How long it took when it was made; ``None`` where that is not recorded.
+    """
+
+    id: str
+    fresh: bool
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None

@@ -1,0 +1,90 @@
+"""How numbers are written for people, everywhere. Files carry the shortest text that reads back as the same number."""
+
+__all__ = ("counted", "interval", "limit", "number", "printable", "seconds", "suggest", "unknown_name")
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+NOT_AVAILABLE = "n/a"
+
+
+def number(value: float | None) -> str:
+    """Write a score with four decimals; an absent one as ``n/a``.
+
+    >>> number(2 / 3), number(None), number(-0.00001), number(1234.5)
+    ('0.6667', 'n/a', '0.0000', '1234.5')
+    """
+    if value is None:
+        return NOT_AVAILABLE
+    text = f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}"  # noqa: PLR2004 (beyond this, decimals are noise)
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Write an interval.
+
+    >>> interval(0.5, 0.75), interval(None, None)
+    ('0.5000..0.7500', 'n/a')
+    """
+    return NOT_AVAILABLE if low is None or high is None else f"{number(low)}..{number(high)}"
+
+
+def limit(value: float) -> str:
+    """Write a limit as the user would have typed it.
+
+    >>> limit(0.7), limit(1.0), limit(20)
+    ('0.7', '1', '20')
+    """
+    return f"{value:.12g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> counted(1, "case"), counted(3, "case")
+    ('1 case', '3 cases')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def seconds(value: float) -> str:
+    """Write a duration.
+
+    >>> seconds(0.004), seconds(12.34)
+    ('4 ms', '12.3 s')
+    """
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+_LONGEST = 80
+_SHORT = 4
+
+
+def suggest(word: str, options: Iterable[str]) -> str:
+    """Return `` (did you mean 'f1'?)`` for the option most like `word`, or an empty text if none is like it.
+
+    Upper and lower case count as alike. Words of more than 80 characters get no suggestion.
+    """
+    if len(word) > _LONGEST:
+        return ""
+    spelled = {option.lower(): option for option in sorted(options, reverse=True)}
+    # Of a short name one letter is much: f2 and f1 are half alike.
+    cutoff = 0.5 if len(word) <= _SHORT else 0.6
+    near = get_close_matches(word.lower(), sorted(spelled), n=1, cutoff=cutoff)
+    return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Say that a name does not exist, what exists, and what was probably meant.
+
+    Example:
+        >>> unknown_name("tokenizer", "word", ["auto", "words"])
+        "found the unknown tokenizer 'word', expected one of auto, words (did you mean 'words'?)"
+    """
+    options = sorted(known)
+    return f"found the unknown {kind} {name!r}, expected one of {', '.join(options)}{suggest(name, options)}"
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would obey instead of show."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

@@ -1,0 +1,3 @@
+"""Reading what users write: files, formats of cases, label sets."""
+
+__all__ = ()

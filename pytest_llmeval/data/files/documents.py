@@ -1,0 +1,278 @@
+"""Reading YAML, JSON, JSONL and CSV files: plain data with line and column, and all faults at once."""
+
+__all__ = (
+    "MAX_LINE_BYTES",
+    "MAX_SUITE_BYTES",
+    "Document",
+    "load_json",
+    "parse_csv",
+    "read_csv",
+    "read_document",
+    "read_json",
+    "read_jsonl",
+    "render_path",
+)
+
+import csv
+import gc
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Final
+
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
+from pytest_llmeval.data.files.places import MAX_DEPTH, Faults, Place, render_path
+from pytest_llmeval.data.files.text import check_regular, decode, read_text
+
+
+@contextmanager
+def _cell_limit(limit: int) -> Iterator[None]:
+    """Raise the limit of the csv module, which is global and below the length of some model answers."""
+    before = csv.field_size_limit(limit)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _records(text: str, delimiter: str, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+    """Yield first line and cells of each record that is not blank."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            faults.add(line, 1, "", f"found a row that is no CSV ({error}), expected matching quotes")
+            continue
+        if cells:
+            yield line, cells
+
+
+def parse_csv(text: str, delimiter: str, limit: int, faults: Faults) -> list[tuple[int, dict[str, str]]]:
+    """Read rows as mappings from column to cell; faulty rows are left out.
+
+    Args:
+        text: The text; its first record names the columns.
+        delimiter: The one character between cells.
+        limit: Most characters of a cell.
+        faults: Gets the faults.
+    """
+    with _cell_limit(limit):
+        records = _records(text, delimiter, faults)
+        header_line, header = next(records, (1, []))
+        twice = sorted({name for name in header if header.count(name) > 1})
+        for name in twice:
+            faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
+        rows = []
+        for line, cells in records:
+            if len(cells) == len(header):
+                rows.append((line, dict(zip(header, cells, strict=True))))
+            else:
+                faults.add(line, 1, "", f"found {len(cells)} cells, expected {len(header)} as in the header")
+    return [] if twice else rows
+
+
+MAX_SUITE_BYTES: Final = 32 << 20
+"""Largest suite file; larger sets of cases belong into JSONL."""
+
+MAX_LINE_BYTES: Final = 16 << 20
+"""Longest line of a JSONL file, and longest cell of a CSV file."""
+
+_SUITE_ADVICE = "put large sets of cases into a JSONL file and name it under `source`"
+_SUITE = "a suite: a mapping with `cases` or a `source`"
+
+
+def _nowhere() -> Place | None:
+    return None
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: visiting the growing data again and again costs more than reading it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file that has been read.
+
+    Attributes:
+        file: The file as shown to the user.
+        data: Plain data: what JSON can carry.
+    """
+
+    file: str
+    data: Any
+    _find_places: Callable[[], Place | None] = field(default=_nowhere, repr=False, compare=False)
+
+    @cached_property
+    def _places(self) -> Place | None:
+        with _collector_paused():
+            return self._find_places()
+
+    def locate(self, path: Sequence[str | int], *, key: bool = False) -> tuple[int, int]:
+        """Return line and column, counted from 1, of the value at `path`.
+
+        Args:
+            path: Keys and list positions from the outside in.
+            key: Whether the key is meant instead of the value.
+
+        Returns:
+            Where it stands, or its nearest ancestor if it does not exist; ``(0, 0)`` if that is unknown.
+        """
+        if self._places is None:
+            return 0, 0
+        place = self._places.find(path, key=key)
+        return place.line, place.column
+
+    def problem(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Problem:
+        """Return a fault of the value (or key) at `path`."""
+        line, column = self.locate(path, key=key)
+        return Problem(self.file, line, column, render_path(path), message)
+
+
+def read_document(path: Path, shown: str) -> Document:
+    """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+
+    Raises:
+        SuiteError: The file cannot be read, or it has faults; all that could be found are listed.
+    """
+    text = read_text(path, shown, _SUITE, MAX_SUITE_BYTES, _SUITE_ADVICE)
+    if path.suffix.lower() == ".json":
+        return _json_document(text, shown, MAX_DEPTH)
+    from pytest_llmeval.data.files.yaml import load_yaml
+
+    faults = Faults(shown)
+    with _collector_paused():
+        data, place = load_yaml(text, faults)
+    faults.check()
+    if data is None:
+        raise SuiteError([Problem(shown, 0, 0, "", f"found a file without data, expected {_SUITE}")])
+    return Document(shown, data, lambda: place)
+
+
+def _json_document(text: str, shown: str, depth: int) -> Document:
+    faults = Faults(shown)
+    with _collector_paused():
+        try:
+            data = JsonParser(faults).parse(text)
+        except RejectedError:
+            raise SuiteError(faults.problems()) from None
+    return Document(shown, data, lambda: scan_json(text, depth=depth))
+
+
+def load_json(path: Path, shown: str, depth: int = MAX_DEPTH) -> Document:
+    """Read a JSON file of any size.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+        depth: How many levels of lists and objects can be located; fewer cost less in large files.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is no strict JSON; the error has line and column.
+    """
+    return _json_document(read_text(path, shown, "JSON"), shown, depth)
+
+
+def read_json(path: Path, shown: str) -> Any:
+    """Read the data of a JSON file of any size; see `load_json`."""
+    return load_json(path, shown).data
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield line number, offset and bytes of each line; ``None`` for a line that is too long to be held."""
+    number = offset = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        size = len(line)
+        too_long = size > MAX_LINE_BYTES and not line.endswith(b"\n")
+        while too_long and not line.endswith(b"\n") and (line := stream.readline(1 << 20)):
+            size += len(line)
+        yield number, offset, None if too_long else line
+        offset += size
+
+
+def read_jsonl(path: Path, shown: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+    """Read a JSONL file line by line; blank lines are skipped.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+        problems: Gets the faults. A bad line is skipped, the others survive.
+
+    Yields:
+        Line number, counted from 1, and value of each good line.
+    """
+    faults = Faults(shown)
+    parser = JsonParser(faults)
+    any_text = False
+    try:
+        check_regular(path, shown)
+        with path.open("rb") as stream:
+            for number, offset, line in _lines(stream):
+                try:
+                    text = _line_text(line, shown, number, offset).rstrip()
+                    any_text = any_text or bool(text)
+                    if text:
+                        yield number, parser.parse(text, number)
+                except SuiteError as error:
+                    faults.extend(error.problems)
+                except RejectedError:
+                    continue
+        if not any_text and not faults.found:
+            faults.add(0, 0, "", "found an empty file, expected one JSON value per line")
+    except SuiteError as error:
+        faults.extend(error.problems)
+    except OSError as error:
+        faults.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
+    problems.extend(faults.problems())
+
+
+def _line_text(line: bytes | None, shown: str, number: int, offset: int) -> str:
+    if line is None:
+        limit = f"at most {MAX_LINE_BYTES >> 20} MiB"
+        raise SuiteError([Problem(shown, number, 1, "", f"found a line that is too long, expected {limit}")])
+    return decode(line, shown, number, offset)
+
+
+def read_csv(
+    path: Path, shown: str, problems: list[Problem], *, delimiter: str = ","
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read a CSV file whose first line names the columns; blank lines are skipped.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+        problems: Gets the faults. A bad row is skipped, the others survive.
+        delimiter: The one character between cells.
+
+    Yields:
+        Number of the row's first line, counted from 1, and its cells by column.
+    """
+    faults = Faults(shown)
+    try:
+        text = read_text(path, shown, "a line of column names")
+    except SuiteError as error:
+        problems.extend(error.problems)
+        return
+    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, faults)
+    problems.extend(faults.problems())
+    yield from rows

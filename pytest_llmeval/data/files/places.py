@@ -1,0 +1,120 @@
+"""How a fault is told: its place in the text, its path in the data, and what was meant."""
+
+__all__ = (
+    "HALF_PAIR",
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "MAX_LISTED",
+    "TOO_DEEP",
+    "Faults",
+    "Place",
+    "duplicate_key",
+    "render_path",
+)
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pytest_llmeval.core.errors import Problem, SuiteError
+
+MAX_DEPTH = 100
+"""Deepest nesting that is read; everything that walks the data later may recurse."""
+
+MAX_DIGITS = 4300
+"""Longest whole number that is read: Python's own limit for turning text into a number, and back."""
+
+MAX_LISTED = 100
+"""Faults listed of one file; the rest is counted."""
+
+TOO_DEEP = f"found data nested more than {MAX_DEPTH} deep, expected less"
+HALF_PAIR = "found half of a surrogate pair, expected a whole character"
+
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
+
+
+class Place:
+    """Where a value stands, and where the values inside it stand.
+
+    Attributes:
+        line: Counted from 1.
+        column: Counted from 1, in characters.
+        children: Key to the places of key and value; for a list, places of the values; ``None`` for a scalar.
+    """
+
+    __slots__ = ("children", "column", "line")
+
+    def __init__(
+        self,
+        line: int,
+        column: int,
+        children: "dict[str, tuple[Place, Place]] | list[Place] | None" = None,
+    ) -> None:
+        self.line = line
+        self.column = column
+        self.children = children
+
+    def find(self, path: Sequence[str | int], *, key: bool = False) -> "Place":
+        """Return the place of the value at `path`, or of its key, or of the nearest ancestor that exists."""
+        here = self
+        for depth, step in enumerate(path, 1):
+            children = here.children
+            if isinstance(children, dict) and isinstance(step, str) and step in children:
+                key_place, value_place = children[step]
+                here = key_place if key and depth == len(path) else value_place
+            elif isinstance(children, list) and isinstance(step, int) and 0 <= step < len(children):
+                here = children[step]
+            else:
+                break
+        return here
+
+
+class Faults:
+    """The faults of one file, in the order found: the first `MAX_LISTED` are kept, the rest is counted."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found = 0
+        self._listed: list[Problem] = []
+
+    def add(self, line: int, column: int, path: str, message: str) -> None:
+        """Add a fault; `line` 0 stands for the whole file."""
+        self.found += 1
+        if self.found <= MAX_LISTED:
+            self._listed.append(Problem(self.file, line, column, path, message))
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add faults that were found elsewhere."""
+        for each in problems:
+            self.add(each.line, each.column, each.path, each.message)
+
+    def problems(self) -> list[Problem]:
+        """Return the faults; one more says how many are not listed."""
+        rest = self.found - len(self._listed)
+        more = [Problem(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
+        return [*self._listed, *more]
+
+    def check(self) -> None:
+        """Raise `SuiteError` with all the faults, if there are any."""
+        if self.found:
+            raise SuiteError(self.problems())
+
+
+def render_path(path: Sequence[str | int]) -> str:
+    """Write a path as people do: ``cases[1].thresholds.f1``, with keys that are no plain names in brackets.
+
+    Example:
+        >>> render_path(["cases", 1, "labels", "a b"])
+        "cases[1].labels['a b']"
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, str) and _PLAIN_KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{step!r}]"
+    return text
+
+
+def duplicate_key(key: str, first: Place) -> str:
+    """Return the message for a key that stands in the same mapping already, at `first`."""
+    return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"

@@ -1,0 +1,200 @@
+"""Pydantic's faults, said the way this package says faults: what was found, what was expected, did you mean."""
+
+__all__ = ("check", "describe", "expectation", "option_fault")
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.documents import Document, render_path
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+    from pytest_llmeval.core.errors import Problem
+
+_LONGEST = 60
+
+_EXPECTED = {
+    "string_type": "text",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+    "finite_number": "a finite number",
+}
+
+
+def describe(value: Any) -> str:
+    """Say what a value is, shortly enough for a message."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool() | int() | float():
+            return f"the number {value}" if not isinstance(value, bool) else json.dumps(value)
+        case str():
+            text = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
+            return f"the text {text!r}"
+        case Mapping():
+            keys = ", ".join(map(repr, list(value)[:3]))
+            return f"a mapping with {keys}{', ...' if len(value) > 3 else ''}" if value else "an empty mapping"  # noqa: PLR2004 (three keys show its kind)
+        case Sequence():
+            return f"a list of {len(value)}"
+        case _:
+            return type(value).__name__
+
+
+def expectation(error: "ErrorDetails") -> str:
+    """Say what pydantic wanted."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error" | "union_tag_invalid":
+            return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
+        case "greater_than_equal":
+            return f"a number of at least {context['ge']}"
+        case "greater_than":
+            return f"a number above {context['gt']}"
+        case "less_than":
+            return f"a number under {context['lt']}"
+        case kind if kind in _EXPECTED:
+            return _EXPECTED[kind]
+        case _:
+            return error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+
+
+def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    match error["type"]:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            known = ", ".join(names)
+            return f"found the unknown key {key!r}, expected one of {known}{suggest(key, names)}"
+        case "missing" | "missing_argument":
+            return f"found nothing, expected {key!r}"
+        case "literal_error":
+            choices = [part.strip("' ") for part in expectation(error).removeprefix("one of ").split(",")]
+            hint = suggest(str(error["input"]), choices)
+            return f"found {describe(error['input'])}, expected {expectation(error)}{hint}"
+        case "union_tag_not_found" | "union_tag_invalid":
+            return _tag_message(error)
+        case kind:
+            found = "" if kind == "value_error" else f"found {describe(error['input'])}, expected "
+            return found + expectation(error)
+
+
+def _tag_message(error: "ErrorDetails") -> str:
+    """Say what is wrong with the key that tells the branches of a union apart."""
+    context = error["ctx"]
+    key = context["discriminator"]
+    if "tag" not in context:
+        return f"found {describe(error['input'])}, expected a mapping with {key}"
+    known = context["expected_tags"].replace("'", "").split(", ")
+    return f"found {context['tag']!r} as {key}, expected {expectation(error)}{suggest(context['tag'], known)}"
+
+
+def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
+    """Return the keys that a mapping at a place of the data may have.
+
+    Args:
+        kind: The dataclass of the whole.
+        location: Of the key in question; its last part is the key itself.
+    """
+    reached = [kind]
+    for part in location[:-1]:
+        inside = [each for one in reached for each in _dataclasses(get_type_hints(one).get(str(part)))]
+        reached = inside or [each for each in reached if part in _literals(each)] or reached
+    return [each.name for each in fields(reached[0])] if is_dataclass(reached[0]) else []
+
+
+def _dataclasses(hint: Any) -> list[Any]:
+    """Return the dataclasses that a type consists of, branches of unions and values of mappings among them."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return [hint]
+    return [each for part in get_args(hint) for each in _dataclasses(part)]
+
+
+def _literals(kind: Any) -> set[Any]:
+    """Return the literal values of a dataclass's fields: one of them tells it from the others of a union."""
+    hints = get_type_hints(kind).values()
+    return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
+
+
+def option_fault(error: "ErrorDetails", kind: type) -> str:
+    """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
+    path = render_path([part for part in error["loc"] if not _is_tag(part)])
+    message = _message(error, _field_names(kind, error["loc"]))
+    return f"{path}: {message}" if path and error["type"] != "missing" else message
+
+
+def check(
+    adapter: "TypeAdapter[Any]", kind: Any, data: Any, document: Document, path: Sequence[str | int]
+) -> "tuple[Any, list[Problem]]":
+    """Validate a part of a document.
+
+    Args:
+        adapter: Validator of the part.
+        kind: Its class, whose field names unknown keys are compared with.
+        data: The part.
+        document: Where it stands, for lines and columns.
+        path: Where in the document.
+
+    Returns:
+        The validated value and no problems, or ``None`` and all of them.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_json(json.dumps(data), strict=True), []
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    problems = []
+    for fault in _most_telling(faults):
+        place = [*path, *_inside(data, fault["loc"])]
+        cause = fault.get("ctx", {}).get("error")
+        if isinstance(cause, FieldsError):
+            problems += [_field_problem(document, place, name, message) for name, message in cause.faults]
+            continue
+        unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        problems.append(document.problem(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
+    return None, problems
+
+
+def _field_problem(document: Document, place: Sequence[str | int], name: str, message: str) -> "Problem":
+    field, _, inside = name.partition(".")
+    return document.problem([*place, field], f"{inside}: {message}" if inside else message)
+
+
+def _is_tag(part: int | str) -> bool:
+    """Whether pydantic put this part into a location to name a branch of a union, such as ``tuple[str,...]``."""
+    return isinstance(part, str) and ("[" in part or part in ("str", "int", "float", "bool", "none", "constrained-str"))
+
+
+def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
+    """Keep the parts of a location that lead through the data; names of union branches do not."""
+    place: list[int | str] = []
+    for part in location:
+        in_mapping = isinstance(data, Mapping) and part in data
+        in_list = isinstance(data, list | tuple) and isinstance(part, int) and part < len(data)
+        if in_mapping or in_list:
+            data = data[part]
+            place.append(part)
+    return place
+
+
+def _most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
+    """Keep one fault per place: a union reports one for each of its branches."""
+    seen: dict[tuple[int | str, ...], ErrorDetails] = {}
+    for fault in faults:
+        place = tuple(part for part in fault["loc"] if not _is_tag(part))
+        seen.setdefault(place, fault)
+    return list(seen.values())

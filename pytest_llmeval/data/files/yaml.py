@@ -1,0 +1,293 @@
+"""YAML 1.2 core schema to plain data with places, from parser events.
+
+The data is built by a loop over events instead of PyYAML's composer, which recurses in C: there, a hundred
+thousand opening brackets end the process. The loop also sees every fault with its position.
+"""
+
+__all__ = ("MAX_ALIASED", "add_yaml_fault", "load_yaml")
+
+import re
+from typing import Any, Final
+
+import yaml
+
+from pytest_llmeval.data.files.places import HALF_PAIR, MAX_DEPTH, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.data.files.yaml_scalars import plain_value, tag_fault, tagged_value
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+def add_yaml_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
+    """Add the fault that the parser stopped at; `text` is what it read."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        _syntax_fault(text, error, faults)
+    else:
+        _character_fault(text, error, faults)
+
+
+def _character_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
+    """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
+    bad = _UNPRINTABLE.search(text)
+    at = bad.start() if bad else 0
+    what = f"the character U+{ord(text[at]):04X}" if bad else str(error)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    faults.add(line, column, "", f"found {what}, expected it escaped in double quotes")
+
+
+def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: Faults) -> None:
+    """Tell a fault of the syntax, with YAML's words for what is wrong."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        faults.add(0, 0, "", f"found {error.problem}, expected valid YAML")
+        return
+    lines = _LINE_BREAK.split(text)
+    rest = lines[mark.line][mark.column :] if mark.line < len(lines) else ""
+    if rest.startswith("\t"):
+        message = "found a tab, expected spaces: YAML is not indented by tabs"
+    else:
+        end = "the end of the line" if mark.line < len(lines) - 1 else "the end of the file"
+        found = repr(rest[:20]) if rest else end
+        message = f"found {found}, expected valid YAML ({_explanation(error)})"
+    faults.add(mark.line + 1, mark.column + 1, "", message)
+
+
+def _explanation(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or "it cannot be read"
+    began = error.context_mark
+    if not error.context or began is None:
+        return problem
+    return f"{error.context} that begins at {began.line + 1}:{began.column + 1}, {problem}"
+
+
+MAX_ALIASED: Final = 10_000_000
+"""Most values that aliases and merge keys may stand for in one file; a few lines can name billions."""
+
+_FORMER_BREAKS = "\x85\u2028\u2029"
+_PRIVATE_USE = range(0xE000, 0xF900)
+
+_NO_KEY: Final = object()
+_MERGE: Final = object()
+_FAULTY_KEY: Final = object()
+
+
+class _StopError(Exception):
+    """A fault after which the rest of the file cannot be read; it has been told."""
+
+
+class _Frame:
+    """A list or mapping that is still open."""
+
+    __slots__ = ("anchor", "children", "data", "key", "key_place", "merged", "place", "size")
+
+    def __init__(self, place: Place, anchor: str | None, *, is_list: bool) -> None:
+        self.place = place
+        self.anchor = anchor
+        self.data: Any = [] if is_list else {}
+        self.children: Any = [] if is_list else {}
+        place.children = self.children
+        self.key: Any = _NO_KEY
+        self.key_place = place
+        self.merged: list[tuple[dict[str, Any], Any]] | None = None
+        self.size = 1
+
+
+class _Builder:
+    """Builds data and places from events; the frames are its only stack."""
+
+    def __init__(self, faults: Faults, restore: dict[int, str]) -> None:
+        self.faults = faults
+        self.restore = restore
+        self.root = _Frame(Place(0, 0), None, is_list=True)
+        self.frames = [self.root]
+        self.anchors: dict[str, tuple[Any, Place, int] | None] = {}
+        self.aliased = 0
+        self.documents = 0
+        self.ended = False
+        self.handlers = {
+            "ScalarEvent": self.scalar,
+            "MappingStartEvent": self.open_mapping,
+            "MappingEndEvent": self.close,
+            "SequenceStartEvent": self.open_list,
+            "SequenceEndEvent": self.close,
+            "AliasEvent": self.alias,
+            "DocumentStartEvent": self.document,
+            "StreamEndEvent": self.end,
+        }
+
+    def take(self, event: Any) -> None:
+        """Take one event."""
+        handler = self.handlers.get(type(event).__name__)
+        if handler is not None:
+            handler(event)
+
+    def path(self) -> str:
+        """Return the path of the value that is being read."""
+        steps = (len(each.data) if isinstance(each.data, list) else each.key for each in self.frames[1:])
+        return render_path([step for step in steps if isinstance(step, str | int)])
+
+    def fault(self, place: Place, message: str) -> None:
+        self.faults.add(place.line, place.column, self.path(), message)
+
+    def document(self, event: Any) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            self.fault(_place(event), "found a second document, expected one")
+            raise _StopError
+
+    def end(self, _event: Any) -> None:
+        self.ended = True
+
+    def scalar(self, event: Any) -> None:
+        place = _place(event)
+        text = value = event.value.translate(self.restore) if self.restore else event.value
+        plain = event.implicit[0] and event.tag is None
+        try:
+            if plain:
+                value = plain_value(text)
+            elif event.tag is not None:
+                value = tagged_value(text, event.tag)
+            if not text.isascii():
+                text.encode()
+        except UnicodeEncodeError:
+            self.fault(place, HALF_PAIR)
+        except ValueError as error:
+            self.fault(place, str(error))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, place, 1)
+        frame = self.frames[-1]
+        if frame.key is _NO_KEY and plain and text == "<<" and type(frame.data) is dict:
+            if frame.merged is not None:
+                self.fault(place, "found the merge key << twice, expected it once with a list of mappings")
+            frame.key = _MERGE
+        else:
+            self.put(value, place, 1)
+
+    def open_mapping(self, event: Any) -> None:
+        self.open(event, "map", is_list=False)
+
+    def open_list(self, event: Any) -> None:
+        self.open(event, "seq", is_list=True)
+
+    def open(self, event: Any, kind: str, *, is_list: bool) -> None:
+        place = _place(event)
+        if (wrong := tag_fault(event.tag, kind)) is not None:
+            self.fault(place, wrong)
+        if len(self.frames) > MAX_DEPTH:
+            self.faults.add(place.line, place.column, "", TOO_DEEP)
+            raise _StopError
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        self.frames.append(_Frame(place, event.anchor, is_list=is_list))
+
+    def close(self, _event: Any) -> None:
+        frame = self.frames.pop()
+        for data, children in frame.merged or ():
+            for key, value in data.items():
+                if key not in frame.data:
+                    frame.data[key] = value
+                    frame.children[key] = children[key]
+        if frame.anchor is not None:
+            self.anchors[frame.anchor] = (frame.data, frame.place, frame.size)
+        self.put(frame.data, frame.place, frame.size)
+
+    def alias(self, event: Any) -> None:
+        place = _place(event)
+        known = self.anchors.get(event.anchor, _NO_KEY)
+        value, size = None, 1
+        if isinstance(known, tuple):
+            value, named, size = known
+            place.children = named.children
+        elif known is None:
+            self.fault(place, f"found *{event.anchor} inside the value that it names, expected no cycle")
+        else:
+            self.fault(place, f"found *{event.anchor}, expected an anchor &{event.anchor} above it")
+        self.aliased += size
+        if self.aliased > MAX_ALIASED:
+            self.fault(place, f"found aliases that stand for more than {MAX_ALIASED} values, expected less")
+            raise _StopError
+        self.put(value, place, size)
+
+    def put(self, value: Any, place: Place, size: int) -> None:
+        """Put a finished value into the open frame: as item, as key, or as value of the pending key."""
+        frame = self.frames[-1]
+        frame.size += size
+        if type(frame.data) is list:
+            frame.data.append(value)
+            frame.children.append(place)
+        elif frame.key is _NO_KEY:
+            self.put_key(frame, value, place)
+        else:
+            key, frame.key = frame.key, _NO_KEY
+            if type(key) is str:
+                frame.data[key] = value
+                frame.children[key] = (frame.key_place, place)
+            elif key is _MERGE:
+                self.put_merge(frame, value, place)
+
+    def put_key(self, frame: _Frame, key: Any, place: Place) -> None:
+        frame.key_place = place
+        if type(key) is not str:
+            frame.key = _FAULTY_KEY
+            self.fault(place, f"found {_key_kind(key)} as key, expected text{_quoted(key)}")
+            return
+        frame.key = key
+        if key in frame.children:
+            self.fault(place, duplicate_key(key, frame.children[key][0]))
+
+    def put_merge(self, frame: _Frame, value: Any, place: Place) -> None:
+        values = value if isinstance(value, list) else [value]
+        places = place.children if isinstance(value, list) else [place]
+        if not isinstance(places, list) or not all(isinstance(each, dict) for each in values):
+            self.fault(place, "found a merge key << with something else, expected a mapping or a list of them")
+            values = places = []
+        frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
+
+
+def _place(event: Any) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1)
+
+
+def _key_kind(key: Any) -> str:
+    if isinstance(key, list | dict):
+        return "a list or mapping"
+    return "null" if key is None else str(key).lower()
+
+
+def _quoted(key: Any) -> str:
+    return "" if isinstance(key, list | dict) else f": quote it as '{_key_kind(key)}'"
+
+
+def _stand_ins(text: str) -> dict[int, str]:
+    """Return unused characters for those that YAML 1.1 takes for line breaks and YAML 1.2 for text."""
+    found = [] if text.isascii() else [mark for mark in _FORMER_BREAKS if mark in text]
+    free = (chr(code) for code in _PRIVATE_USE if chr(code) not in text)
+    return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
+
+
+def load_yaml(text: str, faults: Faults) -> tuple[Any, Place | None]:
+    """Read one YAML document; faults are added to `faults`.
+
+    Plain scalars follow the YAML 1.2 core schema, so ``no``, ``12:30:45`` and dates are text and ``010`` is ten.
+    Merge keys ``<<`` are read although they are not in it, because people use them. Aliases share their value.
+
+    Returns:
+        The data and its place; twice ``None`` where there is no document. After a fault both are incomplete.
+    """
+    stand_ins = _stand_ins(text)
+    builder = _Builder(faults, {ord(stand_in): chr(code) for code, stand_in in stand_ins.items()})
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text.translate(stand_ins) if stand_ins else text)
+        while not builder.ended:
+            builder.take(loader.get_event())
+    except _StopError:
+        pass
+    except yaml.YAMLError as error:
+        add_yaml_fault(text, error, faults)
+    except (ValueError, OverflowError) as error:
+        # Only the parser in Python: it turns an escape such as "\U00110000" into a character without a check.
+        faults.add(0, 0, "", f"found an escape that names no character ({error}), expected another")
+    if not builder.root.data:
+        return None, None
+    return builder.root.data[0], builder.root.children[0]

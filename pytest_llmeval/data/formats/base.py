@@ -1,0 +1,148 @@
+"""What a source is: the options of a dataset format, and the way from its files to cases."""
+
+__all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.formats.fields import id_fault
+from pytest_llmeval.data.formats.predictions import Answer, add_predictions, read_answers
+
+
+class CaseFile:
+    """The data file of a source, with the cases and faults found in it so far.
+
+    Attributes:
+        path: Where it is.
+        shown: Its name in errors.
+        cases: By id, in the order of the file.
+        faults: What is wrong with it.
+    """
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self.path = path
+        self.shown = shown
+        self.cases: dict[str, Case] = {}
+        self.faults = Faults(shown)
+
+    def add(self, case: Case, path: str, column: int = 1) -> None:
+        """Add a case, or a fault at `path` if its id cannot be used or is taken."""
+        wrong = id_fault(case.id)
+        if wrong is None and case.id in self.cases:
+            first = self.cases[case.id].line
+            wrong = f"found the id {case.id!r} twice, expected it once (first in line {first})"
+        if wrong is None:
+            self.cases[case.id] = case
+        else:
+            self.faults.add(case.line, column, path, wrong)
+
+
+@dataclass(frozen=True)
+class Source(ABC):
+    """A dataset format. Subclass as a frozen dataclass whose fields are the options."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    format: ClassVar[str]
+
+    @abstractmethod
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the selected cases, in the order of the data.
+
+        Args:
+            folder: The folder of the suite file.
+            problems: Gets the faults; good cases survive them.
+        """
+
+    @abstractmethod
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many cases cannot run because of the faults that `load` told."""
+
+    @abstractmethod
+    def file_of(self, case: Case) -> str:
+        """Return the file that a case stands in, for a fault of its row."""
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A dataset format of one data file.
+
+    Attributes:
+        path: The data file; relative to the suite file's folder, or absolute.
+        predictions: A file of answers by question id, or ``None``; they replace answers of the data file.
+    """
+
+    short_ids: ClassVar[bool] = False
+    """Whether answers may name a case by the part of its id behind the slash, where only one case has it."""
+
+    path: str
+    predictions: str | None = None
+
+    @abstractmethod
+    def read(self, file: CaseFile) -> None:
+        """Add the cases and the faults of the data file.
+
+        Raises:
+            SuiteError: The file cannot be read at all; its problems are taken over.
+        """
+
+    def selects(self, case: Case) -> bool:
+        """Return whether the options select a case; answers to the other cases are passed over."""
+        del case
+        return True
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: Faults) -> list[Answer]:
+        """Return the recorded answers of a file to cases, which are given by id."""
+        del cases
+        return read_answers(path, faults)
+
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the selected cases, in the order of the file; see `Source.load`."""
+        file = CaseFile(folder / self.path, shown_path(folder / self.path))
+        try:
+            self.read(file)
+        except SuiteError as error:
+            file.faults.extend(error.problems)
+        selected = {name: case for name, case in file.cases.items() if self.selects(case)}
+        if not selected and not file.faults.found:
+            file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
+        problems.extend(file.faults.problems())
+        if self.predictions is not None:
+            faults = Faults(shown_path(folder / self.predictions))
+            answers = self.answers(folder / self.predictions, file.cases, faults)
+            if selected:
+                add_predictions(selected, answers, file.cases, faults, short_ids=self.short_ids)
+            problems.extend(faults.problems())
+        return list(selected.values())
+
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many lines of the data file have faults."""
+        data = Path(self.path).name
+        return len({problem.line for problem in problems if problem.line and Path(problem.file).name == data})
+
+    def file_of(self, case: Case) -> str:
+        """Return the data file."""
+        del case
+        return self.path
+
+
+def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Add a fault for each name under `option` that is not known."""
+    known = sorted(known)
+    for name in names:
+        if name not in known:
+            message = f"found {name!r}, expected one of: {', '.join(known)}{suggest(name, known)}"
+            file.faults.add(0, 0, option, message)
+
+
+def shown_path(path: Path) -> str:
+    """Name a file as a user in the current directory would."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

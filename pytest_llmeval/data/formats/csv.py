@@ -1,0 +1,53 @@
+"""Cases from a CSV file whose first line names the columns."""
+
+__all__ = ("CsvSource",)
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.data.files.documents import read_csv
+from pytest_llmeval.data.formats.base import CaseFile, FileSource
+from pytest_llmeval.data.formats.fields import Fields, kind
+from pytest_llmeval.data.formats.rows import Row, add_rows
+
+_NESTED = ("labels", "thresholds")
+
+
+@dataclass(frozen=True)
+class CsvSource(FileSource):
+    """One row a case; columns such as ``labels.question_type`` and ``thresholds.f1`` make objects.
+
+    An empty cell is an absent value, except that an empty prediction is an empty answer.
+
+    Attributes:
+        fields: Which columns feed which part of a case; without it they have the parts' names.
+        delimiter: The one character between cells.
+    """
+
+    format: ClassVar[str] = "csv"
+
+    fields: Fields | None = None
+    delimiter: str = ","
+
+    def read(self, file: CaseFile) -> None:
+        """Add the cases of the rows."""
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            message = f"found {kind(self.delimiter)}, expected one character that is no quote or line break"
+            file.faults.add(0, 0, "delimiter", message)
+            return
+        problems: list[Problem] = []
+        records = list(read_csv(file.path, file.shown, problems, delimiter=self.delimiter))
+        file.faults.extend(problems)
+        add_rows(file, [Row(_nest(cells), line) for line, cells in records], self.fields, cells=True)
+
+
+def _nest(cells: dict[str, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for column, cell in cells.items():
+        part, dot, name = column.partition(".")
+        if dot and part in _NESTED and part not in cells:
+            row.setdefault(part, {})[name] = cell
+        else:
+            row[column] = cell
+    return row

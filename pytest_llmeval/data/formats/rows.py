@@ -1,0 +1,202 @@
+"""Rows of any table to cases."""
+
+__all__ = ("Row", "add_rows")
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.formats.base import CaseFile
+from pytest_llmeval.data.formats.fields import ABSENT, PARTS, Fields, case_id, json_text, kind, pick
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a data file.
+
+    Attributes:
+        data: The row; an object if it is a good one.
+        line: Where it stands.
+        column: Where it stands.
+        path: Its path in the file, such as ``[3]``.
+    """
+
+    data: Any
+    line: int
+    column: int = 1
+    path: str = ""
+
+
+class _RowReader:
+    """Reads rows of one file; remembers which columns it met."""
+
+    def __init__(self, file: CaseFile, fields: Fields | None, *, cells: bool) -> None:
+        self.file = file
+        self.cells = cells
+        self.mapped = fields is not None
+        named = {part: getattr(fields, part, None) for part in PARTS}
+        self.columns: dict[str, str | dict[str, str]] = {part: named[part] or part for part in PARTS}
+        self.named = {
+            column: part
+            for part, columns in named.items()
+            for column in (columns.values() if isinstance(columns, dict) else [columns])
+            if column
+        }
+        self.met: set[str] = set()
+        self.keys: dict[str, Row] = {}
+        self.lacking: list[tuple[Row, str, str]] = []
+
+    def fault(self, row: Row, path: str, message: str) -> None:
+        where = f"{row.path}.{path}" if row.path and path else row.path or path
+        self.file.faults.add(row.line, row.column, where, message)
+
+    def take(self, row: Row, column: str) -> Any:
+        value = pick(row.data, column)
+        if value is not ABSENT:
+            self.met.add(column)
+        return value
+
+    def value(self, row: Row, part: str) -> Any:
+        """Return what feeds a part of the case: one value, or an object of several; `ABSENT` if none."""
+        columns = self.columns[part]
+        if isinstance(columns, str):
+            return self.take(row, columns)
+        values = {name: self.take(row, column) for name, column in columns.items()}
+        values = {name: value for name, value in values.items() if value is not ABSENT}
+        return values or ABSENT
+
+    def add(self, number: int, row: Row) -> None:
+        """Add the case of a row."""
+        if not isinstance(row.data, dict):
+            self.fault(row, "", f"found {kind(row.data)}, expected an object")
+            return
+        for key in row.data:
+            self.keys.setdefault(key, row)
+        for part in ("id", "input"):
+            column = self.columns[part]
+            if isinstance(column, str) and column in self.named and pick(row.data, column) is ABSENT:
+                self.lacking.append((row, part, column))
+        faults_before = self.file.faults.found
+        case = Case(
+            id=self.id(row, number),
+            input=self.present(row, "input"),
+            expected=self.expected(row),
+            prediction=self.prediction(row),
+            labels=self.labels(row),
+            tags=self.tags(row),
+            thresholds=self.thresholds(row),
+            line=row.line,
+        )
+        if self.file.faults.found == faults_before:
+            column = self.columns["id"]
+            self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
+
+    def present(self, row: Row, part: str) -> Any:
+        value = self.value(row, part)
+        return None if value is ABSENT else value
+
+    def id(self, row: Row, number: int) -> str:
+        value = self.value(row, "id")
+        if value is ABSENT:
+            return str(number)
+        name = case_id(value)
+        if name is None:
+            self.fault(row, str(self.columns["id"]), f"found {kind(value)}, expected text or a whole number")
+        return name or ""
+
+    def expected(self, row: Row) -> Any:
+        value = self.present(row, "expected")
+        return None if self.cells and value == "" else value
+
+    def prediction(self, row: Row) -> Any:
+        value = self.value(row, "prediction")
+        return MISSING if value is ABSENT else value
+
+    def object(self, row: Row, part: str) -> Iterator[tuple[str, str, Any]]:
+        """Yield name, path and value of what an object holds, or several columns; nulls are left out."""
+        columns = self.columns[part]
+        found = self.present(row, part)
+        if found is None or (self.cells and found == ""):
+            return
+        if not isinstance(found, dict):
+            self.fault(row, str(columns), f"found {kind(found)}, expected an object")
+            return
+        for name, value in found.items():
+            path = columns[name] if isinstance(columns, dict) else f"{columns}.{name}"
+            if value is not None and not (self.cells and value == ""):
+                yield name, path, value
+
+    def labels(self, row: Row) -> dict[str, str]:
+        labels = {}
+        for name, path, value in self.object(row, "labels"):
+            if isinstance(value, list | dict):
+                self.fault(row, path, f"found {kind(value)}, expected text")
+            else:
+                labels[name] = json_text(value)
+        return labels
+
+    def tags(self, row: Row) -> tuple[str, ...]:
+        value = self.present(row, "tags")
+        if isinstance(value, str):
+            value = [tag.strip() for tag in value.split(",") if tag.strip()]
+        if value is None or (isinstance(value, list) and all(isinstance(tag, str) for tag in value)):
+            return tuple(value or ())
+        self.fault(row, str(self.columns["tags"]), f"found {kind(value)}, expected a list of texts")
+        return ()
+
+    def thresholds(self, row: Row) -> dict[str, Any]:
+        limits = {}
+        for name, path, value in self.object(row, "thresholds"):
+            limit = _number(value) if self.cells else value
+            if isinstance(limit, bool) or not isinstance(limit, int | float | dict):
+                expected = "a number, or an object with `min` or `max`"
+                self.fault(row, path, f"found {kind(value)}, expected {expected}")
+            else:
+                limits[name] = limit
+        return limits
+
+    def finish(self, count: int) -> None:
+        """Add the faults that only the whole table shows."""
+        if not count:
+            self.file.faults.add(0, 0, "", "found no row, expected at least one")
+            return
+        for column in sorted(self.named.keys() - self.met):
+            known = ", ".join(sorted(self.keys))
+            found = f"found no row with the column {column!r}, which `fields.{self.named[column]}` names"
+            self.file.faults.add(0, 0, "", f"{found}, expected one of: {known}{suggest(column, self.keys)}")
+        for row, part, column in self.lacking:
+            if column in self.met:
+                self.fault(row, column, f"found no value, expected one: `fields.{part}` names it")
+        if not self.mapped:
+            for key in [key for key in self.keys if key not in PARTS]:
+                expected = f"one of: {', '.join(PARTS)} (or a map under `fields`){suggest(key, PARTS)}"
+                self.fault(self.keys[key], "", f"found the key {key!r}, expected {expected}")
+
+
+def _number(cell: Any) -> Any:
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        return cell
+    return value if math.isfinite(value) else cell
+
+
+def add_rows(file: CaseFile, rows: Iterable[Row], fields: Fields | None, *, cells: bool = False) -> None:
+    """Add a case for each good row.
+
+    Args:
+        file: Gets the cases and faults.
+        rows: The rows.
+        fields: Which columns are read; ``None`` for rows that have the keys of a case, where others are faults.
+        cells: Whether the values are cells of a text table: there an empty one stands for nothing, except that
+            an empty prediction is an empty answer, and numbers are written as text.
+    """
+    reader = _RowReader(file, fields, cells=cells)
+    count = 0
+    for count, row in enumerate(rows, 1):
+        reader.add(count, row)
+    if count or not file.faults.found:
+        reader.finish(count)

@@ -1,0 +1,84 @@
+"""Reading files of label sets: YAML and JSON in the form of the shipped ones, CSV, and Markdown tables."""
+
+__all__ = ("read_actions", "read_relationships", "read_sentiments")
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pytest_llmeval.data.files.documents import Document, read_document
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.validation import check
+from pytest_llmeval.data.labels.model import Actions, Level1, Relationships, Sentiment, Sentiments
+from pytest_llmeval.data.labels.tables import (
+    LabelRow,
+    actions_of,
+    label_fault,
+    read_rows,
+    relationships_of,
+    sentiments_of,
+)
+
+_T = TypeVar("_T")
+
+_TABLES = (".csv", ".md", ".markdown")
+
+
+@cache
+def read_relationships(path: Path) -> tuple[Level1, ...]:
+    """Read relationship labels; a file is read once in a process.
+
+    Raises:
+        SuiteError: The file cannot be read or has faults; all of them are listed.
+    """
+    return _read(path, Relationships, relationships_of).relationships
+
+
+@cache
+def read_sentiments(path: Path) -> tuple[Sentiment, ...]:
+    """Read sentiment labels; see `read_relationships`."""
+    return _read(path, Sentiments, sentiments_of).sentiments
+
+
+@cache
+def read_actions(path: Path) -> Actions:
+    """Read action labels; see `read_relationships`."""
+    return _read(path, Actions, actions_of)
+
+
+def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Faults], _T]) -> _T:
+    faults = Faults(str(path))
+    if path.suffix.lower() in _TABLES:
+        rows = read_rows(path, faults)
+        if not rows:
+            faults.check()
+        found = from_rows(rows, faults)
+        faults.check()
+        return found
+    from pydantic import TypeAdapter
+
+    document = read_document(path, str(path))
+    value, problems = check(TypeAdapter(kind), kind, document.data, document, ())
+    faults.extend(problems)
+    if value is not None:
+        _check_labels(document, document.data, (), faults)
+    faults.check()
+    assert isinstance(value, kind)
+    return value
+
+
+def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: Faults) -> None:
+    """Add a fault for every label that is blank, has blanks around it, or stands twice in its list."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            _check_labels(document, value, (*path, key), faults)
+    elif isinstance(data, list):
+        seen: set[str] = set()
+        for index, entry in enumerate(data):
+            if isinstance(entry, dict):
+                label = entry["label"]
+                wrong = label_fault(label, seen)
+                if wrong is not None:
+                    faults.extend([document.problem((*path, index, "label"), wrong)])
+                _check_labels(document, entry, (*path, index), faults)

@@ -1,0 +1,338 @@
+"""Label sets from the rows of CSV files and Markdown tables."""
+
+__all__ = (
+    "LabelRow",
+    "actions_of",
+    "column_name",
+    "label_fault",
+    "plain",
+    "read_rows",
+    "relationships_of",
+    "sentiments_of",
+    "split_name",
+)
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.data.files.documents import read_csv
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.text import read_text
+from pytest_llmeval.data.files.validation import describe
+from pytest_llmeval.data.labels.model import (
+    Actions,
+    ActionType,
+    Category,
+    Label,
+    Level1,
+    Polarity,
+    Relationships,
+    Sentiment,
+    Sentiments,
+)
+
+_COLUMNS = {
+    "aliases": ("alias", "别名"),
+    "category": ("action category", "类别"),
+    "category_zh": (),
+    "contexts": ("context", "context tags", "recommended context tags"),
+    "function": ("narrative function", "叙事功能"),
+    "label": ("tag", "sentiment", "标签"),
+    "level": ("friendly level", "intensity"),
+    "level1": ("level 1", "relationship level1", "一级分类"),
+    "level1_zh": ("level 1 zh",),
+    "level2": ("level 2", "level 2 tag", "relationship level2", "二级分类"),
+    "level2_zh": ("level 2 zh",),
+    "polarity": ("情感极性", "极性"),
+    "short": ("short name", "简称"),
+    "status": ("状态",),
+    "type": ("code", "action type"),
+    "zh": ("chinese", "中文", "中文名称", "name 名称"),
+}
+_MEANING = {other: name for name, others in _COLUMNS.items() for other in (name.replace("_", " "), *others)}
+
+_IN_PARENTHESES = re.compile(r"\s*[(（]([^()（）]*)[)）]\s*$")
+_HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
+_NUMBERED = re.compile(r"(?:[IVXLC]+|\d+)[.)]\s+")
+_RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_MARKED_ITEM = re.compile(r"[*+-]\s+\**`([^`]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A row of a table.
+
+    Attributes:
+        line: Where it begins, counted from 1.
+        heading: The Markdown heading above it, without its number.
+        cells: What stands in the columns that mean something here, by their common names.
+        columns: All columns of the table as they are called.
+    """
+
+    line: int
+    heading: str
+    cells: Mapping[str, str]
+    columns: tuple[str, ...] = ()
+
+
+def read_rows(path: Path, faults: Faults) -> list[LabelRow]:
+    """Read a ``.csv`` file, or the tables and the lists of marked labels of a Markdown file.
+
+    Args:
+        path: The file.
+        faults: Gets the faults; good rows survive them.
+
+    Raises:
+        SuiteError: A Markdown file cannot be read.
+    """
+    if path.suffix.lower() != ".csv":
+        return list(_markdown_rows(read_text(path, faults.file, "Markdown tables"), faults))
+    problems: list[Problem] = []
+    rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read_csv(path, faults.file, problems)]
+    faults.extend(problems)
+    return rows
+
+
+def column_name(text: str) -> str | None:
+    """Return the common name of a column, ``None`` if it means nothing here: ``Level 2 Tag`` is ``level2``."""
+    for each in (text, _IN_PARENTHESES.sub("", text)):
+        words = " ".join(re.sub(r"[\W_]+", " ", each).casefold().split())
+        if words in _MEANING:
+            return _MEANING[words]
+    return None
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """Split ``ambush (偷袭)`` into a name and the other name in parentheses."""
+    found = _IN_PARENTHESES.search(text)
+    return (text[: found.start()].strip(), found[1].strip() or None) if found else (text.strip(), None)
+
+
+def plain(text: str) -> str:
+    """Return Markdown text without the marks for bold and code, and without escapes of the cell border."""
+    return text.replace("**", "").replace("`", "").replace("\\|", "|").strip()
+
+
+def _meant(cells: Mapping[str, str]) -> dict[str, str]:
+    named = {column_name(column): cell.strip() for column, cell in cells.items()}
+    return {name: cell for name, cell in named.items() if name is not None}
+
+
+def _markdown_rows(text: str, faults: Faults) -> Iterator[LabelRow]:
+    """Yield the rows of tables, and items such as ``* `climax`: ...`` as rows with a label."""
+    heading = ""
+    columns: Sequence[str] = ()
+    above: Sequence[str] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if "|" not in stripped:
+            columns = above = ()
+            if found := _HEADING.fullmatch(stripped):
+                heading = plain(_NUMBERED.sub("", found[1], count=1))
+            elif item := _MARKED_ITEM.match(stripped):
+                yield LabelRow(number, heading, {"label": item[1].strip()})
+            continue
+        cells = [plain(cell) for cell in _CELL_BORDER.split(_inner(stripped))]
+        if not columns and _RULE.fullmatch(stripped) and len(above) == len(cells):
+            columns = above
+        elif not columns:
+            above = cells
+        elif len(cells) == len(columns):
+            yield LabelRow(number, heading, _meant(dict(zip(columns, cells, strict=True))), tuple(columns))
+        else:
+            faults.add(number, 1, "", f"found {len(cells)} cells, expected {len(columns)} as in the header")
+
+
+def _inner(line: str) -> str:
+    """Return a row without its outer borders."""
+    line = line.removeprefix("|")
+    return line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
+
+
+_POLARITIES: dict[str, Polarity] = {
+    "positive": "positive",
+    "正": "positive",
+    "积极": "positive",
+    "neutral": "neutral",
+    "中": "neutral",
+    "negative": "negative",
+    "负": "negative",
+    "消极": "negative",
+}
+_HEADINGS = {"status": ("status", "状态"), "function": ("function", "功能")}
+_SEPARATORS = re.compile(r"[,;，；、]")
+
+
+@dataclass
+class _Group:
+    """The rows below one upper label.
+
+    Attributes:
+        zh: Chinese name of the upper label.
+        short: Its short name.
+        rows: Those that have a label of their own.
+    """
+
+    zh: str | None
+    short: str | None
+    rows: list[LabelRow] = field(default_factory=list)
+
+
+def relationships_of(rows: list[LabelRow], faults: Faults) -> Relationships:
+    """Make relationship labels of rows with the columns ``level1`` and ``level2``; `faults` gets what is wrong."""
+    groups = _groups(rows, "level1", "level2", faults)
+    levels = (
+        Level1(label=label, zh=group.zh, level2=tuple(_label(row, "level2") for row in group.rows))
+        for label, group in groups.items()
+    )
+    return Relationships(relationships=tuple(levels))
+
+
+def sentiments_of(rows: list[LabelRow], faults: Faults) -> Sentiments:
+    """Make sentiment labels of rows with the columns ``label`` and ``polarity``; `faults` gets what is wrong."""
+    seen: set[str] = set()
+    found = []
+    for row in _with_columns(rows, "label", "polarity", faults):
+        wrong = label_fault(row.cells["label"], seen)
+        if wrong is not None:
+            faults.add(row.line, 1, "label", wrong)
+        polarity = _polarity(row, faults)
+        level = _level(row, faults)
+        if wrong is None and polarity is not None:
+            base = _label(row, "label")
+            found.append(Sentiment(label=base.label, zh=base.zh, aliases=base.aliases, polarity=polarity, level=level))
+    return Sentiments(sentiments=tuple(found))
+
+
+def actions_of(rows: list[LabelRow], faults: Faults) -> Actions:
+    """Make action labels of rows with the columns ``category`` and ``type``; `faults` gets what is wrong.
+
+    Statuses and functions come from columns of these names, or from tables and lists below headings with these words.
+    """
+    groups = _groups(rows, "category", "type", faults)
+    categories = (
+        Category(label=label, zh=group.zh, short=group.short, types=tuple(map(_action_type, group.rows)))
+        for label, group in groups.items()
+    )
+    return Actions(
+        categories=tuple(categories),
+        statuses=_listed(rows, "status", faults),
+        functions=_listed(rows, "function", faults),
+    )
+
+
+def label_fault(label: str, seen: set[str]) -> str | None:
+    """Return what is wrong with the next label of a list; `seen` has those before it, and gets this one."""
+    if not label or label != label.strip():
+        return f"found {describe(label)}, expected a label without blanks around it"
+    if label in seen:
+        return f"found the label {label!r} twice, expected it once"
+    seen.add(label)
+    return None
+
+
+def _with_columns(rows: list[LabelRow], first: str, second: str, faults: Faults) -> list[LabelRow]:
+    """Return the rows that have both columns; there has to be one."""
+    found = [row for row in rows if first in row.cells and second in row.cells]
+    if not found:
+        columns = next((row.columns for row in rows if row.columns), ())
+        there = f"the columns {', '.join(map(repr, columns))}" if columns else "no table"
+        faults.add(0, 0, "", f"found {there}, expected the columns {first!r} and {second!r}")
+    return found
+
+
+def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
+    """Yield the rows; where a table lacks the upper column, the Markdown heading above it stands for it."""
+    for row in rows:
+        if upper not in row.cells and row.heading:
+            label, other = split_name(row.heading)
+            yield replace(row, cells={**row.cells, upper: label, f"{upper}_zh": other or ""})
+        else:
+            yield row
+
+
+def _groups(rows: list[LabelRow], upper: str, lower: str, faults: Faults) -> dict[str, _Group]:
+    """Group rows by their upper label; an empty cell means the upper label of the row above."""
+    groups: dict[str, _Group] = {}
+    seen: dict[str, set[str]] = {}
+    above = ""
+    for row in _with_columns(list(_below_headings(rows, upper)), upper, lower, faults):
+        name = row.cells[lower]
+        label = row.cells[upper] or (above if name else "")
+        if not label and name:
+            message = f"found the {lower} {name!r} without a {upper}, expected one in this row or above it"
+            faults.add(row.line, 1, upper, message)
+        if not label:
+            continue
+        above = label
+        group = groups.setdefault(label, _Group(row.cells.get(f"{upper}_zh") or None, row.cells.get("short") or None))
+        if name:
+            wrong = label_fault(name, seen.setdefault(label, set()))
+            if wrong is None:
+                group.rows.append(row)
+            else:
+                faults.add(row.line, 1, lower, wrong)
+    return groups
+
+
+def _listed(rows: list[LabelRow], column: str, faults: Faults) -> tuple[Label, ...]:
+    """Return the labels of a column, and of tables and lists below a heading that speaks of it."""
+    seen: set[str] = set()
+    found = []
+    for row in rows:
+        headed = any(word in row.heading.casefold() for word in _HEADINGS[column])
+        key = "label" if headed and column not in row.cells else column
+        name = row.cells.get(key, "")
+        if not name:
+            continue
+        wrong = label_fault(name, seen)
+        if wrong is None:
+            found.append(_label(row, key))
+        else:
+            faults.add(row.line, 1, column, wrong)
+    return tuple(found)
+
+
+def _label(row: LabelRow, column: str) -> Label:
+    # A sheet may list types and statuses side by side; its other names are those of the types.
+    other = {} if "type" in row.cells and column != "type" else row.cells
+    zh = row.cells.get(f"{column}_zh") or other.get("zh") or None
+    return Label(label=row.cells[column], zh=zh, aliases=_parts(other.get("aliases", "")))
+
+
+def _action_type(row: LabelRow) -> ActionType:
+    base = _label(row, "type")
+    names = (name for part in _parts(row.cells.get("contexts", "")) for name in split_name(part))
+    return ActionType(label=base.label, zh=base.zh, aliases=base.aliases, contexts=tuple(filter(None, names)))
+
+
+def _parts(cell: str) -> tuple[str, ...]:
+    """Split a cell with several names."""
+    return tuple(filter(None, map(str.strip, _SEPARATORS.split(cell))))
+
+
+def _polarity(row: LabelRow, faults: Faults) -> Polarity | None:
+    """Return the one polarity that a cell such as ``High Positive`` speaks of."""
+    text = row.cells["polarity"]
+    meant = {polarity for word, polarity in _POLARITIES.items() if word in text.casefold()}
+    if len(meant) == 1:
+        return meant.pop()
+    faults.add(row.line, 1, "polarity", f"found {describe(text)}, expected positive, neutral or negative")
+    return None
+
+
+def _level(row: LabelRow, faults: Faults) -> float | None:
+    text = row.cells.get("level", "")
+    try:
+        level = float(text) if text else None
+    except ValueError:
+        level = math.nan
+    if level is None or math.isfinite(level):
+        return level
+    faults.add(row.line, 1, "level", f"found {describe(text)}, expected a number")
+    return None

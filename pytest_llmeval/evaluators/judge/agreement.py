@@ -1,0 +1,201 @@
+"""Evaluator ``judge_agreement``: does a judge score answers as people do?"""
+
+__all__ = ("JudgeAgreement",)
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, verdict_details
+from pytest_llmeval.evaluators.measures import confusion
+from pytest_llmeval.evaluators.measures.agreement import (
+    krippendorff_alpha,
+    level_of,
+    pair_moments,
+    pearson,
+    unit_moments,
+    weighted_kappa,
+)
+from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
+from pytest_llmeval.judge.contract import Question, Verdict
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_CONTINUOUS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_BINARY = (0.0, 1.0)
+_GRADES = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+_LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": _GRADES}
+_OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
+_ONE_CASE = "exists for several cases only"
+_ABSENT = "no human score"
+_KEYS = {"reference", "human"}
+_FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class JudgeAgreement(Judge):
+    """Agreement of a judge with people who scored the same answers.
+
+    A case is one of evaluator ``judge``, but ``expected`` is ``{reference, human}``: the right answer, and the score of
+    a person or a list with the scores of several, on the scale of the mode. Scores are put into the nearest level, of
+    two equally near ones the lower. Where several people scored a case, each of them counts as a part of the case, so
+    that every case has the same weight.
+
+    * ``agreement``: share of people who have the judge's level;
+    * ``cohen_kappa``, ``weighted_kappa``: agreement of levels beyond chance, without and with squared differences as
+      weights (Cohen 1960, 1968);
+    * ``krippendorff_alpha``: for interval data, of the scores as they are; the judge is one of the raters;
+    * ``pearson``, ``bias``, ``mae``: correlation, mean difference (above 0: the judge is milder) and mean absolute
+      difference of the judge's score and the mean score of the people;
+    * ``confusion[human->judge]``: how many cases people put into one level and the judge into the other.
+
+    Kappas, alpha and correlation exist for sets of cases only, and where scores do not vary they are undefined.
+
+    Attributes:
+        levels: Two or more different numbers on the scale of the mode; empty: 0, 0.2 to 1 for ``continuous`` and
+            ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, 0 and 1 otherwise.
+
+    Raises:
+        ValueError: The levels are fewer than two, not different, or not finite.
+    """
+
+    name = "judge_agreement"
+    pools_undefined = True  # no single case has a kappa or a correlation, and together they do
+
+    levels: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = set(self.levels)
+        if self.levels and (len(known) < max(_FEWEST_LEVELS, len(self.levels)) or not all(map(math.isfinite, known))):
+            raise ValueError(f"found levels {list(self.levels)}, expected two or more different numbers")
+
+    def _levels(self) -> tuple[float, ...]:
+        if self.levels:
+            return tuple(sorted(self.levels))
+        return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, _BINARY)
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics; for bias, 0 is best, and neither direction is better."""
+        listed = ",".join(f"{level:g}" for level in self._levels())
+        signature = f"levels:{listed}|{self.signature()}"
+        ranges: dict[str, tuple[float | None, float | None]] = {
+            "agreement": (0.0, 1.0),
+            "cohen_kappa": (-1.0, 1.0),
+            "weighted_kappa": (-1.0, 1.0),
+            "krippendorff_alpha": (None, 1.0),
+            "pearson": (-1.0, 1.0),
+            "bias": (None, None),
+        }
+        return [
+            *(Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()),
+            Metric("mae", higher_is_better=False, high=None, signature=signature),
+            Metric("confusion[human->judge]", high=None, signature=signature),
+        ]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the human scores, and what `Judge.check` finds."""
+        faults = list(super().check(_without_people(case)))
+        if not faults and (fault := self._fault(case)):
+            faults.append(fault)
+        return faults
+
+    def _fault(self, case: Case) -> str | None:
+        """Say what is wrong with the human scores of a case that can be judged."""
+        expected = case.expected
+        if expected is None:
+            return None
+        if not isinstance(expected, Mapping) or not {"human"} <= set(expected) <= _KEYS:
+            found = f"an object with {sorted(expected)}" if isinstance(expected, Mapping) else describe_found(expected)
+            return f"found {found}, expected {{reference, human}}"
+        low, high = self._scale(case)
+        for score in _human(expected):
+            if type(score) not in (int, float) or not low <= score <= high:
+                wanted = f"expected a number from {low:g} to {high:g}, or a list of them"
+                return f"human: found {describe_found(score)}, {wanted}"
+        return None
+
+    def _scale(self, case: Case) -> tuple[float, float]:
+        mode = self.judged(_without_people(case)).mode
+        return _BINARY if mode is None else mode.scale
+
+    def _people(self, case: Case) -> list[float]:
+        """Return the scores of the people; empty where there is none."""
+        if fault := self._fault(case):
+            raise EvaluatorError(fault)
+        return [float(score) for score in _human(case.expected)] if isinstance(case.expected, Mapping) else []
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return the question about the answer; none where there is no human score to compare with."""
+        return super().questions(_without_people(case)) if self._people(case) else []
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Count what the judge and the people have in common.
+
+        Raises:
+            JudgeError: The judge gave no verdict.
+            EvaluatorError: The human scores are not what they should be.
+        """
+        people = self._people(case)
+        if not people:
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), _ABSENT))
+        judged = self.judged(_without_people(case))
+        verdict = judged.verdict(verdicts)
+        if verdict is None:
+            why = str(judged.shown.absent)
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why), malformed=judged.shown.malformed)
+        return self._observation(judged, verdict, people)
+
+    def _observation(self, judged: JudgedCase, verdict: Verdict, people: Sequence[float]) -> Observation:
+        level = level_of(verdict.score, self._levels())
+        cells = Counter(level_of(score, self._levels()) for score in people)
+        counts = {
+            **pair_moments(verdict.score, math.fsum(people) / len(people)),
+            **unit_moments([verdict.score, *people]),
+            **{confusion.cell_name(_key(each), _key(level)): count / len(people) for each, count in cells.items()},
+        }
+        details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(people)}
+        undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
+        return Observation(counts, details, undefined, judged.shown.malformed)
+
+    def _fixed_names(self) -> list[str]:
+        return [metric.name for metric in self.describe() if "[" not in metric.name]
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Compute the coefficients from summed cells and moments."""
+        cells = confusion.read_cells(sums)
+        margins = confusion.Margins.of(cells, sums.length)
+        numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
+        return {
+            "agreement": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0)),
+            "cohen_kappa": confusion.cohen_kappa(margins),
+            "weighted_kappa": weighted_kappa(numbers, sums.length),
+            "krippendorff_alpha": krippendorff_alpha(sums),
+            "pearson": pearson(sums),
+            "bias": confusion.ratio(sums["x"] - sums["y"], sums["pairs"]),
+            "mae": confusion.ratio(sums["distance"], sums["pairs"]),
+            **{f"confusion[{people:g}->{judge:g}]": column for (people, judge), column in numbers.items()},
+        }
+
+
+def _human(expected: Mapping[str, Any]) -> Sequence[Any]:
+    human = expected.get("human")
+    return human if isinstance(human, list) else [human]
+
+
+def _without_people(case: Case) -> Case:
+    """Return the case as evaluator ``judge`` has it."""
+    return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
+
+
+def _key(level: float) -> str:
+    return label_key(level) or NO_LABEL

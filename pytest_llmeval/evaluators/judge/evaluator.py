@@ -1,0 +1,219 @@
+"""Evaluator ``judge``: a model grades an answer, in the way that its mode describes."""
+
+__all__ = ("Judge", "JudgedCase", "ModeName", "verdict_details")
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.texts import Shown, shown_texts
+from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.replies import FLAGS, shortened
+from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
+from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+ModeName: TypeAlias = Literal[
+    "auto",
+    "continuous",
+    "adversarial",
+    "temporal_reasoning",
+    "knowledge_update",
+    "preference",
+    "default_binary",
+    "abstention",
+    "explanation",
+    "rubric",
+]
+
+_RULE_VERSION = "1"
+_RULE_FIELDS = ("answer",)
+_TYPE_LABEL = "question_type"
+_LANGUAGE_LABEL = "language"
+_SHOWN = 2000
+"""Characters of the judge's reasons that details keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCase:
+    """How one case is judged.
+
+    Attributes:
+        name: Of the mode.
+        mode: The mode; ``None`` for the rule.
+        shown: What the judge sees.
+        question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
+    """
+
+    name: str
+    mode: Mode | None
+    shown: Shown
+    question: Question | None
+
+    def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
+        """Return the verdict, of the rule or of the judge; ``None`` where there is nothing to judge.
+
+        Raises:
+            JudgeError: The judge gave none.
+        """
+        if self.shown.absent is not None:
+            return None
+        if self.question is None:
+            return Verdict(float(is_unanswerable(self.shown.texts["answer"])))
+        given = verdicts[0]
+        if isinstance(given, JudgeError):
+            raise given
+        return given
+
+    def share(self, verdict: Verdict) -> float:
+        """Return the score of a verdict on a scale from 0 to 1."""
+        if self.mode is None:
+            return verdict.score
+        low, high = self.mode.scale
+        return (verdict.score - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Judge(JudgedEvaluator):
+    """The score that a judge gives an answer.
+
+    ``input`` is the question, or an object that has it as ``question``; ``expected`` is the right answer, or a list of
+    right answers; ``prediction`` is the answer. Lists and objects are shown to the judge as JSON, and null as the empty
+    answer, which is malformed. A blank answer is judged like any other. In mode ``explanation`` the input is a claim,
+    ``prediction`` a justification or ``{verdict, justification}``, and so is ``expected``, which may be absent.
+
+    ``judge_score`` is the mean score, in [0, 1]: grades from 0 to 100 and levels of a rubric are brought to that range,
+    lowest level 0, highest 1. A case without expected answer is undefined, except in the modes ``adversarial``,
+    ``abstention``, ``explanation`` and ``rubric``, which can do without. A reply without a verdict is an error.
+
+    Attributes:
+        mode: How to judge; ``auto``: by the label ``question_type``, and ``abstention`` where the case's id ends in
+            ``_abs``.
+        language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
+        rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
+
+    Raises:
+        ValueError: A rubric without mode ``rubric``, or that mode without a rubric.
+    """
+
+    name = "judge"
+
+    mode: ModeName = "auto"
+    language: Literal["auto", "en", "zh"] = "auto"
+    rubric: Rubric | None = None
+
+    def __post_init__(self) -> None:
+        if (self.mode == "rubric") != (self.rubric is not None):
+            found = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
+            raise ValueError(f"found {found}, expected both or neither")
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of the mode."""
+        signature = self.signature()
+        metrics = [Metric("judge_score", signature=signature)]
+        if self.rubric is not None:
+            metrics.append(Metric("judge_pass", signature=f"pass_mark:{self.rubric.pass_mark}|{signature}"))
+        if self.mode == "explanation":
+            metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
+        return metrics
+
+    def signature(self) -> str:
+        """Return how cases are judged: the modes with their versions."""
+        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if self.mode == "auto" else [self.mode]
+        modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
+        return f"mode:{f'auto({modes})' if self.mode == 'auto' else modes}|lang:{self.language}|v:{self.version}"
+
+    def _mode(self, name: str) -> Mode | None:
+        if name == ADVERSARIAL:
+            return None
+        if self.rubric is not None:
+            return rubric_mode(self.rubric.criteria, self.rubric.levels)
+        return get_mode(name)
+
+    def _language(self, subject: str, label: str | None) -> str:
+        return instruction_language(subject, label) if self.language == "auto" else self.language
+
+    def judged(self, case: Case) -> JudgedCase:
+        """Return how a case is judged.
+
+        Raises:
+            EvaluatorError: Mode ``auto`` does not know the question type, or the ground truth is of the wrong form.
+        """
+        try:
+            name = route(case.labels.get(_TYPE_LABEL), case.id) if self.mode == "auto" else self.mode
+        except ValueError as error:
+            raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or give the evaluator a mode") from None
+        mode = self._mode(name)
+        shown = shown_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+        if shown.fault:
+            raise EvaluatorError(shown.fault)
+        question = None
+        if mode is not None and shown.absent is None:
+            question = Question(mode, shown.texts, self._language(shown.subject, case.labels.get(_LANGUAGE_LABEL)))
+        return JudgedCase(name, mode, shown, question)
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what keeps a case from being judged: its question type, its question, its expected answer."""
+        try:
+            self.judged(case)
+        except EvaluatorError as error:
+            yield str(error)
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return the one question about a case; none where a rule decides, or where there is nothing to judge."""
+        question = self.judged(case).question
+        return [] if question is None else [question]
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Count the score, and what the mode has besides.
+
+        Raises:
+            JudgeError: The judge gave no verdict.
+        """
+        judged = self.judged(case)
+        verdict = judged.verdict(verdicts)
+        if verdict is None:
+            names = [metric.name for metric in self.describe() if "[" not in metric.name]
+            why = str(judged.shown.absent)
+            return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.shown.malformed)
+        counts: dict[str, float] = {"score": judged.share(verdict), "n": 1}
+        if self.rubric is not None:
+            counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
+        if judged.name == "explanation":
+            counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
+        return Observation(counts, verdict_details(judged, verdict), malformed=judged.shown.malformed)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return means over the judged cases."""
+        metrics = {"judge_score": sums["score"] / sums["n"]}
+        if self.rubric is not None:
+            metrics["judge_pass"] = sums["pass"] / sums["n"]
+        if self.mode == "explanation":
+            metrics |= {f"defect[{flag}]": sums[f"defect.{flag}"] / sums["n"] for flag in FLAGS}
+        return metrics
+
+
+def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
+    """Return what people want to see of a verdict; what there is none of is left out."""
+    rest = {name: value for name, value in verdict.details.items() if name not in FLAGS}
+    flags = [flag for flag in FLAGS if verdict.details.get(flag)]
+    details: dict[str, Any] = {
+        "mode": judged.name,
+        "reasoning": shortened(verdict.reasoning, _SHOWN),
+        "flags": flags,
+        **rest,
+    }
+    if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
+        details["raw_score"] = verdict.score
+    return {name: value for name, value in details.items() if value not in ("", [])}
+
+
+def _version(mode: Mode | None) -> str:
+    return _RULE_VERSION if mode is None else mode.version

@@ -1,0 +1,223 @@
+"""Confusion counts of classification, and the agreement measures that follow from them.
+
+Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
+"""
+
+__all__ = (
+    "MERGED",
+    "Margins",
+    "average",
+    "cell_name",
+    "cohen_kappa",
+    "confusion_matrix",
+    "f1",
+    "matthews",
+    "merged",
+    "per_label",
+    "precision",
+    "ratio",
+    "read_cells",
+    "recall",
+)
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key, label_name, label_order
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+MERGED = "true"
+"""Key that `merged` gives to the labels it merges."""
+
+_PREFIX = "cell"
+
+
+def cell_name(gold: str, predicted: str) -> str:
+    """Return the count name of a cell, such as ``cell["joy","anger"]``, from the keys of its two labels."""
+    return f"{_PREFIX}[{gold},{predicted}]"
+
+
+def read_cells(sums: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """Return the cells among named sums as ``(gold key, predicted key) -> sum``; other names are left out."""
+    cells = {}
+    for name, value in sums.items():
+        if name.startswith(_PREFIX + "["):
+            gold, predicted = json.loads(name.removeprefix(_PREFIX))
+            cells[label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL] = value
+    return cells
+
+
+def confusion_matrix(sums: Mapping[str, Any]) -> "tuple[list[str], FloatArray]":
+    """Arrange summed observations of evaluator ``classification`` as a matrix.
+
+    Args:
+        sums: Totals (a number per name) or columns (one entry per total).
+
+    Returns:
+        The names of the labels in sorted order, ``(none)`` for "no label given" last, and an array whose last
+        two axes are gold and predicted: shape ``(k, k)`` for numbers, ``(length, k, k)`` for columns.
+    """
+    import numpy as np
+
+    cells = read_cells(sums)
+    labels = sorted({label for cell in cells for label in cell}, key=label_order)
+    position = {label: index for index, label in enumerate(labels)}
+    shape = np.shape(next(iter(cells.values()), 0.0))
+    matrix = np.zeros((*shape, len(labels), len(labels)))
+    for (gold, predicted), value in cells.items():
+        matrix[..., position[gold], position[predicted]] = value
+    return [label_name(label) for label in labels], matrix
+
+
+def merged(cells: Mapping[tuple[str, str], Any], chosen: Callable[[str], bool]) -> dict[tuple[str, str], Any]:
+    """Merge all chosen labels into the label `MERGED`, and all others into `NO_LABEL`."""
+    out: dict[tuple[str, str], Any] = {}
+    for (gold, predicted), value in cells.items():
+        cell = (MERGED if chosen(gold) else NO_LABEL, MERGED if chosen(predicted) else NO_LABEL)
+        out[cell] = out.get(cell, 0.0) + value
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """What the measures need of a confusion matrix; arrays have one row per label and one column per matrix.
+
+    Attributes:
+        labels: Keys of the labels, sorted.
+        gold: How often each label is right.
+        predicted: How often each label is predicted.
+        hits: How often both at once.
+    """
+
+    labels: tuple[str, ...]
+    gold: "FloatArray"
+    predicted: "FloatArray"
+    hits: "FloatArray"
+
+    @classmethod
+    def of(cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int) -> "Margins":
+        """Sum up cells, each a column of `length` entries."""
+        import numpy as np
+
+        labels = tuple(sorted({label for cell in cells for label in cell}, key=label_order))
+        position = {label: index for index, label in enumerate(labels)}
+        gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
+        for (right, answered), column in cells.items():
+            gold[position[right]] += column
+            predicted[position[answered]] += column
+            if right == answered:
+                hits[position[right]] += column
+        return cls(labels, gold, predicted, hits)
+
+    def only(self, labels: Collection[str]) -> "Margins":
+        """Return the rows of some labels."""
+        rows = [index for index, label in enumerate(self.labels) if label in labels]
+        kept = tuple(self.labels[row] for row in rows)
+        return Margins(kept, self.gold[rows], self.predicted[rows], self.hits[rows])
+
+
+def ratio(part: "FloatArray", whole: "FloatArray") -> "FloatArray":
+    """Return ``part / whole``, NaN where `whole` is 0."""
+    import numpy as np
+
+    out: FloatArray = np.full(np.shape(whole), np.nan)
+    return np.divide(part, whole, out=out, where=whole != 0)
+
+
+def precision(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "FloatArray":
+    """Return hits / predicted; 0 where there is gold but nothing predicted, NaN where there is neither."""
+    import numpy as np
+
+    return np.where((predicted == 0) & (gold != 0), 0.0, ratio(hits, predicted))
+
+
+def recall(hits: "FloatArray", gold: "FloatArray") -> "FloatArray":
+    """Return hits / gold; NaN where there is no gold."""
+    return ratio(hits, gold)
+
+
+def f1(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "FloatArray":
+    """Return 2 hits / (predicted + gold), the harmonic mean of precision and recall; NaN where both are 0."""
+    return ratio(2 * hits, predicted + gold)
+
+
+def average(margins: Margins, kind: str) -> "dict[str, FloatArray]":
+    """Average precision, recall and F1 over labels, as scikit-learn's ``precision_recall_fscore_support``.
+
+    Args:
+        margins: The labels to average over; one that is neither gold nor predicted does not take part.
+        kind: ``micro`` (ratio of sums), ``macro`` (mean; recall of a label without gold counts as 0, as in
+            scikit-learn) or ``weighted`` (mean weighted by gold).
+
+    Returns:
+        ``precision``, ``recall`` and ``f1``; NaN where no label takes part. Without gold, recall of ``micro``
+        and everything of ``weighted`` are NaN too.
+    """
+    import numpy as np
+
+    hits, predicted, gold = margins.hits, margins.predicted, margins.gold
+    if kind == "micro":
+        hits, predicted, gold = (each.sum(axis=0) for each in (hits, predicted, gold))
+    each = {
+        "precision": precision(hits, predicted, gold),
+        "recall": recall(hits, gold),
+        "f1": f1(hits, predicted, gold),
+    }
+    if kind == "micro":
+        return each
+    weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
+    total = weights.sum(axis=0)
+    return {name: ratio((np.nan_to_num(values) * weights).sum(axis=0), total) for name, values in each.items()}
+
+
+def per_label(margins: Margins, labels: Iterable[str]) -> "dict[str, FloatArray]":
+    """Return ``precision[x]``, ``recall[x]``, ``f1[x]`` and ``support[x]`` of each label x.
+
+    Support is how often x is gold. A label that does not occur has support 0 and no other value.
+    """
+    import numpy as np
+
+    rows = {label: row for row, label in enumerate(margins.labels)}
+    nothing = np.zeros(margins.gold.shape[1])
+    metrics: dict[str, FloatArray] = {}
+    for label in labels:
+        row = rows.get(label)
+        hits, predicted, gold = (
+            nothing if row is None else each[row] for each in (margins.hits, margins.predicted, margins.gold)
+        )
+        name = label_name(label)
+        metrics[f"precision[{name}]"] = precision(hits, predicted, gold)
+        metrics[f"recall[{name}]"] = recall(hits, gold)
+        metrics[f"f1[{name}]"] = f1(hits, predicted, gold)
+        metrics[f"support[{name}]"] = gold
+    return metrics
+
+
+def cohen_kappa(margins: Margins) -> "FloatArray":
+    """Return Cohen's kappa, (observed - expected) / (1 - expected) agreement, in [-1, 1] (Cohen 1960).
+
+    NaN where gold and predictions hold one and the same label only, so that agreement by chance is certain.
+    """
+    gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
+    by_chance = (margins.gold * margins.predicted).sum(axis=0)
+    disagreements = gold - margins.hits.sum(axis=0)
+    return 1.0 - ratio(disagreements * predicted, gold * predicted - by_chance)
+
+
+def matthews(margins: Margins) -> "FloatArray":
+    """Return the correlation coefficient of Matthews for any number of labels, in [-1, 1] (Gorodkin 2004).
+
+    As in scikit-learn it is 0 where gold or predictions hold one label only; NaN where nothing is counted.
+    """
+    import numpy as np
+
+    # Gold and predictions have the same total; each is summed by itself, so that a single label leaves
+    # exactly 0 whatever the rounding of weighted counts.
+    gold, predicted = margins.gold.sum(axis=0), margins.predicted.sum(axis=0)
+    covariance = margins.hits.sum(axis=0) * gold - (margins.gold * margins.predicted).sum(axis=0)
+    spread = (gold**2 - (margins.gold**2).sum(axis=0)) * (predicted**2 - (margins.predicted**2).sum(axis=0))
+    return np.where((spread == 0) & (gold != 0), 0.0, ratio(covariance, np.sqrt(spread)))

@@ -1,0 +1,3 @@
+"""Similarity by sentence embeddings and BERTScore."""
+
+__all__ = ()

@@ -1,0 +1,226 @@
+"""Judging answers in Python: one, or the results of a run over a benchmark."""
+
+__all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.judge.contract import Question
+from pytest_llmeval.judge.panel import Judgeable, Panel
+from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+
+_LOG = logging.getLogger(__name__)
+_ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
+_AUTO: Final = "auto"
+_CHUNK: Final = 32
+"""Verdicts after which the file of scores is written: what a killed process may lose."""
+
+
+class AnsweredQuestion(Protocol):
+    """What `batch_judge` reads of a result."""
+
+    @property
+    def sample_id(self) -> str:
+        """The conversation."""
+
+    @property
+    def question_id(self) -> str:
+        """The question, within its conversation."""
+
+    @property
+    def question_type(self) -> str:
+        """Decides the mode of judging."""
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+
+    @property
+    def ground_truth(self) -> str:
+        """The right answer."""
+
+    @property
+    def prediction(self) -> str:
+        """The answer."""
+
+
+def judge_answer(
+    question: str,
+    ground_truth: str,
+    prediction: str,
+    *,
+    llm: Judgeable | None = None,
+    mode: str = "continuous",
+) -> float:
+    """Return how right an answer is.
+
+    Args:
+        question: What was asked.
+        ground_truth: The right answer.
+        prediction: The answer.
+        llm: The judge. A function gets the request, whose ``str`` is the whole prompt, and returns (or awaits) text.
+        mode: ``continuous``, ``adversarial`` (a rule that needs no judge), ``temporal_reasoning``,
+            ``knowledge_update``, ``preference``, ``default_binary`` or ``abstention``.
+
+    Returns:
+        A score from 0 to 1; 0 or 1 in all modes but ``continuous``.
+
+    Raises:
+        ValueError: The mode is unknown, or it needs a judge and there is none.
+        JudgeError: The judge gave no verdict.
+
+    Example:
+        >>> judge_answer("Where?", "Paris", "In Paris", llm=lambda request: '{"score": 0.8}')
+        0.8
+    """
+    _check_mode(mode, _ANSWER_MODES)
+    task = _Task(mode, question, ground_truth, prediction)
+    _check_judge(llm, [task])
+    if (score := task.by_rule()) is not None:
+        return score
+    panel = Panel.of(llm, workers=1)
+    try:
+        return panel.background.run(panel.ask(task.to_question())).score
+    finally:
+        panel.background.close()
+
+
+def batch_judge(
+    results: Sequence[AnsweredQuestion],
+    *,
+    llm: Judgeable | None,
+    mode: str = _AUTO,
+    cache_path: str | Path | None = None,
+    max_workers: int = 8,
+) -> list[float | None]:
+    """Judge the results of a run, as many at once as allowed.
+
+    Args:
+        results: From `run_eval`.
+        llm: The judge, as for `judge_answer`. A plain function runs in several threads at once. A client is closed at
+            the end, if it can be; those of this package may be used again.
+        mode: ``auto``: by each result's question type, ``abstention`` where the question id ends in ``_abs``; or one
+            mode for all.
+        cache_path: A JSON file ``{question_id: score}``. Only what is not in it is judged and added, also when the
+            judging is interrupted; what got no verdict is judged again the next time. Where results share a question id
+            the key is ``sample_id/question_id``. Scores are kept by id alone: use another file for other predictions,
+            another judge or another mode.
+        max_workers: How many calls are made at once.
+
+    Returns:
+        A score from 0 to 1 for each result; ``None`` where the judge gave no verdict, which is logged.
+
+    Raises:
+        ValueError: An unknown mode, no judge although a score is missing that only one can give, `max_workers` below
+            1, or, with a file, two results of the same sample and question.
+        SuiteError: The file is damaged; it stays as it is.
+        OSError: The file cannot be written.
+    """
+    _check_mode(mode, [_AUTO, *_ANSWER_MODES])
+    if max_workers < 1:
+        raise ValueError(f"found max_workers {max_workers}, expected 1 or more")
+    tasks = [
+        _Task(
+            route(each.question_type, each.question_id) if mode == _AUTO else mode,
+            each.question,
+            each.ground_truth,
+            each.prediction,
+        )
+        for each in results
+    ]
+    scores: list[float | None] = [None] * len(tasks)
+    if cache_path is None:
+        _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
+        return scores
+    from pytest_llmeval.judge.score_file import ScoreFile
+
+    keys = _keys(results)
+    file = ScoreFile.open(Path(cache_path))
+    scores = [file.scores.get(key) for key in keys]
+
+    def keep(row: int, score: float) -> None:
+        file.add(keys[row], score)
+        if file.unsaved >= _CHUNK:
+            file.save()
+
+    try:
+        _judge_missing(tasks, llm, max_workers, scores, keep)
+    finally:
+        file.save()
+    return scores
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    mode: str
+    question: str
+    reference: str
+    answer: str
+
+    def by_rule(self) -> float | None:
+        """Return the score where no judge is needed."""
+        return float(is_unanswerable(self.answer)) if self.mode == ADVERSARIAL else None
+
+    def to_question(self) -> Question:
+        """Return what a judge is asked."""
+        texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
+        return Question(get_mode(self.mode), texts, instruction_language(self.question))
+
+
+def _judge_missing(
+    tasks: Sequence[_Task],
+    llm: Any,
+    workers: int,
+    scores: list[float | None],
+    keep: Callable[[int, float], None],
+) -> None:
+    """Fill in the scores that are missing; `keep` is told of each."""
+
+    def fill(row: int, score: float) -> None:
+        scores[row] = score
+        keep(row, score)
+
+    missing = {row: task for row, task in enumerate(tasks) if scores[row] is None}
+    _check_judge(llm, missing.values())
+    left: dict[int, _Task] = {}
+    for row, task in missing.items():
+        if (score := task.by_rule()) is not None:
+            fill(row, score)
+        else:
+            left[row] = task
+    if not left:
+        return
+    questions = {row: task.to_question() for row, task in left.items()}
+    failed = Panel.of(llm, workers).ask_all(questions, lambda row, verdict: fill(row, verdict.score))
+    if failed:
+        first = next(iter(failed.values()))
+        _LOG.warning("%d of %d answers got no verdict; the first: %s", len(failed), len(left), first)
+
+
+def _keys(results: Sequence[AnsweredQuestion]) -> list[str]:
+    """Return what the scores of results are kept under."""
+    often = Counter(each.question_id for each in results)
+    keys = [
+        each.question_id if often[each.question_id] == 1 else f"{each.sample_id}/{each.question_id}" for each in results
+    ]
+    twice = [key for key, count in Counter(keys).items() if count > 1]
+    if twice:
+        raise ValueError(f"found more than one result of {twice[0]!r}, expected one to keep a score of")
+    return keys
+
+
+def _check_mode(mode: str, known: Sequence[str]) -> None:
+    if mode not in known:
+        raise ValueError(unknown_name("mode", mode, known))
+
+
+def _check_judge(llm: Judgeable | None, tasks: Iterable[_Task]) -> None:
+    needy = [task.mode for task in tasks if task.by_rule() is None]
+    if llm is None and needy:
+        raise ValueError(f"found no judge, expected llm: mode {needy[0]!r} asks one")

@@ -1,0 +1,3 @@
+"""What a judge is asked: modes and their prompts, rubrics, rules, and how replies are read."""
+
+__all__ = ()

@@ -1,0 +1,286 @@
+"""From the text of a judge's reply to a verdict. What cannot be read is an error, never a score."""
+
+__all__ = (
+    "EXPLANATION_SCHEMA",
+    "FLAGS",
+    "SCORE_SCHEMA",
+    "closing_object",
+    "plain",
+    "read_explanation",
+    "read_reply",
+    "read_rubric",
+    "read_score",
+    "read_text",
+    "read_yes_no",
+    "rubric_schema",
+    "shortened",
+    "unreadable",
+)
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Final
+
+from pytest_llmeval.core.errors import JudgeError, said
+from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
+from pytest_llmeval.judge.contract import JudgeReply, Mode, Verdict
+
+_MARK = re.compile(r'\\[\\"]|["{}\[\]]')
+_FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
+_FENCE_LENGTH: Final = len("```json")
+_LONGEST: Final = 200
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    """Return a text as a message shows it: `plain`, and at most `longest` characters."""
+    return plain(text[: longest - 1] + "…" if len(text) > longest else text)
+
+
+def plain(text: str) -> str:
+    """Return a text that can be written as UTF-8: half of a surrogate pair becomes a replacement character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def unreadable(reply: str, message: str) -> JudgeError:
+    """Return the error for a reply that gives no verdict, with the reply in it."""
+    return JudgeError(f"{message}; the judge replied {shortened(reply)!r}", reply)
+
+
+def closing_object(reply: str) -> dict[str, Any]:
+    """Return the JSON object that ends a reply.
+
+    Prose may stand before it, and a Markdown fence round it. After it nothing may stand, since that might take the
+    verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
+
+    Raises:
+        JudgeError: No such object ends the reply.
+    """
+    text, was_fenced = _without_closing_fence(reply.strip())
+    if not text.endswith("}"):
+        found = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
+        raise unreadable(reply, f"found {found}, expected the reply to end with a JSON object")
+    start, depth = _start(text)
+    before = text[: max(start, 0)].rstrip()
+    if start < 0 or _goes_on(before):
+        raise unreadable(reply, "found a closing bracket without its opening one, expected a whole JSON object")
+    if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
+        raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
+    if depth > MAX_DEPTH:
+        raise unreadable(reply, TOO_DEEP)
+    try:
+        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=_unique)
+    except ValueError as error:
+        raise unreadable(reply, f"found a JSON object that cannot be read ({error}), expected valid JSON") from None
+    return data
+
+
+def _without_closing_fence(text: str) -> tuple[str, bool]:
+    return (text[:-3].rstrip(), True) if text.endswith("```") else (text, False)
+
+
+def _start(text: str) -> tuple[int, int]:
+    """Return where the value begins whose closing bracket ends the text (-1 if nowhere), and how deep it is nested.
+
+    Read from the end, valid JSON has one reading only, and each character is looked at once: trying every opening
+    bracket from the front would take time that grows with the square of a hostile reply's length.
+    """
+    depth = deepest = 0
+    in_string = False
+    for position, mark in _marks_from_the_end(text):
+        if mark == '"':
+            in_string = not in_string
+        elif not in_string:
+            depth += 1 if mark in "}]" else -1
+            deepest = max(deepest, depth)
+            if depth == 0:
+                return position, deepest
+    return -1, deepest
+
+
+def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
+    marks = [(match.start(), match.group()) for match in _MARK.finditer(text)]
+    return ((position, mark) for position, mark in reversed(marks) if len(mark) == 1)
+
+
+def _goes_on(before: str) -> bool:
+    """Return whether an object is a member of a bigger one, which must then be broken."""
+    return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
+        raise ValueError(f"the key {shortened(twice, 40)!r} is there twice")
+    return data
+
+
+FLAGS: Final = (
+    "logical_errors",
+    "fabrication",
+    "wrong_citation",
+    "factual_errors",
+    "knowledge_errors",
+    "reasoning_errors",
+)
+"""The defects that an explanation can have."""
+
+_HIGHEST_GRADE: Final = 100.0
+_END_OF_THOUGHTS: Final = "</think>"
+"""Some servers leave out the tag that opens them, since the prompt ends with it."""
+
+_WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
+
+
+def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    # Providers that enforce a schema want every property required and no others.
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+SCORE_SCHEMA: Final = _schema(reasoning={"type": "string"}, score={"type": "number"})
+"""JSON Schema of what `read_score` reads."""
+
+EXPLANATION_SCHEMA: Final = _schema(
+    reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
+)
+"""JSON Schema of what `read_explanation` reads."""
+
+
+def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
+    """Return the JSON Schema of what `read_rubric` reads."""
+    return _schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
+
+
+def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
+    """Read what a model answered to a question of a mode.
+
+    Raises:
+        JudgeError: It refused, was cut off, or gave no verdict.
+    """
+    if reply.stopped == "refusal":
+        raise unreadable(reply.text, "found a refusal, expected a verdict")
+    if reply.stopped == "length":
+        raise unreadable(reply.text, "found a reply that was cut off, expected a whole one: raise max_tokens")
+    return read_text(mode, reply.text)
+
+
+def read_text(mode: Mode, text: str) -> Verdict:
+    """Read the text of a reply as a mode does, which may be the user's own.
+
+    Raises:
+        JudgeError: It gave no verdict with a finite score, or its function failed.
+    """
+    try:
+        verdict: Any = mode.read(text)
+    except JudgeError:
+        raise
+    except Exception as error:
+        raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({said(error)})") from error
+    if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
+        return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
+    shown = shortened(repr(verdict), 60)
+    raise unreadable(text, f"found {shown} as what the mode {mode.name!r} read, expected a Verdict with a finite score")
+
+
+def read_score(reply: str) -> Verdict:
+    """Read a JSON object with a ``score`` from 0 to 1.
+
+    The score is a number, text that is one, or true (1) or false (0). It is brought into the range, and then
+    ``details["clamped_from"]`` has the score as it came.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, or it has no such score.
+    """
+    data = closing_object(reply)
+    raw = _number(data, reply, booleans=True)
+    score = min(1.0, max(0.0, raw))
+    details = {} if score == raw else {"clamped_from": raw if math.isfinite(raw) else str(raw)}
+    return Verdict(score, _reasoning(data), details)
+
+
+def read_yes_no(reply: str) -> Verdict:
+    """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
+
+    What a reasoning model thinks aloud, up to the last ``</think>``, stands before the reply and says nothing.
+
+    Raises:
+        JudgeError: It begins with anything else.
+    """
+    text = reply.rpartition(_END_OF_THOUGHTS)[2].strip()
+    word = _WORD.match(text.lower())
+    if word is None:
+        raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
+    return Verdict(float(word.group(1) == "yes"), plain(text[word.end() :]))
+
+
+def read_explanation(reply: str) -> Verdict:
+    """Read a JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
+
+    The score is a number. It is brought into the range, and then ``details["clamped_from"]`` has it as it came. A flag
+    may also be called ``has_FLAG``, and one that the reply does not name is false.
+
+    Returns:
+        A verdict whose details have the flags.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, it has no such score, or a flag is neither true nor false.
+    """
+    data = closing_object(reply)
+    if isinstance(data.get("score"), str):
+        raise unreadable(reply, f"found {_shown(data, 'score')} as score, expected a number")
+    score = _number(data, reply)
+    clamped = min(max(score, 0.0), _HIGHEST_GRADE)
+    flags = {}
+    for flag in FLAGS:
+        name = flag if flag in data else f"has_{flag}"
+        if not isinstance(data.get(name, False), bool):
+            raise unreadable(reply, f"found {_shown(data, name)} as {name}, expected true or false")
+        flags[flag] = data.get(name, False)
+    return Verdict(clamped, _reasoning(data), flags if clamped == score else {**flags, "clamped_from": score})
+
+
+def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:
+    """Read a JSON object whose ``score`` is one of the levels.
+
+    Raises:
+        JudgeError: No JSON object ends the reply, or its score is none of the levels.
+    """
+    data = closing_object(reply)
+    score = _number(data, reply)
+    if score not in levels:
+        known = ", ".join(str(int(level)) if level.is_integer() else repr(level) for level in levels)
+        raise unreadable(reply, f"found the score {_shown(data, 'score')}, expected one of the levels {known}")
+    return Verdict(score, _reasoning(data))
+
+
+def _number(data: Mapping[str, Any], reply: str, *, booleans: bool = False) -> float:
+    """Return the score of a reply as a number that is not NaN."""
+    value: Any = data.get("score")
+    if isinstance(value, str) or type(value) in (int, float) or (booleans and isinstance(value, bool)):
+        try:
+            score = float(value)
+        except (ValueError, OverflowError):
+            score = math.nan
+        if not math.isnan(score):
+            return score
+    raise unreadable(reply, f"found {_shown(data, 'score')} as score, expected a number")
+
+
+def _shown(data: Mapping[str, Any], name: str) -> str:
+    if name not in data:
+        return "nothing"
+    return shortened(json.dumps(data[name], ensure_ascii=False), 60)
+
+
+def _reasoning(data: Mapping[str, Any]) -> str:
+    reasoning = data.get("reasoning")
+    return plain(reasoning.strip()) if isinstance(reasoning, str) else ""

@@ -1,0 +1,103 @@
+"""A rubric of the user: criteria, levels and a pass mark, and the mode that they make."""
+
+__all__ = ("Level", "Rubric", "rubric_mode")
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from string import Template
+from typing import ClassVar
+
+from pytest_llmeval.judge.contract import Mode
+from pytest_llmeval.judge.questions.modes import read_mode_file
+from pytest_llmeval.judge.questions.replies import read_rubric, rubric_schema
+
+_FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a rubric.
+
+    Attributes:
+        score: Its number.
+        meaning: What an answer of this level is like.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    score: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """What to grade by.
+
+    Attributes:
+        criteria: What makes an answer good, in the user's words.
+        levels: At least two, with different scores.
+        pass_mark: An answer passes with this score or a higher one; not part of what the judge is told.
+
+    Raises:
+        ValueError: Criteria or a meaning are blank, a score is there twice, or the pass mark is beyond the levels.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    criteria: str
+    levels: tuple[Level, ...]
+    pass_mark: float
+
+    def __post_init__(self) -> None:
+        scores = [level.score for level in self.levels]
+        if not self.criteria.strip() or not all(level.meaning.strip() for level in self.levels):
+            raise ValueError("found blank criteria or a level with a blank meaning, expected text")
+        if len(scores) < _FEWEST_LEVELS or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
+            raise ValueError(f"found levels with the scores {scores}, expected two or more different numbers")
+        if not min(scores) < self.pass_mark <= max(scores):
+            raise ValueError(
+                f"found pass_mark {self.pass_mark}, expected a number above the lowest level, {min(scores)}, "
+                f"and at most the highest, {max(scores)}"
+            )
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The scores of the levels, lowest first."""
+        return tuple(sorted(level.score for level in self.levels))
+
+
+def _number(score: float) -> str:
+    return str(int(score)) if score.is_integer() else repr(score)
+
+
+@lru_cache(maxsize=64)
+def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
+    """Return the mode that grades by criteria and levels.
+
+    Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
+
+    Args:
+        criteria: Of a `Rubric`; put into the instructions as it is.
+        levels: Of the same, in any order; the judge sees the highest first.
+    """
+    file = read_mode_file("rubric")
+    ordered = sorted(levels, key=lambda level: -level.score)
+    listed = "\n".join(f"{_number(float(level.score))}  {level.meaning.strip()}" for level in ordered)
+    scores = tuple(float(level.score) for level in reversed(ordered))
+    digest = hashlib.sha256(json.dumps([criteria, listed]).encode()).hexdigest()[:8]
+    return Mode(
+        name="rubric",
+        version=f"{file['version']}-{digest}",
+        instructions={
+            language: Template(text).substitute(criteria=criteria.strip(), levels=listed)
+            for language, text in file["instructions"].items()
+        },
+        fields=tuple(file["fields"]),
+        scale=(scores[0], scores[-1]),
+        read=partial(read_rubric, levels=scores),
+        reply_schema=rubric_schema(scores),
+    )

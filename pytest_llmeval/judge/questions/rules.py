@@ -1,0 +1,103 @@
+"""Which mode judges a question: by its type, as the benchmarks that the types come from do."""
+
+__all__ = ("ADVERSARIAL", "MODE_OF_TYPE", "instruction_language", "is_unanswerable", "route")
+
+import re
+from typing import Final
+
+from pytest_llmeval.core.wording import unknown_name
+
+ADVERSARIAL: Final = "adversarial"
+"""The mode that is a rule: no judge is asked."""
+
+_ABSTENTION = "abstention"
+_ABSTENTION_IDS = "_abs"
+
+MODE_OF_TYPE: Final = {
+    "single_hop": "continuous",
+    "multi_hop": "continuous",
+    "temporal": "continuous",
+    "open_domain": "continuous",
+    "adversarial": ADVERSARIAL,
+    "single_session_user": "default_binary",
+    "single_session_assistant": "default_binary",
+    "single_session_preference": "preference",
+    "multi_session": "default_binary",
+    "temporal_reasoning": "temporal_reasoning",
+    "knowledge_update": "knowledge_update",
+}
+"""Question type to mode: the first five are LoCoMo's, the others LongMemEval's."""
+
+
+def route(question_type: str | None, case_id: str = "") -> str:
+    """Return the name of the mode that judges a question.
+
+    Args:
+        question_type: One of `MODE_OF_TYPE`.
+        case_id: An id that ends in ``_abs`` marks a question of LongMemEval that cannot be answered, whatever its type.
+
+    Raises:
+        ValueError: The type is absent or unknown.
+    """
+    if case_id.endswith(_ABSTENTION_IDS):
+        return _ABSTENTION
+    if question_type is None:
+        raise ValueError(f"found no question type, expected one of {', '.join(sorted(MODE_OF_TYPE))}")
+    if question_type not in MODE_OF_TYPE:
+        raise ValueError(unknown_name("question type", question_type, MODE_OF_TYPE))
+    return MODE_OF_TYPE[question_type]
+
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
+_JAPANESE_OR_KOREAN = re.compile("[\u3041-\u309f\u30a1-\u30fa\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
+_WORD = re.compile(r"[^\W_]+")
+_HAN_IN_A_WORD = 2
+
+
+def instruction_language(text: str, label: str | None = None) -> str:
+    """Return ``zh`` or ``en``.
+
+    Args:
+        text: The question, by whose script the language is told: Chinese if its Han characters, at about two a word,
+            are as many words as the others, and none is Japanese or Korean.
+        label: The language as a case names it, such as ``zh-CN``; goes before the text.
+    """
+    if label:
+        return "zh" if label.lower().startswith("zh") else "en"
+    han = len(_HAN.findall(text))
+    if not han or _JAPANESE_OR_KOREAN.search(text):
+        return "en"
+    others = len(_WORD.findall(_HAN.sub(" ", text)))
+    return "zh" if han >= _HAN_IN_A_WORD * others else "en"
+
+
+_VALUES = frozenset({"", "n/a", "na", "none", "null", "unanswerable"})
+_PHRASES = (
+    "not mentioned",
+    "not in the conversation",
+    "cannot answer",
+    "can't answer",
+    "insufficient",
+    "unknown",
+    "no information",
+    "not provided",
+    "information not found",
+    "not found",
+    "not available",
+    "no data",
+)
+
+
+def is_unanswerable(text: str) -> bool:
+    """Return whether a text says that a question cannot be answered.
+
+    That is so if the text, without regard to case and outer white space, is empty, is one of ``n/a``, ``na``,
+    ``none``, ``null`` and ``unanswerable``, or contains one of twelve phrases such as ``not mentioned`` or ``no
+    information``: the values and phrases of HiMGA's judge for LoCoMo, which are English only.
+
+    Example:
+        >>> is_unanswerable("It is not mentioned."), is_unanswerable("In Paris.")
+        (True, False)
+    """
+    text = text.strip().lower()
+    return text in _VALUES or any(phrase in text for phrase in _PHRASES)

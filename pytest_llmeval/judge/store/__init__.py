@@ -1,0 +1,3 @@
+"""The working cache: a database that the processes of a machine share."""
+
+__all__ = ()

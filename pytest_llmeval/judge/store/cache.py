@@ -1,0 +1,138 @@
+"""The working cache: every verdict that was ever paid for, shared by all processes on this machine."""
+
+__all__ = ("Cache",)
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.store.leases import Leases
+from pytest_llmeval.judge.store.shared_limits import SharedLimits
+
+_AT_ONCE = 500
+"""Rows read by one statement: SQLite limits how many values it takes, and others want to write in between."""
+
+_PUT = "INSERT OR REPLACE INTO entries (key, run, made, mode, model, entry, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = "CAST(key AS BLOB), CAST(entry AS BLOB), CAST(checksum AS BLOB)"
+"""As bytes whatever damage has made of them: text that is no UTF-8 could not even be fetched."""
+
+_GET = f"SELECT {_COLUMNS} FROM entries WHERE key = ?"  # noqa: S608 (constants)
+
+
+class Cache(Leases, SharedLimits):
+    """Judgements by key, and what the processes of a run tell each other.
+
+    A row whose checksum is wrong reads as absent, so that the verdict is asked for again; `verify` lists it.
+    """
+
+    def get(self, key: str) -> Entry | None:
+        """Return the judgement kept under a key."""
+        found = self._rows(_GET, (key,))
+        return _intact(*found[0]) if found else None
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Entry]:
+        """Return the judgements that are kept under some of the keys."""
+        wanted = sorted(set(keys))
+        found: dict[str, Entry] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            rows = self._rows(f"SELECT {_COLUMNS} FROM entries WHERE key IN ({marks})", part)  # noqa: S608 (marks only)
+            found.update((entry.key, entry) for entry in (_intact(*row) for row in rows) if entry is not None)
+        return found
+
+    def put(self, entry: Entry, run: str) -> None:
+        """Keep a judgement that was made in a run; it replaces an older one of its key."""
+        self.put_many([entry], run)
+
+    def put_many(self, entries: Sequence[Entry], run: str) -> None:
+        """Keep judgements, all or none."""
+        now = self.clock()
+        rows = []
+        for entry in entries:
+            # ASCII takes half of a surrogate pair, which models do emit; as UTF-8 it cannot be written.
+            data = json.dumps(entry.to_json(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+            parts = entry.components
+            rows.append((entry.key, run, now, parts["mode"], parts["model"], data, _checksum(entry.key.encode(), data)))
+        with self._transaction() as connection:
+            connection.executemany(_PUT, rows)
+
+    def made_in(self, key: str, run: str) -> bool:
+        """Return whether the judgement kept under a key was made in a run."""
+        return bool(self._rows("SELECT 1 FROM entries WHERE key = ? AND run = ?", (key, run)))
+
+    def put_answer(self, run: str, key: str, answer: str) -> None:
+        """Share an answer of the target, as JSON text, with the other processes of a run."""
+        values = (run, key, answer.encode("utf-8", "surrogatepass"), self.clock())
+        self._rows("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)", values)
+
+    def get_answer(self, run: str, key: str) -> str | None:
+        """Return an answer of the target that a process of the run has shared."""
+        found = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
+        return str(found[0][0], "utf-8", "surrogatepass") if found else None
+
+    def forget_run(self, run: str) -> None:
+        """Delete what the processes of a run told each other, and what killed ones held; judgements stay.
+
+        Args:
+            run: Whose processes have ended. Their names as owners begin with it and a space.
+        """
+        mine = f"{run} "
+        with self._transaction() as connection:
+            for table in ("answers", "limits", "reservations", "slots", "spent"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 (constants of this line)
+            connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all judgements that can be read, in the order in which they were kept."""
+        for _, _, entry in self._all():
+            if entry is not None:
+                yield entry
+
+    def verify(self) -> list[str]:
+        """Return what is wrong: what SQLite finds in the file, and the keys of rows that read as absent."""
+        faults = [str(line) for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
+        return faults + sorted(
+            f"entry {key}: found a wrong checksum, or what is no judgement"
+            for _, key, entry in self._all()
+            if entry is None
+        )
+
+    def prune(self, older_than_s: float | None = None, model: str | None = None) -> int:
+        """Delete judgements that fulfil all conditions, and rows that cannot be read; return how many.
+
+        Args:
+            older_than_s: Made longer ago than this.
+            model: Of this ``PROVIDER:NAME``.
+        """
+        before = None if older_than_s is None else self.clock() - older_than_s
+        unreadable = [(row,) for row, _, entry in self._all() if entry is None]
+        with self._transaction() as connection:
+            bad = connection.executemany("DELETE FROM entries WHERE rowid = ?", unreadable).rowcount
+            done = connection.execute(
+                "DELETE FROM entries WHERE (?1 IS NULL OR made < ?1) AND (?2 IS NULL OR model = ?2)", (before, model)
+            )
+        self._rows("VACUUM")
+        return max(bad, 0) + done.rowcount
+
+    def _all(self) -> Iterator[tuple[int, str, Entry | None]]:
+        """Yield number, key and judgement of every row; some at a time, so that others can write in between."""
+        last = 0
+        statement = f"SELECT rowid, {_COLUMNS} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT {_AT_ONCE}"  # noqa: S608 (constants)
+        while rows := self._rows(statement, (last,)):
+            for last, key, data, checksum in rows:
+                yield last, key.decode("ascii", "backslashreplace"), _intact(key, data, checksum)
+
+
+def _checksum(key: bytes, data: bytes) -> bytes:
+    return hashlib.blake2b(key + b"\n" + data, digest_size=8).digest()
+
+
+def _intact(key: bytes, data: bytes, checksum: bytes) -> Entry | None:
+    if _checksum(key, data) != checksum:
+        return None
+    try:
+        return Entry.from_json(json.loads(data))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,87 @@
+"""Leases and slots: which process asks for what, and how many calls are under way, over all processes."""
+
+__all__ = ("Leases",)
+
+from pytest_llmeval.judge.store.database import Store
+
+_TAKE = """
+INSERT INTO leases (key, owner, expires) VALUES (?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+WHERE leases.owner = excluded.owner OR leases.expires <= ?
+RETURNING owner
+"""
+
+
+class Leases(Store):
+    """What an owner takes expires after `ttl` seconds unless renewed: a killed process blocks nobody for long.
+
+    An owner is any text that no other process uses, such as one made of the process's id and a random number.
+    """
+
+    def lease(self, key: str, owner: str, ttl: float, *, inherit: bool = True) -> bool:
+        """Take the sole right to ask for a verdict or an answer; an own lease is renewed.
+
+        Whoever gets it must look into the cache once more: another process may have asked, kept and released since.
+
+        Args:
+            key: Of the verdict or answer.
+            owner: Who wants to ask.
+            ttl: Seconds until the lease expires.
+            inherit: Whether one that has expired may be taken over.
+
+        Returns:
+            Whether `owner` has it now.
+        """
+        now = self.clock()
+        return bool(self._rows(_TAKE, (key, owner, now + ttl, now if inherit else 0)))
+
+    def is_orphaned(self, key: str) -> bool:
+        """Return whether an owner died while it asked: the lease has expired and nobody has taken it over."""
+        return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.clock())))
+
+    def release(self, key: str, owner: str) -> None:
+        """Give a lease back; that of another owner stays."""
+        self._rows("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
+
+    def take_slot(self, run: str, owner: str, limit: int, ttl: float) -> int | None:
+        """Take the right to have one more call under way.
+
+        Args:
+            run: The run whose processes share the limit.
+            owner: Who calls.
+            limit: Most calls at once, over all processes of the run.
+            ttl: Seconds until the slot is free again by itself.
+
+        Returns:
+            The number of the slot; ``None`` where all are taken.
+        """
+        now = self.clock()
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM slots WHERE run = ? AND expires <= ?", (run, now))
+            taken = {slot for (slot,) in connection.execute("SELECT slot FROM slots WHERE run = ?", (run,)).fetchall()}
+            # The limit may have been lowered since: what counts is how many are taken, not their numbers.
+            if len(taken) >= limit:
+                return None
+            slot = next(number for number in range(limit) if number not in taken)
+            connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?)", (run, slot, owner, now + ttl))
+        return slot
+
+    def free_slot(self, run: str, slot: int, owner: str) -> None:
+        """Give a slot back; one that has expired and is another owner's stays."""
+        self._rows("DELETE FROM slots WHERE run = ? AND slot = ? AND owner = ?", (run, slot, owner))
+
+    def end(self, owner: str) -> None:
+        """Let all that an owner holds expire at once: its process is dead."""
+        self._put_off(owner, self.clock())
+
+    def renew(self, owner: str, ttl: float) -> None:
+        """Put off the end of all that an owner holds: leases, slots and reservations."""
+        self._put_off(owner, self.clock() + ttl)
+
+    def _put_off(self, owner: str, end: float) -> None:
+        with self._transaction() as connection:
+            for table in ("leases", "slots", "reservations"):
+                connection.execute(
+                    f"UPDATE {table} SET expires = ? WHERE owner = ? AND expires > ?",  # noqa: S608 (constants of this line)
+                    (end, owner, self.clock()),
+                )

@@ -1,0 +1,3 @@
+"""The pytest plugin: options, hooks, collection, items, fixtures. The only package that imports pytest."""
+
+__all__ = ()

@@ -1,0 +1,289 @@
+"""Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
+
+__all__ = ("SUITES", "CaseItem", "EvalModule", "know_followers", "over_suite", "own_judge")
+
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
+from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
+from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
+from pytest_llmeval.plugin.progress import Progress
+from pytest_llmeval.plugin.suites import LoadedCase, Suites
+from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.prefetch import Look
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.targets.python import Target
+
+SUITES = pytest.StashKey[Suites]()
+"""Where the configuration keeps the suites of its process."""
+
+_LISTED = 20
+_T = TypeVar("_T")
+
+
+class CaseItem(pytest.Function):
+    """The item of a case, or of all cases of a suite in mode ``bulk``.
+
+    Attributes:
+        look: What may be asked before its turn.
+        after: Gives the items of its suite and variant that come after it, once the session knows them.
+    """
+
+    look = Look()
+    after: "Callable[[], Iterable[CaseItem]]" = staticmethod(lambda: ())
+
+    def __init__(self, *, loaded: LoadedCase, cases: tuple[Case, ...] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.loaded = loaded
+        self.bulk = cases
+        if "[" in self.originalname and hasattr(self, "_id"):
+            # pytest 9.2 takes what follows the first bracket of a recorded id for parameters; --lf would not find it.
+            self._id = self._id.parse(self.nodeid)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Return the place of the case in its file, and its name."""
+        return self.path, max(self.loaded.case.line, 1) - 1, self.name
+
+    def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
+        """Run the case, or every case; fail if one of them does."""
+        __tracebackhide__ = True
+        client = own_judge(request)
+        if self.bulk:
+            self._run_all(target, client)
+        else:
+            following = (each.loaded for each in self.after())
+            execution = self.loaded.suites.run(self.loaded, target, client, following, self.look)
+            conclude(self, self.loaded, execution)
+
+    def _run_all(self, target: Target | None, client: Callable[[], Any]) -> None:
+        __tracebackhide__ = True
+        suites, suite, key = self.loaded.suites, self.loaded.suite, self.loaded.key
+        every = [replace(self.loaded, case=case) for case in self.bulk]
+        executions: list[Execution] = []
+        progress = Progress(self.config, suite.name, len(every))
+        try:
+            for number, loaded in enumerate(every, 1):
+                executions.append(suites.run(loaded, target, client, _from(every, number), self.look))
+                if isinstance(executions[-1].error, BudgetError):
+                    raise executions[-1].error
+                progress.show(number)
+        except BudgetError as error:
+            self.session.shouldstop = str(error)
+            pytest.skip(str(error))
+        finally:
+            progress.end()
+            self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
+            keep_judgements(self, suites, suite.path, [entry for each in executions for entry in each.entries])
+        failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
+        if failed:
+            lines = [f"{len(failed)} of {len(executions)} cases failed"]
+            lines += [f"{record.id}: {record.reason}" for record in failed[:_LISTED]]
+            if len(failed) > _LISTED:
+                lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
+            raise pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def own_judge(request: pytest.FixtureRequest | None) -> Callable[[], Any]:
+    """Return what gets the user's judge when one is needed: its fixture may want a key, stored verdicts do not."""
+    return lambda: request.getfixturevalue("judge_client") if request is not None else None
+
+
+def _variant_of(item: pytest.Item) -> str:
+    """Return the id of an item's parameters, which name a variant of the target."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.id if callspec is not None else ""
+
+
+# The bodies are one line each: a traceback then starts at the line of the case in its file.
+# fmt: off
+def _case(item: Any = None) -> None: item.run_case(None)
+def _case_with_target(llmeval_target: Any, item: Any = None) -> None: item.run_case(llmeval_target)
+def _judged(request: Any, item: Any = None) -> None: item.run_case(None, request)
+def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: E501 (as above)
+# fmt: on
+_TEMPLATES = {
+    (False, False): _case,
+    (True, False): _case_with_target,
+    (False, True): _judged,
+    (True, True): _judged_with_target,
+}
+
+
+def _probe(judge_client: Any, item: Any = None) -> None:
+    """Is collected, never run: it tells which fixture ``judge_client`` a suite has."""
+
+
+class EvalModule(pytest.Module):
+    """A suite file. Its module is made up and holds one function, from which the items of all cases are made."""
+
+    _module: types.ModuleType | None = None
+    _suite: Suite
+
+    def _getobj(self) -> types.ModuleType:
+        if self._module is None:
+            self._module = self._build()
+        return self._module
+
+    def _build(self) -> types.ModuleType:
+        suites = self.config.stash[SUITES]
+        try:
+            self._suite = suites.load(self.path, self.session)
+        except LlmevalError as error:
+            suites.faulty_files += 1
+            raise self.CollectError(str(error)) from None
+        module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
+        module.__file__ = str(self.path)
+        asked = any(case.prediction is MISSING for case in self._suite.cases)
+        template = _TEMPLATES[asked, self._suite.judged]
+        prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
+        if self._suite.judged:
+            prototypes["judge"] = self._function(module.__name__, _probe.__code__, "judge", 1)
+        for prototype in prototypes.values():
+            prototype.__dict__["__test__"] = True
+        module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
+        return module
+
+    def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
+        code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
+        function = types.FunctionType(code, globals(), name, (None,))
+        function.__module__ = module
+        return function
+
+    def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
+        """Yield the items, and last a collector that reports faulty cases.
+
+        pytest resolves fixtures and parameters once, for the prototype; the items of all cases share the result.
+        """
+        collected = [item for item in super().collect() if isinstance(item, pytest.Function)]
+        variants = [item for item in collected if item.originalname == "case"]
+        judge_client = [item for item in collected if item.originalname == "judge"]
+        if len(judge_client) > 1:
+            self.config.stash[SUITES].faulty_files += 1
+            raise self.CollectError(
+                f"{self.nodeid}: found a fixture judge_client with parameters, expected one without: to compare judges "
+                "name the evaluator several times with 'as' and other options, or run the suite once for each"
+            )
+        looks = [self._look(variant, judge_client) for variant in variants]
+        suites, suite = self.config.stash[SUITES], self._suite
+        keys = [suites.key(suite, variant=_variant_of(variant)) for variant in variants]
+        cases = suite.cases[:1] if suite.bulk else suite.cases
+        for case in cases:
+            for variant, key, look in zip(variants, keys, looks, strict=True):
+                item = self._item(variant, LoadedCase(suites, suite, case, key), suite.cases if suite.bulk else ())
+                item.look = look
+                yield item
+        if suite.problems:
+            yield Faults.from_parent(self, name="<faults>", faults=SuiteError(suite.problems))
+
+    def _look(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> Look:
+        """Return what may be asked about a case before its test is set up."""
+        info = variant._fixtureinfo  # noqa: SLF001 (as below)
+        judge = all(
+            outlives_its_test("judge_client", item._fixtureinfo.name2fixturedefs)  # noqa: SLF001 (as below)
+            for item in judge_client
+        )
+        return Look(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
+
+    def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
+        case = loaded.case
+        name = "bulk" if bulk else case.id
+        function = self._function(variant.obj.__module__, variant.obj.__code__, name, case.line or 1)
+        if case.tags and not bulk:
+            function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]
+        callspec = getattr(variant, "callspec", None)
+        item: CaseItem = CaseItem.from_parent(
+            self,
+            name=f"{name}[{callspec.id}]" if callspec else name,
+            originalname=name,
+            callobj=function,
+            callspec=callspec,
+            keywords={callspec.id: True} if callspec else None,
+            fixtureinfo=variant._fixtureinfo,  # noqa: SLF001 (a parameter of Function, without a public reader)
+            loaded=loaded,
+            cases=bulk,
+        )
+        function.__defaults__ = (item,)
+        return item
+
+
+def know_followers(items: Iterable[pytest.Item]) -> None:
+    """Tell the items of suites which ones come after them; one that a mark may skip is not looked at early."""
+    queues: dict[SuiteKey, list[CaseItem]] = {}
+    for item in items:
+        if isinstance(item, CaseItem) and (item.look.target or item.look.judge):
+            queue = queues.setdefault(item.loaded.key, [])
+            if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
+                queue.append(item)
+            item.after = partial(_from, queue, len(queue))
+
+
+def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
+    """Yield items from a position on; islice would walk over those before it."""
+    return (items[position] for position in range(start, len(items)))
+
+
+class Faults(pytest.Collector):
+    """Reports the faults of single cases, so that the other cases still run."""
+
+    def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.faults = faults
+
+    def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
+        """Raise them."""
+        self.config.stash[SUITES].faulty_files += 1
+        raise self.CollectError(str(self.faults))
+
+
+def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
+    """Parametrise a test function by the cases of a suite.
+
+    Without ``--llmeval`` the test is skipped and the file is not read.
+
+    Args:
+        metafunc: The test function; it must take the fixture ``eval_case``.
+        name: The suite file, relative to the test's file.
+        enabled: Whether suites are collected.
+
+    Raises:
+        pytest.Collector.CollectError: The function does not take the fixture, or the file cannot be used. Faults of
+            single cases are one more parameter, which fails.
+    """
+    node = metafunc.definition
+    if "eval_case" not in metafunc.fixturenames:
+        raise pytest.Collector.CollectError(
+            f"{node.nodeid} is marked llmeval({name!r}), so it must take the fixture eval_case"
+        )
+    if not enabled:
+        skip = pytest.mark.skip(reason="runs with --llmeval")
+        metafunc.parametrize("eval_case", [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
+        return
+    from pytest_llmeval.plugin.suites import LoadedCase
+
+    suites = metafunc.config.stash[SUITES]
+    path = (node.path.parent / name).resolve()
+    try:
+        suite = suites.load(path, node.session)
+    except LlmevalError as error:
+        suites.faulty_files += 1
+        raise pytest.Collector.CollectError(str(error)) from None
+    key = suites.key(suite, test=node.nodeid)
+    cases = [
+        pytest.param(
+            LoadedCase(suites, suite, case, key),
+            id=case.id,
+            marks=[getattr(pytest.mark, tag) for tag in case.tags],
+        )
+        for case in suite.cases
+    ]
+    if suite.problems:
+        cases.append(pytest.param(SuiteError(suite.problems), id="<faults>"))
+    metafunc.parametrize("eval_case", cases, indirect=True)

@@ -1,0 +1,247 @@
+"""Fixtures for suites and for Python tests."""
+
+__all__ = (
+    "AskJudge",
+    "EvalCase",
+    "eval_case",
+    "evaluators",
+    "judge",
+    "judge_client",
+    "llmeval_target",
+    "score_snapshot",
+)
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.service import Asked, Judgement, JudgeOffError
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.plugin.collect import own_judge
+from pytest_llmeval.plugin.payload import keep_judgements
+from pytest_llmeval.plugin.suites import Suites
+from pytest_llmeval.suite.registry import get_evaluator
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+    from pytest_llmeval.plugin.suites import LoadedCase
+
+
+class EvalCase:
+    """A case of a suite, in a Python test.
+
+    Attributes:
+        id: The case's id.
+        input: What the target receives.
+        expected: The ground truth.
+        prediction: The prediction that the suite file carries, or `MISSING`.
+        labels: Label name to value.
+        tags: The case's tags.
+    """
+
+    def __init__(self, request: pytest.FixtureRequest, loaded: "LoadedCase") -> None:
+        self._request = request
+        self._item = request.node
+        self._loaded = loaded
+        case = loaded.case
+        self.id = case.id
+        self.input = case.input
+        self.expected = case.expected
+        self.prediction = case.prediction
+        self.labels = case.labels
+        self.tags = case.tags
+
+    def __repr__(self) -> str:
+        return f"EvalCase({self.id!r})"
+
+    def score(self, prediction: Any) -> dict[str, float | None]:
+        """Score a prediction with the suite's evaluators.
+
+        The result enters the suite's metrics, gates and reports, under the name of the test.
+
+        Args:
+            prediction: What your application answered.
+
+        Returns:
+            Metric name to value; ``None`` where undefined.
+
+        Raises:
+            pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
+        """
+        __tracebackhide__ = True
+        from pytest_llmeval.core.case import MISSING
+        from pytest_llmeval.core.errors import PredictionError
+        from pytest_llmeval.plugin.collect import own_judge
+        from pytest_llmeval.plugin.payload import conclude
+        from pytest_llmeval.run.execute import json_like, unanswered
+
+        loaded = self._loaded
+        try:
+            answered = loaded.case.answered(json_like(prediction))
+        except PredictionError as error:
+            execution = unanswered(loaded.case.answered(MISSING), error)
+        else:
+            execution = replace(loaded, case=answered).run(None, own_judge(self._request))
+        conclude(self._item, loaded, execution)
+        return execution.scores(loaded.suite)
+
+
+@pytest.fixture
+def eval_case(request: pytest.FixtureRequest) -> EvalCase:
+    """The case under test, in a test marked ``@pytest.mark.llmeval("suite.eval.yaml")`` or in a fixture of a suite."""
+    from pytest_llmeval.plugin.payload import case_of
+
+    item = request.node
+    faults = getattr(request, "param", None)
+    if isinstance(faults, Exception):
+        raise pytest.fail.Exception(str(faults), pytrace=False)
+    loaded = case_of(item)
+    if loaded is None:
+        raise pytest.fail.Exception(
+            f"{item.nodeid}: eval_case needs the marker @pytest.mark.llmeval('suite.eval.yaml') on the test",
+            pytrace=False,
+        )
+    if getattr(item, "bulk", ()):
+        raise pytest.fail.Exception(
+            f"{item.nodeid}: eval_case is one case, but mode: bulk runs all of them in one item", pytrace=False
+        )
+    return EvalCase(request, loaded)
+
+
+@pytest.fixture
+def llmeval_target() -> "Callable[[Any], Any] | None":
+    """Override this in a conftest to return what answers a case's input; ``None`` means the suite's own target.
+
+    A parametrised override makes a model matrix: every parameter has its own metrics, gates and reports.
+    """
+    return None
+
+
+@pytest.fixture
+def judge_client() -> Any:
+    """Override this in a conftest to return your own judge; ``None`` means the one that the suite names.
+
+    A judge is anything with a method ``complete``, or a callable: it gets a `JudgeRequest`, whose ``str()`` is the
+    whole prompt, and returns (or awaits) text or a `JudgeReply`. It is asked only for verdicts that are stored nowhere.
+    """
+    return None
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> "AskJudge":
+    """A cached judge for Python tests: ``judge(question, answer, reference=..., mode=...)`` returns a verdict.
+
+    Who judges is said on the command line or in pytest's configuration, or by the fixture ``judge_client``. Recorded
+    judgements lie in ``__llmeval__/`` beside the test file.
+    """
+    from pytest_llmeval.plugin.collect import SUITES
+
+    suites = request.config.stash.get(SUITES, None)
+    if suites is None:
+        pytest.skip("runs with --llmeval")
+    return AskJudge(request, suites)
+
+
+class _ByName(Mapping[str, "Evaluator"]):
+    """Evaluators by name: those of the suite with their options, others with their defaults."""
+
+    def __init__(self, own: "Mapping[str, Evaluator]") -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> "Evaluator":
+        from pytest_llmeval.core.errors import EvaluatorError
+        from pytest_llmeval.suite.registry import get_evaluator
+
+        try:
+            return self._own[name] if name in self._own else get_evaluator(name)
+        except EvaluatorError as error:
+            raise KeyError(str(error)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        from pytest_llmeval.suite.registry import default_registry
+
+        return iter(dict.fromkeys([*self._own, *default_registry()]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@pytest.fixture
+def evaluators(request: pytest.FixtureRequest) -> "Mapping[str, Evaluator]":
+    """Evaluators by name; in a suite, its own come with the options of the file."""
+    loaded = getattr(request.node, "loaded", None)
+    callspec = getattr(request.node, "callspec", None)
+    if loaded is None and callspec is not None:
+        loaded = callspec.params.get("eval_case")
+    suite = getattr(loaded, "suite", None)
+    return _ByName(suite.evaluators if suite is not None else {})
+
+
+@pytest.fixture
+def score_snapshot(request: pytest.FixtureRequest) -> "ScoreSnapshot":
+    """Compares scores with those that were approved with ``--snapshot-update``; needs no ``--llmeval``."""
+    from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
+
+    return ScoreSnapshot(request.node)
+
+
+@dataclass(frozen=True)
+class AskJudge:
+    """Asks the judge about one answer at a time."""
+
+    request: pytest.FixtureRequest
+    suites: Suites
+
+    def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
+        """Return a verdict, stored or new.
+
+        Args:
+            question: What was asked.
+            answer: What was answered.
+            reference: What is right.
+            options: Of the evaluator ``judge``: ``mode`` (default ``continuous``), ``language``, ``rubric``.
+
+        Returns:
+            The verdict; its score is on the scale of the mode.
+
+        Raises:
+            EvaluatorError: An option is wrong.
+            JudgeError: There is no verdict.
+            pytest.skip.Exception: Judges are switched off, or the budget is spent.
+        """
+        __tracebackhide__ = True
+        evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
+        case = Case(self.request.node.name, question, reference, answer)
+        verdicts = [
+            self._ask(Asked(self._desk(), each, case.id, asker=self.request.node.nodeid))
+            for each in evaluator.questions(case)
+        ]
+        judged = evaluator.judged(case)
+        verdict = judged.verdict(verdicts)
+        if verdict is None:
+            raise LlmevalError(f"there is nothing to judge: {judged.shown.absent}")
+        return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+
+    def _desk(self) -> Any:
+        path = self.request.path
+        return self.suites.desks.desk(path, JudgeSpec(), self.suites.shown(path))
+
+    def _ask(self, asked: Asked) -> Verdict | LlmevalError:
+        desks = self.suites.desks
+        told: Judgement | None = desks.service.known(asked)
+        if told is None:
+            desks.open(self.request.path, JudgeSpec(), own_judge(self.request))
+            told = self.suites.background.run(desks.service.judge(asked))
+        if told.entry is not None:
+            keep_judgements(self.request.node, self.suites, self.request.path, [replace(told.entry, case=asked.case)])
+        if isinstance(told.verdict, BudgetError):
+            self.request.session.shouldstop = str(told.verdict)
+        if isinstance(told.verdict, BudgetError | JudgeOffError):
+            pytest.skip(str(told.verdict))
+        return told.verdict

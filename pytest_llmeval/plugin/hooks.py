@@ -1,0 +1,294 @@
+"""The pytest plugin: options and hooks, each short, calling plain functions. Without ``--llmeval`` it does nothing."""
+
+__all__ = ()
+
+import gc
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_llmeval.plugin.score_snapshot import PythonScores
+    from pytest_llmeval.plugin.session import Run
+    from pytest_llmeval.plugin.suites import Suites
+
+SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
+REPORT_SUFFIXES = (".json", ".md")
+JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
+_FREEZE_FROM = 2_000
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options."""
+    from pytest_llmeval.snapshots.mode import add_option
+
+    group = parser.getgroup("llmeval", "evaluation as tests")
+    group.addoption(
+        "--llmeval",
+        action="store_true",
+        default=None,
+        help="collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
+    )
+    group.addoption(
+        "--llmeval-report",
+        action="append",
+        default=[],
+        metavar="PATH",
+        dest="llmeval_report",
+        help="write a report; by suffix .json or .md, or errors.json for an error analysis; repeatable",
+    )
+    group.addoption(
+        "--llmeval-predictions",
+        default=None,
+        metavar="PATH",
+        dest="llmeval_predictions",
+        help="JSONL file that records every prediction and from which they are replayed",
+    )
+    group.addoption(
+        "--llmeval-predictions-mode",
+        default="auto",
+        choices=("auto", "replay", "record", "refresh"),
+        dest="llmeval_predictions_mode",
+        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
+        "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
+    )
+    add_judge_options(parser, group)
+    add_option(group, pluginmanager)
+    parser.addini("llmeval", "collect eval suites", type="bool", default=False)
+    parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
+    parser.addini("llmeval_snapshots", "score snapshots of suites that do not say", type="bool", default=False)
+
+
+def add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    """Add the options about judges and concurrency, each of which the configuration can set as well."""
+    for name, options, text in (
+        (
+            "judge",
+            {"choices": JUDGE_MODES},
+            "auto: stored verdicts, else ask; replay: recorded; record: auto, and record; refresh: ask anew; off: none",
+        ),
+        ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
+        ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
+        ("concurrency", {"metavar": "N"}, "most calls of judges and targets at a time, over all workers (default: 16)"),
+        ("budget", {"metavar": "LIMITS"}, "most to spend on judges, such as calls=500,tokens=200000,usd=2.50"),
+        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 under rootdir)"),
+    ):
+        ini = "llmeval_" + name.replace("-", "_")
+        group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
+        parser.addini(ini, text, default=None)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the registration hook."""
+    from pytest_llmeval.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def enabled(config: pytest.Config) -> bool:
+    """Return whether suites are collected."""
+    asked = config.getoption("llmeval")
+    return bool(config.getini("llmeval")) if asked is None else bool(asked)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a wrong command line; register the hooks of this process's role."""
+    config.addinivalue_line(
+        "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
+    )
+    from pytest_llmeval.plugin.options import open_suites, refuse_suite_arguments, report_paths
+
+    worker = hasattr(config, "workerinput")
+    if not worker:
+        config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
+    if not enabled(config):
+        if not worker:
+            refuse_suite_arguments(config)
+        return
+    suites = open_suites(config)
+    config.pluginmanager.register(ItemHooks(config, suites), "llmeval_items")
+    if not worker:
+        from pytest_llmeval.plugin.session import Run
+
+        paths = report_paths(config, REPORT_SUFFIXES)
+        config.pluginmanager.register(ControllerHooks(Run(config, suites), paths), "llmeval_controller")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a Python test once per case of the suite that its marker names."""
+    mark = metafunc.definition.get_closest_marker("llmeval")
+    path = mark and (mark.args[0] if mark.args else mark.kwargs.get("path"))
+    if path:
+        from pytest_llmeval.plugin.collect import over_suite
+
+        over_suite(metafunc, str(path), enabled=enabled(metafunc.config))
+
+
+class ScoreHooks:
+    """Hooks of the one process to which all reports come, for tests that use ``score_snapshot``."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._scores: PythonScores | None = None
+        self._uncollected = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather scores; they are taken off the report, which others keep."""
+        text = report.__dict__.pop("llmeval_scores", None)
+        if text is None:
+            return
+        if self._scores is None:
+            from pytest_llmeval.plugin.score_snapshot import PythonScores
+
+            self._scores = PythonScores(self._config)
+        self._scores.take(report.nodeid, text)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that something could not be collected."""
+        self._uncollected = self._uncollected or report.failed
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Approve what was scored, once the loop has ended as it should."""
+        result = yield
+        if self._scores is not None:
+            self._scores.settle(session, uncollected=self._uncollected)
+        return result
+
+
+class ItemHooks:
+    """Hooks of every process that collects and runs items."""
+
+    def __init__(self, config: pytest.Config, suites: "Suites") -> None:
+        from pytest_llmeval.plugin.collect import SUITES, know_followers
+        from pytest_llmeval.plugin.payload import judged_by, payload_of
+
+        self._suites = suites
+        self._payload_of = payload_of
+        self._judged_by = judged_by
+        self._know_followers = know_followers
+        self._patterns = config.getini("llmeval_files")
+        config.stash[SUITES] = suites
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """Collect without garbage collection: what collecting makes lives until the end."""
+        if not gc.isenabled():
+            return (yield)
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
+        self._know_followers(session.items)
+        if len(session.items) > _FREEZE_FROM:
+            gc.freeze()
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Let a worker that has run all its cases finish what it has asked for others."""
+        ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if self._suites.options.shares and not ended_early:
+            self._suites.ahead.finish()
+
+    def pytest_unconfigure(self) -> None:
+        """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
+        gc.unfreeze()
+        self._suites.close()
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Make a module of a suite file."""
+        from pytest_llmeval.data.files.beside import OWN_FOLDER
+        from pytest_llmeval.plugin.collect import EvalModule
+        from pytest_llmeval.plugin.options import is_suite_file
+
+        if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
+            return None
+        return EvalModule.from_parent(parent, path=file_path)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
+        """Put an item's result on its report."""
+        report = yield
+        if call.when != "teardown":
+            payload = self._payload_of(item, call, report)
+            if payload is not None:
+                report.llmeval = payload
+        judged = self._judged_by(item)
+        if judged is not None:
+            report.llmeval_judged = judged
+        return report
+
+
+class ControllerHooks:
+    """Hooks of the one process to which all reports come."""
+
+    def __init__(self, run: "Run", paths: list[Path]) -> None:
+        self._run = run
+        self._paths = paths
+        self._written: list[Path] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather results; they are taken off the report, which others keep."""
+        self._run.take(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self._run.note_uncollected(report.nodeid, report.longreprtext)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note which suites are to run."""
+        self._run.expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of which run it is a part."""
+        node.workerinput["llmeval_run"] = self._run.suites.desks.enlist()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Let the other workers go on with what a crashed one was asking."""
+        if error:
+            self._run.suites.desks.bury(node.gateway.id)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note which suites are to run, as a worker has collected them."""
+        self._run.expect(ids)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Judge gates once, after the last case."""
+        if session.config.option.collectonly:
+            return (yield)
+        self._run.allow_faulty_suites(session)
+        try:
+            result = yield
+        except BaseException as error:
+            self._run.salvage(getattr(session, "items", ()))  # xdist's main process has none
+            self._run.finish(session, ended=str(error) or type(error).__name__)
+            raise
+        self._run.finish(session)
+        return result
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report files; a run whose report cannot be written does not pass."""
+        if self._run.report is not None:
+            self._written = self._run.write(self._paths)
+            if self._written != self._paths and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Print the summary."""
+        from pytest_llmeval.reports.terminal import print_summary
+
+        if self._run.report is not None:
+            print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

@@ -1,0 +1,202 @@
+"""What a test hands to its report: the result of its case, and the judgements that it used."""
+
+__all__ = (
+    "PAYLOAD",
+    "Payload",
+    "case_of",
+    "conclude",
+    "decode",
+    "encode",
+    "judged_by",
+    "keep_judgements",
+    "payload_of",
+)
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.errors import BudgetError, PredictionError, said
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.core.wording import printable
+from pytest_llmeval.judge.recordings import encode_judgements
+from pytest_llmeval.plugin.suites import LoadedCase, Suites
+from pytest_llmeval.reports.failures import explain
+from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.targets.python import recording
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.entry import Entry
+
+
+@dataclass(slots=True)
+class Payload:
+    """The decoded content of a report."""
+
+    key: SuiteKey
+    total: int
+    records: list[CaseRecord]
+    predictions: list[dict[str, Any]]
+
+
+def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predictions: bool) -> str:
+    """Write executed cases as one line of ASCII."""
+    entries = []
+    for execution in executions:
+        record = execution.record
+        entry: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
+        if record.observations:
+            entry["obs"] = {label: each.to_json() for label, each in record.observations.items()}
+        if record.errors:
+            entry["errors"] = record.errors
+        if record.reason is not None:
+            entry["reason"] = record.reason
+        if record.duration_s:
+            entry["s"] = record.duration_s
+        if record.calls:
+            entry["calls"] = record.calls
+        if record.target_seconds:
+            entry["target_s"] = record.target_seconds
+        if record.repeats is not None:
+            entry["repeats"] = record.repeats
+        if predictions:
+            made = [
+                recording(key.shown, key.variant, case, repeat)
+                for repeat, case in enumerate(execution.answered)
+                if case.prediction is not MISSING
+            ]
+            if made:
+                entry["recordings"] = made
+        entries.append(entry)
+    return json.dumps([key, total, entries])
+
+
+def decode(text: str) -> Payload:
+    """Read what `encode` wrote."""
+    key, total, entries = json.loads(text)
+    records = [
+        CaseRecord(
+            entry["id"],
+            outcome=entry["outcome"],
+            observations={label: Observation.from_json(data) for label, data in entry.get("obs", {}).items()},
+            errors=entry.get("errors", {}),
+            reason=entry.get("reason"),
+            duration_s=entry.get("s", 0.0),
+            calls=tuple(Call(*call) for call in entry.get("calls", ())),
+            target_seconds=tuple(entry.get("target_s", ())),
+            repeats=entry.get("repeats"),
+        )
+        for entry in entries
+    ]
+    return Payload(SuiteKey(*key), total, records, [row for entry in entries for row in entry.get("recordings", ())])
+
+
+JUDGED = pytest.StashKey[list[tuple[Path, "Entry"]]]()
+"""Judgements that a test used, each with the file that asked for it."""
+
+PAYLOAD = pytest.StashKey[str]()
+"""What an item hands to its report."""
+
+
+def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[Entry]") -> None:
+    """Hand the judgements that a test used to its report, if they are to be recorded."""
+    if suites.desks.service.records:
+        item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
+
+
+def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> None:
+    """Hand an execution to the item's report, and fail the item where the case failed.
+
+    Raises:
+        pytest.fail.Exception: A limit was not met, the prediction is malformed, or the case could not be measured.
+        BaseException: What the target raised.
+    """
+    __tracebackhide__ = True
+    record, error = execution.record, execution.error
+    # What a Python test scores need not come from the target, so it is no recording of the target's answers.
+    record_answers = loaded.suites.record and not loaded.key.test
+    item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
+    if item.config.getoption("xmlpath", None):
+        scores = execution.scores(loaded.suite).items()
+        item.user_properties += [
+            (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
+        ]
+    keep_judgements(item, loaded.suites, loaded.suite.path, execution.entries)
+    if isinstance(error, BudgetError):
+        item.session.shouldstop = str(error)
+        pytest.skip(str(error))
+    if error is not None and not isinstance(error, PredictionError):
+        raise error
+    if record.reason is not None:
+        raise pytest.fail.Exception(explain(execution.case, record, execution.unmet), pytrace=False)
+
+
+def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:
+    """Return what an item hands to its report; a case whose fixtures failed or skipped it is counted too."""
+    if call.when == "call":
+        payload = item.stash.get(PAYLOAD, None)
+        item.stash.setdefault(PAYLOAD, "")
+        del item.stash[PAYLOAD]  # an item can be run again
+        if payload is not None:
+            return payload
+    elif report.outcome == "passed":
+        return None
+    loaded = case_of(item)
+    if loaded is None:
+        return None
+    cases = getattr(item, "bulk", ()) or (loaded.case,)
+    records = [_unscored(case.id, report, call) for case in cases]
+    executions = [Execution(case, record) for case, record in zip(cases, records, strict=True)]
+    return encode(loaded.key, loaded.suite.total, executions, predictions=False)
+
+
+def judged_by(item: pytest.Item) -> str | None:
+    """Return the judgements that a test used since it was asked last, as one line of ASCII."""
+    judged = item.stash.get(JUDGED, None)
+    if not judged:
+        return None
+    del item.stash[JUDGED]
+    return encode_judgements(judged)
+
+
+def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
+    """Return the record of a case that its item has not scored."""
+    if report.outcome == "passed":
+        return CaseRecord(name, outcome="not_run", reason="the test did not score the case")
+    reason = said(call.excinfo.value) if call.excinfo else report.outcome
+    if report.skipped:
+        return CaseRecord(name, outcome="skipped", reason=reason)
+    return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)
+
+
+def case_of(item: pytest.Item) -> LoadedCase | None:
+    """Return the case of an item: of a suite, or of a Python test over one, whose other parameters name a variant."""
+    own = getattr(item, "loaded", None)
+    if isinstance(own, LoadedCase):
+        return own
+    callspec = getattr(item, "callspec", None)
+    loaded = callspec.params.get("eval_case") if callspec is not None else None
+    if callspec is None or not isinstance(loaded, LoadedCase):
+        return None
+    others = sorted((name, value) for name, value in callspec.params.items() if name != "eval_case")
+    if not others:
+        return loaded
+    if all(isinstance(value, str | int | float | bool) for _, value in others):
+        variant = ",".join(f"{name}={value}" for name, value in others)
+    else:
+        variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
+    return replace(loaded, key=loaded.key._replace(variant=variant))
+
+
+def _without(ids: str, case: str) -> str:
+    """Return the ids of a test's parameters, which pytest joins with dashes, without the one that names the case."""
+    if ids.startswith(f"{case}-"):
+        return ids.removeprefix(f"{case}-")
+    return ids.removesuffix(f"-{case}") if ids.endswith(f"-{case}") else ids.replace(f"-{case}-", "-", 1)

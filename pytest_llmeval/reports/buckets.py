@@ -1,0 +1,46 @@
+"""Error analysis: which cases went wrong in which way, as each evaluator names the ways."""
+
+__all__ = ("FilledBucket", "fill_buckets")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.evaluator import ErrorBucket
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.core.results import CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class FilledBucket:
+    """The cases of a suite that went wrong in one way.
+
+    Attributes:
+        bucket: The way; its metric has the name that the suite gives it.
+        evaluator: Label of the evaluator that names it.
+        cases: In the order of the suite.
+    """
+
+    bucket: ErrorBucket
+    evaluator: str
+    cases: Sequence["CaseResult"]
+
+
+def fill_buckets(evaluators: "Mapping[str, Evaluator]", cases: "Sequence[CaseResult]") -> list[FilledBucket]:
+    """Sort cases into the buckets that evaluators name, in their order; a case may be in several.
+
+    Args:
+        evaluators: Label to evaluator, as in a suite.
+        cases: The scored cases.
+    """
+    from pytest_llmeval.core.evaluator import metric_prefix
+
+    filled = []
+    for label, evaluator in evaluators.items():
+        for each in evaluator.error_buckets():
+            metric = metric_prefix(label, evaluator) + each.metric
+            named = ErrorBucket(each.name, metric, each.below, each.above)
+            filled.append(FilledBucket(named, label, [case for case in cases if each.holds(case.metrics.get(metric))]))
+    return filled

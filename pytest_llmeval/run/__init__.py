@@ -1,0 +1,3 @@
+"""One case from job to result, without pytest."""
+
+__all__ = ()

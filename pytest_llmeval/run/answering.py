@@ -1,0 +1,210 @@
+"""What a case needs from outside: its prediction, and what judges say of it. Knows nothing of pytest."""
+
+__all__ = ("Answering",)
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.service import Asked
+from pytest_llmeval.run.blocks import Blocks
+from pytest_llmeval.run.execute import json_like
+from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.shared_answers import Sharing
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.python import Predictor, Recordings, Target
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.service import Judgement, JudgeService
+
+
+@dataclass
+class Answering:
+    """Gets answers: from recordings and stores at once, else from targets and judges.
+
+    Attributes:
+        predictor: Calls targets.
+        limit: On calls in flight.
+        recordings: Predictions of earlier runs.
+        judges: Asks judges.
+    """
+
+    predictor: Predictor
+    limit: CallLimit
+    recordings: Recordings | None = None
+    judges: "JudgeService | None" = None
+    _limits: dict[Path, asyncio.Semaphore] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sharing = Sharing(self.judges)
+        self.blocks = Blocks(self.sharing, self.limit, self.recordings)
+
+    def at_once(self, job: Job) -> Answer | None:
+        """Return the answer if nobody need be asked for it."""
+        try:
+            case = self._predicted(job)
+        except LlmevalError as error:
+            return Answer(job.case, error)
+        if case is None:
+            return None
+        answer = Answer(case)
+        found = {}
+        for label, asked in self._questions(job, answer).items():
+            known = [self._known(each) for each in asked]
+            if None in known:
+                return None
+            found[label] = [each for each in known if each is not None]
+        _enter(answer, found)
+        return answer
+
+    def _known(self, asked: Asked) -> "Judgement | None":
+        if self.judges is None:
+            return None
+        try:
+            return self.judges.known(asked)
+        except LlmevalError:
+            return None  # what is wrong with the store is told when it is used
+
+    def needs_target(self, job: Job) -> bool:
+        """Return whether the target must be called."""
+        return self._predicted(job) is None
+
+    def now(self, job: Job) -> Answer:
+        """Return the answer, calling the target in this thread.
+
+        Raises:
+            KeyboardInterrupt: The user interrupts.
+        """
+        __tracebackhide__ = True
+        job.prepare(False)
+        answer = Answer(job.case)
+        try:
+            case = self._predicted(job)
+            if case is None:
+                target = job.target()
+                if isinstance(target, BatchTarget):
+                    return self.predictor.background.run(self.answer(job))
+                case = job.case.answered(json_like(self._call_here(job, target, answer)))
+            answer.case = case
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
+            answer.error = error
+            return answer
+        if job.desk is not None:
+            return self.predictor.background.run(self._judged(job, answer))
+        return answer
+
+    def _call_here(self, job: Job, target: Target, answer: Answer) -> Any:
+        """Call the target in this thread, as one of the calls in flight over all processes."""
+        __tracebackhide__ = True
+        background = self.predictor.background
+        slot = background.run(self._take_slot())
+        try:
+            with self.limit.within():
+                started = time.perf_counter()
+                prediction = self.predictor(target, job.case.input, _timeout(job))
+                answer.target_seconds.append(time.perf_counter() - started)
+                return prediction
+        finally:
+            background.run(self._give_back(slot))
+
+    async def _take_slot(self) -> int | None:
+        if self.judges is not None and self.limit.shared is not None:
+            self.judges.beat()  # or else a slow target would lose the slot
+        return await self.limit.take()
+
+    async def _give_back(self, slot: int | None) -> None:
+        self.limit.give_back(slot)
+
+    async def answer(self, job: Job) -> Answer:
+        """Return the answer; many of these run at a time."""
+        answer = Answer(job.case)
+        try:
+            answer.case = self._predicted(job) or job.case.answered(await self._predict(job, answer))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
+            answer.error = error
+            return answer
+        return await self._judged(job, answer)
+
+    def _predicted(self, job: Job) -> Case | None:
+        """Return the case with the prediction that it carries or that is recorded."""
+        if job.case.prediction is not MISSING:
+            return job.case
+        if self.recordings is None:
+            return None
+        known = self.recordings.get(job.shown, job.variant, job.case, job.repeat)
+        return None if known is MISSING else job.case.answered(known)
+
+    async def _predict(self, job: Job, answer: Answer) -> Any:
+        target = job.target()
+        if isinstance(target, BatchTarget):
+            return await self.blocks.predict(job, target, answer)
+        return await self.sharing.once(job, job.case, lambda: self._call(job, target, answer))
+
+    async def _call(self, job: Job, target: Target, answer: Answer) -> Any:
+        async with self._of_suite(job.suite), self.limit.slot():
+            started = time.perf_counter()
+            prediction = await self.predictor.call(target, job.case.input, _timeout(job))
+            answer.target_seconds.append(time.perf_counter() - started)
+        self.limit.succeeded()
+        return json_like(prediction)
+
+    def _of_suite(self, suite: Suite) -> asyncio.Semaphore:
+        """Return the suite's own limit on calls of its target."""
+        if suite.path not in self._limits:
+            most = suite.target.concurrency if suite.target is not None else None
+            self._limits[suite.path] = asyncio.Semaphore(most or self.limit.ceiling)
+        return self._limits[suite.path]
+
+    async def _judged(self, job: Job, answer: Answer) -> Answer:
+        judges = self.judges
+        questions = self._questions(job, answer)
+        if judges is not None and questions:
+            flat = [each for asked in questions.values() for each in asked]
+            told = iter(await asyncio.gather(*map(judges.judge, flat)))
+            _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()})
+        return answer
+
+    def _questions(self, job: Job, answer: Answer) -> dict[str, list[Asked]]:
+        """Return what must be asked about an answered case, by evaluator."""
+        if job.desk is None:
+            return {}
+        questions = {}
+        asker = " ".join((job.shown, job.test, job.variant))
+        answer.failed.clear()
+        for label, evaluator in job.suite.evaluators.items():
+            if isinstance(evaluator, JudgedEvaluator):
+                try:
+                    put = evaluator.questions(answer.case)
+                    asked = [Asked(job.desk, each, job.case.id, job.repeat, asker) for each in put]
+                    for each in asked:
+                        _ = each.key  # what cannot be put as a question, such as a set, shows here
+                    questions[label] = asked
+                except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+                    answer.failed[label] = error
+        return questions
+
+
+def _timeout(job: Job) -> float | None:
+    return job.suite.target.timeout if job.suite.target else None
+
+
+def _enter(answer: Answer, judgements: "dict[str, list[Judgement]]") -> None:
+    """Write what judges said into an answer."""
+    for label, told in judgements.items():
+        answer.verdicts[label] = [each.verdict for each in told]
+        answer.calls += [each.call for each in told if each.call is not None]
+        # A verdict may have been made for a case of another suite that asks the same.
+        answer.entries += [replace(each.entry, case=answer.case.id) for each in told if each.entry is not None]
+        spent = next((each.verdict for each in told if isinstance(each.verdict, BudgetError)), None)
+        answer.error = answer.error or spent

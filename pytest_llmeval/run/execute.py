@@ -1,0 +1,210 @@
+"""One case, from prediction to verdict. Knows nothing of pytest: items, bulk suites and Python tests all end here."""
+
+__all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import BudgetError, PredictionError, said
+from pytest_llmeval.core.evaluator import Evaluator, metric_prefix
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.score import measure_each, measure_judged
+from pytest_llmeval.scoring.limits import Unmet, unmet
+from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
+from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.entry import Entry
+    from pytest_llmeval.run.job import Answer
+
+_NOT_USERS = ("asyncio", "pytest_llmeval")
+
+
+@dataclass
+class Execution:
+    """What running a case gave.
+
+    Attributes:
+        case: The case, with its prediction where there is one.
+        record: What summaries read.
+        unmet: Limits that it did not meet.
+        error: What the target raised.
+        entries: Judgements that can be recorded.
+        repeats: The case as each repeat answered it, where there are several.
+    """
+
+    case: Case
+    record: CaseRecord
+    unmet: list[Unmet] = field(default_factory=list)
+    error: BaseException | None = None
+    entries: "Sequence[Entry]" = ()
+    repeats: Sequence[Case] = ()
+
+    @property
+    def answered(self) -> Sequence[Case]:
+        """The case with its prediction, once per repeat."""
+        return self.repeats or (self.case,)
+
+    def scores(self, suite: Suite) -> dict[str, float | None]:
+        """Return the case's metrics by their names in the suite."""
+        return _scores(suite.reported, self.record.observations)
+
+
+Measure = Callable[[str, Evaluator, Case], Observation | Exception]
+
+
+def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> Execution:
+    """Score one answer to a case.
+
+    Args:
+        suite: The case's suite.
+        answer: Its prediction and what judges said, or why there is none.
+        measure: Measures with an evaluator that needs no judge; default: the case alone.
+
+    Returns:
+        The execution. Nothing is raised for what the target, a judge or an evaluator did: it is in the record.
+    """
+    case = answer.case
+    if answer.error is not None:
+        execution = unanswered(case, answer.error)
+        return _with_costs(execution, [answer])
+    observations: dict[str, Observation] = {}
+    errors: dict[str, str] = {}
+    for label, evaluator in suite.evaluators.items():
+        measured: Observation | Exception
+        if label in answer.failed:
+            measured = answer.failed[label]
+        elif isinstance(evaluator, JudgedEvaluator):
+            measured = measure_judged(evaluator, case, answer.verdicts.get(label, ()))
+        else:
+            measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
+        if isinstance(measured, Observation):
+            observations[label] = measured
+        else:
+            errors[label] = said(measured)
+    return _with_costs(_concluded(suite, case, suite.evaluators, observations, errors), [answer])
+
+
+def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:
+    """Score several answers to one case: one reduced score per metric, and how much the answers differ.
+
+    A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
+    """
+    parts = [execute(suite, answer, measure) for answer in answers]
+    if len(parts) == 1:
+        return parts[0]
+    passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
+    scores = [_scores(suite.evaluators, each.record.observations) for each in parts]
+    broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
+    if broken is not None:
+        merged = parts[broken - 1]
+        if merged.record.outcome == "not_run":
+            return _with_costs(merged, answers)
+        if merged.record.outcome == "errored":
+            merged.record.reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
+    else:
+        observations: dict[str, Observation] = {}
+        errors: dict[str, str] = {}
+        for label, evaluator in suite.reported.items():
+            assert isinstance(evaluator, Reduced)
+            for number, each in enumerate(parts, 1):
+                if label in each.record.errors:
+                    errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
+            if label not in errors:
+                observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
+        merged = _concluded(suite, parts[0].case, suite.reported, observations, errors)
+    merged.record.repeats = {
+        "times": len(parts),
+        "passed": passed.count(True),
+        "pass_rate": passed.count(True) / len(parts),
+        "status": status_of(passed),
+        "spread": spread_of(scores),
+    }
+    merged.repeats = [each.case for each in parts]
+    return _with_costs(merged, answers)
+
+
+def _concluded(
+    suite: Suite,
+    case: Case,
+    evaluators: Mapping[str, Evaluator],
+    observations: Mapping[str, Observation],
+    errors: Mapping[str, str],
+) -> Execution:
+    """Hold scores against limits."""
+    limits = suite.limits(case)
+    missed = unmet(limits, _scores(evaluators, observations)) if limits else []
+    record = CaseRecord(case.id, case.labels, observations=observations, errors=errors)
+    reasons = [f"{label}: {why}" for label, why in errors.items()]
+    for label, each in observations.items():
+        reasons += [f"{label}: {why}" for why in _not_computed(each.errored)]
+    failed_to_compute = bool(reasons)
+    reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
+    reasons += map(str, missed)
+    if reasons:
+        record.outcome = "errored" if failed_to_compute else "failed"
+        record.reason = "; ".join(reasons)
+    return Execution(case, record, missed)
+
+
+def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
+    """Yield which metrics have no value and why, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, why in errored.items():
+        names.setdefault(why, []).append(name)
+    for why, (first, *others) in names.items():
+        yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
+
+
+def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
+    execution.record.calls = [call for answer in answers for call in answer.calls]
+    execution.record.target_seconds = [seconds for answer in answers for seconds in answer.target_seconds]
+    execution.entries = [entry for answer in answers for entry in answer.entries]
+    return execution
+
+
+def unanswered(case: Case, error: BaseException) -> Execution:
+    """Return the execution of a case for which there is no prediction, because of an error."""
+    if isinstance(error, BudgetError):
+        return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
+    reason = str(error) if isinstance(error, PredictionError) else said(error)
+    record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
+    return Execution(case, record, error=_from_users_frames(error))
+
+
+def _from_users_frames(error: BaseException) -> BaseException:
+    """Cut off what stands above the user's first frame in a traceback: this package and the event loop."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
+        frames = frames.tb_next
+    return error.with_traceback(frames)
+
+
+def _scores(evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {}
+    for label, observation in observations.items():
+        evaluator = evaluators[label]
+        prefix = metric_prefix(label, evaluator)
+        scores.update({prefix + name: value for name, value in evaluator.scores(observation).items()})
+    return scores
+
+
+def json_like(prediction: Any) -> Any:
+    """Return the prediction as JSON data, so that a recorded one and a fresh one are scored alike.
+
+    Raises:
+        PredictionError: It holds something that JSON cannot carry.
+    """
+    if prediction is None or type(prediction) is str:
+        return prediction
+    try:
+        return json.loads(json.dumps(prediction, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PredictionError(
+            f"the target returned {type(prediction).__name__}, expected text or JSON data ({error})"
+        ) from None

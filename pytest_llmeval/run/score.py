@@ -1,0 +1,153 @@
+"""Measuring cases, and scoring a set of them in Python."""
+
+__all__ = ("measure_each", "measure_judged", "score")
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import (
+    EvaluatorError,
+    JudgeError,
+    LlmevalError,
+    MissingDataError,
+    MissingExtraError,
+    said,
+)
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord, Outcome, Result
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.scoring.summary import summarize
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Question, Verdict
+    from pytest_llmeval.judge.panel import Judgeable
+
+
+def score(
+    evaluator: Evaluator,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | None" = None,
+    max_workers: int = 8,
+) -> Result:
+    """Score cases that carry their predictions.
+
+    Args:
+        evaluator: From `get_evaluator`, or one of your own.
+        cases: The cases; ids must be unique.
+        group_by: Names of labels to group by.
+        confidence: Of the intervals; ``None`` leaves them out and is faster.
+        judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request. Nothing
+            is cached here; suites are.
+        max_workers: Most calls of the judge at a time.
+
+    Returns:
+        Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
+
+    Raises:
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    listed = list(cases)
+    if isinstance(evaluator, JudgedEvaluator) and judge is not None:
+        all_measured = _measure_asking(evaluator, listed, judge, max_workers)
+    else:
+        all_measured = measure_each(evaluator, listed)
+    records = []
+    for case, measured in zip(listed, all_measured, strict=True):
+        if isinstance(measured, MissingDataError | MissingExtraError):
+            raise measured
+        if isinstance(measured, Observation):
+            outcome: Outcome = "passed" if measured.malformed is None else "failed"
+            observed = {evaluator.name: measured}
+            records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
+        else:
+            reason = said(measured)
+            records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
+    return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
+
+
+def _measure_asking(
+    evaluator: JudgedEvaluator, cases: Sequence[Case], judge: "Judgeable", workers: int
+) -> list[Observation | Exception]:
+    from pytest_llmeval.judge.panel import Panel
+
+    asked: list[Sequence[Question] | Exception] = []
+    for case in cases:
+        try:
+            asked.append(list(evaluator.questions(case)))
+        except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+            asked.append(error)
+    questions = [each for put in asked if not isinstance(put, Exception) for each in put]
+    verdicts: dict[int, Verdict | LlmevalError] = {}
+    verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
+    told = iter([verdicts[number] for number in range(len(questions))])
+    return [
+        put if isinstance(put, Exception) else measure_judged(evaluator, case, [next(told) for _ in put])
+        for case, put in zip(cases, asked, strict=True)
+    ]
+
+
+def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
+    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other."""
+    out: list[Observation | Exception] = []
+    size = max(1, evaluator.batch)
+    for start in range(0, len(cases), size):
+        batch = cases[start : start + size]
+        if len(batch) == 1:
+            out.append(_measure_alone(evaluator, batch[0]))
+            continue
+        try:
+            measured = [_usable(each) for each in evaluator.measure_many(batch)]
+        except Exception:  # noqa: BLE001 (one bad case must not cost the others theirs)
+            measured = []
+        out.extend(measured if len(measured) == len(batch) else [_measure_alone(evaluator, case) for case in batch])
+    return out
+
+
+def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
+    try:
+        return _usable(evaluator.measure(case))
+    except SystemExit as error:
+        return EvaluatorError(f"evaluator {evaluator.name!r} called sys.exit({error.code!r})")
+    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+        return error
+
+
+def measure_judged(
+    evaluator: JudgedEvaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
+) -> Observation | Exception:
+    """Measure a case with what a judge said of it.
+
+    Where judges are switched off, what they would have said is undefined rather than an error.
+    """
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    told = [
+        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
+        for each in verdicts
+    ]
+    off = next((each for each in told if isinstance(each, JudgeOffError)), None)
+    try:
+        measured = _usable(evaluator.measure_judged(case, told))
+    except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+        measured = error
+    if off is None:
+        return measured
+    if isinstance(measured, Observation):
+        lost = dict.fromkeys(measured.errored, str(off))
+        return replace(measured, undefined={**measured.undefined, **lost}, errored={})
+    return Observation({}, undefined={metric.name: str(off) for metric in evaluator.describe()})
+
+
+def _usable(measured: Any) -> Observation | Exception:
+    """Return an observation that can be added up, or why it is none: evaluators are users' code."""
+    if not isinstance(measured, Observation):
+        return EvaluatorError(f"measure returned {type(measured).__name__}, expected an Observation")
+    fault = measured.fault()
+    return measured if fault is None else EvaluatorError(fault)

@@ -1,0 +1,3 @@
+"""From observations to metrics, intervals, limits and gates."""
+
+__all__ = ()

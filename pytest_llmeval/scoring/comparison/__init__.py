@@ -1,0 +1,3 @@
+"""Two runs against each other: pairs, differences, tests."""
+
+__all__ = ()

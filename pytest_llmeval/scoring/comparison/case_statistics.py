@@ -1,0 +1,190 @@
+"""What is kept of a run so that a later one can be compared with it case by case: counts, no text."""
+
+__all__ = ("CaseStatistics",)
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.scoring.table import Table
+
+_OUTCOMES = get_args(Outcome)
+_KEYS = ("id", "outcome", "labels", "counts", "undefined", "errored", "errors")
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class CaseStatistics:
+    """The counts of every case of a run, sorted by id: enough to compute every metric and to pair two runs.
+
+    Attributes:
+        records: One per case, without details and reasons.
+    """
+
+    records: tuple[CaseRecord, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[CaseRecord], evaluators: Iterable[str] | None = None) -> "CaseStatistics":
+        """Keep what comparisons need of recorded cases.
+
+        Args:
+            records: One per case; those that did not run included.
+            evaluators: Labels of the evaluators to keep; default: all.
+
+        Returns:
+            The statistics. Counts have twelve significant digits, which files of different machines agree about.
+        """
+        kept = None if evaluators is None else frozenset(evaluators)
+        return cls(tuple(sorted((_bare(record, kept) for record in records), key=lambda record: record.id)))
+
+    @classmethod
+    def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
+        """Keep recorded cases as they are, to compare two runs of one process."""
+        return cls(tuple(sorted(records, key=lambda record: record.id)))
+
+    def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
+        """Return the matrix of the cases, which gives the metrics."""
+        return Table(evaluators, self.records)
+
+    def to_lines(self) -> Iterator[str]:
+        """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
+        for record in self.records:
+            yield json.dumps(_to_json(record), allow_nan=False)
+
+    @classmethod
+    def from_lines(cls, lines: Iterable[str], file: str = "case statistics") -> "CaseStatistics":
+        """Read what `to_lines` wrote; the round trip is identity.
+
+        Args:
+            lines: Of the file.
+            file: How errors call it.
+
+        Raises:
+            SuiteError: Lines are not what `to_lines` writes, or an id occurs twice; all faults are listed.
+        """
+        records: dict[str, CaseRecord] = {}
+        problems = []
+        for number, line in enumerate(lines, 1):
+            try:
+                record = _from_json(line)
+            except _Fault as fault:
+                problems.append(Problem(file, number, 1, fault.field, fault.message))
+                continue
+            if record.id in records:
+                problems.append(Problem(file, number, 1, "id", f"found {record.id!r} a second time, expected it once"))
+            records[record.id] = record
+        if problems:
+            raise SuiteError(problems)
+        return cls.of(records.values())
+
+
+class _Fault(Exception):  # noqa: N818 (it never leaves this module)
+    """What is wrong with a field of a line."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field, self.message = field, message
+        super().__init__(message)
+
+
+def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
+    observations = {
+        label: Observation(
+            {name: _rounded(count) for name, count in sorted(each.counts.items())},
+            undefined=dict.fromkeys(sorted(each.undefined), ""),
+            errored=dict.fromkeys(sorted(each.errored), ""),
+        )
+        for label, each in sorted(record.observations.items())
+        if kept is None or label in kept
+    }
+    errors = dict.fromkeys(sorted(label for label in record.errors if kept is None or label in kept or not label), "")
+    labels = dict(sorted(record.labels.items()))
+    return CaseRecord(record.id, labels, record.outcome, observations, errors)
+
+
+def _rounded(count: float) -> float:
+    """Return a count as an integer if it is one, else with the digits that machines agree about."""
+    value = float(count)
+    if value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _to_json(record: CaseRecord) -> dict[str, Any]:
+    """Return a record as JSON data; empty parts are left out, except that a measured case has its counts."""
+    data: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
+    if record.labels:
+        data["labels"] = dict(record.labels)
+    if record.observations:
+        data["counts"] = {label: dict(each.counts) for label, each in record.observations.items()}
+    for part in ("undefined", "errored"):
+        named = {label: list(getattr(each, part)) for label, each in record.observations.items()}
+        if any(named.values()):
+            data[part] = {label: names for label, names in named.items() if names}
+    if record.errors:
+        data["errors"] = list(record.errors)
+    return data
+
+
+def _from_json(line: str) -> CaseRecord:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _Fault("", f"found no JSON ({error}), expected one case as an object") from None
+    if not isinstance(data, dict):
+        raise _Fault("", f"found {type(data).__name__}, expected one case as an object")
+    for key in data:
+        if key not in _KEYS:
+            raise _Fault(key, f"found an unknown key, expected {', '.join(_KEYS)}")
+    if not isinstance(data.get("id"), str):
+        raise _Fault("id", f"found {data.get('id')!r}, expected text")
+    if data.get("outcome") not in _OUTCOMES:
+        raise _Fault("outcome", f"found {data.get('outcome')!r}, expected one of {', '.join(_OUTCOMES)}")
+    labels = _mapping(data, "labels")
+    if not all(isinstance(value, str) for value in labels.values()):
+        raise _Fault("labels", f"found {labels!r}, expected text for every label")
+    counts = _mapping(data, "counts")
+    undefined, errored = _mapping(data, "undefined"), _mapping(data, "errored")
+    observations = {
+        label: Observation(
+            _counts(each, label),
+            undefined=_names(undefined.get(label, []), "undefined"),
+            errored=_names(errored.get(label, []), "errored"),
+        )
+        for label, each in counts.items()
+    }
+    if strange := sorted((undefined.keys() | errored.keys()) - counts.keys()):
+        raise _Fault("counts", f"found no counts of {strange[0]!r}, expected those of every evaluator that is named")
+    errors = _names(data.get("errors", []), "errors")
+    return CaseRecord(data["id"], labels, data["outcome"], observations, errors)
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key, {})
+    if not isinstance(value, dict):
+        raise _Fault(key, f"found {type(value).__name__}, expected an object")
+    return value
+
+
+def _counts(counts: Any, label: str) -> dict[str, float]:
+    if not isinstance(counts, dict):
+        raise _Fault(f"counts.{label}", f"found {type(counts).__name__}, expected an object")
+    for name, count in counts.items():
+        try:
+            usable = type(count) in (int, float) and math.isfinite(count)
+        except OverflowError:
+            usable = False
+        if not usable:
+            raise _Fault(f"counts.{label}.{name}", f"found {count!r:.40}, expected a finite number")
+    return counts
+
+
+def _names(names: Any, key: str) -> dict[str, str]:
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise _Fault(key, f"found {type(names).__name__}, expected a list of names")
+    return dict.fromkeys(names, "")

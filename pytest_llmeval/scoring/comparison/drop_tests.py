@@ -1,0 +1,260 @@
+"""The tests that a regression gate can ask for: is the drop of a metric larger, or smaller, than allowed?"""
+
+__all__ = ("Evidence", "Test", "Untestable", "evidence")
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, Statistic, columns_of, estimate
+from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, doubts, least_tail
+from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.significance import (
+    Tails,
+    few_changes_tail,
+    mcnemar_interval,
+    mcnemar_tails,
+    wilcoxon_tails,
+)
+from pytest_llmeval.scoring.resample import resample_count, swapped_totals
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.scoring.comparison.pairing import IntArray
+
+Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "wilcoxon", "permutation"]
+
+_SAME = 1e-9
+"""A pooled value that differs from the mean of the scores by no more is that mean."""
+
+_DRAWS = 100_000_000
+
+
+class Untestable(ValueError):  # noqa: N818 (it is a verdict on the question, told in the gate's reason)
+    """A test was asked for that does not apply to the metric."""
+
+
+class _Question(NamedTuple):
+    """What is tested, on which cases."""
+
+    pairing: Pairing
+    rows: Rows
+    metric: str
+    statistic: Statistic
+    max_drop: float
+    confidence: float
+    cluster_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the data say about a drop.
+
+    Attributes:
+        estimate: The metric in both runs.
+        drop: How much worse the current run is; ``None`` where it cannot be said.
+        interval: Of the drop; ``None`` where there is none.
+        tails: One-sided p-values of the drop around the one that is allowed; ``None`` where nothing can be tested.
+        deviation: Standard deviation of the drop; 0 where it is unknown.
+        notes: What to keep in mind.
+    """
+
+    estimate: Estimate
+    drop: float | None
+    interval: tuple[float, float] | None
+    tails: Tails | None
+    deviation: float
+    notes: tuple[str, ...]
+
+
+def evidence(
+    pairing: Pairing,
+    rows: Rows,
+    metric: str,
+    *,
+    statistic: Statistic,
+    max_drop: float,
+    confidence: float,
+    test: Test,
+    cluster_by: str | None,
+) -> Evidence:
+    """Test the drop of a metric.
+
+    Args:
+        pairing: The two runs.
+        rows: The cases.
+        metric: Its name.
+        statistic: Of the metric.
+        max_drop: The drop to test.
+        confidence: Of the interval.
+        test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; where the runs do not have
+            the same cases, ``bootstrap`` takes their place.
+        cluster_by: A label; cases with the same value of it count as one.
+
+    Raises:
+        Untestable: The test does not apply to the metric.
+    """
+    question = _Question(pairing, rows, metric, statistic, max_drop, confidence, cluster_by)
+    found = _bootstrap(question, corrected=test == "bca")
+    if found.drop is None or test in ("bootstrap", "bca"):
+        return _guarded(question, found)
+    if not pairing.paired:
+        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs pairs"))
+    if test == "mcnemar":
+        return _mcnemar(question, found)
+    tested = _wilcoxon(question) if test == "wilcoxon" else _permutation(question)
+    return _guarded(question, replace(found, tails=tested))
+
+
+def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
+    pairing, name = question.pairing, question.metric
+    found = estimate(
+        pairing,
+        question.rows,
+        [name],
+        statistic=question.statistic,
+        cluster_by=question.cluster_by,
+        jackknife=corrected,
+    )[name]
+    notes = tuple(doubts(found, pairing, question.cluster_by))
+    difference = found.difference
+    if difference is None:
+        return Evidence(found, None, None, None, 0.0, notes)
+    falls = pairing.table.metric(name).higher_is_better
+    drop = -difference if falls else difference
+    bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile")
+    if bootstrap is None:
+        return Evidence(found, drop, None, None, 0.0, notes)
+    low, high = bootstrap.interval(question.confidence)
+    above, below = bootstrap.tails(-question.max_drop if falls else question.max_drop)
+    return Evidence(
+        found,
+        drop,
+        (-high, -low) if falls else (low, high),
+        Tails(below, above) if falls else Tails(above, below),
+        bootstrap.deviation,
+        notes,
+    )
+
+
+def _guarded(question: _Question, found: Evidence) -> Evidence:
+    """Hold p-values against what so few changed cases can prove: resamples of equal cases are equal.
+
+    What speaks against a drop where next to no case changed is just that: had the share of the cases that the drop
+    needs lost all that they can lose, so few changes would be unlikely.
+    """
+    if found.tails is None:
+        return found
+    above, below = found.tails
+    changed, metric = found.estimate.changed, question.pairing.table.metric(question.metric)
+    if changed is not None and changed < FEW_CHANGED:
+        share = 0.0
+        if metric.low is not None and metric.high is not None and metric.high > metric.low:
+            share = min(1.0, question.max_drop / (metric.high - metric.low))
+        below = max(below, few_changes_tail(changed, found.estimate.units, share))
+    return replace(found, tails=Tails(max(above, least_tail(found.estimate)), below))
+
+
+def _mcnemar(question: _Question, found: Evidence) -> Evidence:
+    import numpy as np
+
+    here, there = _case_scores(question, "mcnemar")
+    strange = [score for score in (*here, *there) if score not in (0.0, 1.0)]
+    if strange:
+        raise Untestable(
+            f"test mcnemar needs scores of 0 and 1, found {strange[0]:.4g}: use test bootstrap or wilcoxon"
+        )
+    drops = _drops(question, here, there)
+    worse, better, pairs = int(np.sum(drops > 0)), int(np.sum(drops < 0)), len(drops)
+    return replace(
+        found,
+        interval=mcnemar_interval(worse, better, pairs, question.confidence),
+        tails=mcnemar_tails(worse, better, pairs, question.max_drop),
+        notes=(*found.notes, f"{worse} worse, {better} better"),
+    )
+
+
+def _wilcoxon(question: _Question) -> Tails:
+    return wilcoxon_tails(_drops(question, *_case_scores(question, "wilcoxon")), question.max_drop)
+
+
+def _drops(question: _Question, here: "FloatArray", there: "FloatArray") -> "FloatArray":
+    return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
+
+
+def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArray]":
+    """Return the scores of the cases that have one in both runs.
+
+    Raises:
+        Untestable: The metric is more than the mean of its cases' scores.
+    """
+    pairing, rows, name, statistic = question[:4]
+    columns = columns_of(pairing.table, statistic, [name])
+    both = columns.judged[name][rows.current] & columns.judged[name][rows.baseline]
+    scores = pairing.table.scores[name]
+    here, there = scores[rows.current][both], scores[rows.baseline][both]
+    if statistic == "value" and not (
+        _is_mean(columns, name, rows.current[both], here) and _is_mean(columns, name, rows.baseline[both], there)
+    ):
+        raise Untestable(
+            f"test {test} compares the scores of cases, and {name} is no mean of them: "
+            f"use mean({name}) or test bootstrap"
+        )
+    return here, there
+
+
+def _is_mean(columns: Columns, name: str, rows: "IntArray", scores: "FloatArray") -> bool:
+    import numpy as np
+
+    if not np.isfinite(scores).all():
+        return False
+    value = columns.formula(columns.matrix[rows].sum(axis=0, keepdims=True))[name][0]
+    return abs(float(value) - float(scores.mean())) <= _SAME
+
+
+def _permutation(question: _Question) -> Tails:
+    """Exchange the two runs of random cases, and see how often the drop is as large as it is (Good 2005).
+
+    With a drop to test other than 0, the scores of the current run are raised by it first.
+    """
+    import numpy as np
+
+    pairing, rows, name, statistic = question[:4]
+    try:
+        drops = _drops(question, *_case_scores(question, "permutation")) - question.max_drop
+        judged = columns_of(pairing.table, statistic, [name]).judged[name]
+        kept = rows.current[judged[rows.current] & judged[rows.baseline]]
+        units = pairing.units(kept, question.cluster_by)
+        shares = np.bincount(units, weights=drops)[:, None] / len(drops)
+        observed = float(shares.sum())
+        exchanged = swapped_totals(shares, resample_count(len(shares), _DRAWS))[:, 0]
+    except Untestable:
+        if question.max_drop:
+            raise
+        observed, exchanged = _exchange_counts(question)
+    finite = exchanged[np.isfinite(exchanged)]
+    size = finite.size + 1
+    return Tails(
+        float(1 + np.sum(finite >= observed - _SAME)) / size, float(1 + np.sum(finite <= observed + _SAME)) / size
+    )
+
+
+def _exchange_counts(question: _Question) -> "tuple[float, FloatArray]":
+    """Exchange the counts of cases, for metrics that are formulas over summed counts."""
+    import numpy as np
+
+    pairing, rows, name, statistic = question[:4]
+    columns = columns_of(pairing.table, statistic, [name])
+    both = columns.judged[name][rows.current] & columns.judged[name][rows.baseline]
+    here, there = columns.matrix[rows.current[both]], columns.matrix[rows.baseline[both]]
+    units = pairing.units(rows.current[both], question.cluster_by)
+    apart = np.zeros((int(units.max()) + 1, here.shape[1]))
+    np.add.at(apart, units, here - there)
+    half = (here + there).sum(axis=0) / 2
+    swapped = swapped_totals(apart, resample_count(len(apart), _DRAWS)) / 2
+    sign = -1.0 if pairing.table.metric(name).higher_is_better else 1.0
+
+    def drop(shift: "FloatArray") -> "FloatArray":
+        with np.errstate(all="ignore"):
+            return sign * (columns.formula(half + shift)[name] - columns.formula(half - shift)[name])
+
+    return float(drop(apart.sum(axis=0, keepdims=True) / 2)[0]), drop(swapped)

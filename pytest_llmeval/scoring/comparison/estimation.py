@@ -1,0 +1,278 @@
+"""The differences of metrics between two runs, and how they scatter when cases are drawn anew."""
+
+__all__ = ("Estimate", "Statistic", "columns_of", "estimate")
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
+from pytest_llmeval.scoring.table import Table, present
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+
+    IntArray: TypeAlias = npt.NDArray[np.intp]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
+else:
+    FloatArray: TypeAlias = Any
+    IntArray: TypeAlias = Any
+    BoolArray: TypeAlias = Any
+
+Statistic: TypeAlias = Literal["value", "mean"]
+
+Formula: TypeAlias = Callable[[FloatArray], Mapping[str, FloatArray]]
+
+_DRAWS = 100_000_000
+_LEAST_UNITS = 2
+_LEAST_SHARE = 0.5
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One metric in both runs, and how its difference scatters.
+
+    Attributes:
+        value: In the current run, over the cases compared; ``None`` where it has none.
+        baseline: In the baseline.
+        resampled: Differences of the resamples, finite ones only; empty where there is no interval.
+        jackknives: Differences without one case each; one array per independent sample.
+        cases: Cases judged in the current run; paired: in both.
+        baseline_cases: Cases judged in the baseline.
+        units: Cases, or clusters of them, of the smaller run.
+        changed: Paired cases, or clusters of them, whose results differ; ``None`` where runs are not paired.
+        dropped: Cases left out because only one of the runs could judge them.
+        errored: Cases of the current run that could not be measured.
+        lost_resamples: Share of the resamples in which the metric has no value.
+    """
+
+    value: float | None
+    baseline: float | None
+    resampled: FloatArray = field(repr=False)
+    jackknives: Sequence[FloatArray] = field(repr=False)
+    cases: int
+    baseline_cases: int
+    units: int
+    changed: int | None
+    dropped: int
+    errored: int
+    lost_resamples: float
+
+    @property
+    def difference(self) -> float | None:
+        """Current value minus baseline."""
+        return None if self.value is None or self.baseline is None else self.value - self.baseline
+
+
+class Columns(NamedTuple):
+    """What is added up, the formula over its sums, and for every metric the cases that have a part in it."""
+
+    matrix: FloatArray
+    formula: Formula
+    judged: Mapping[str, BoolArray]
+
+
+def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Columns:
+    """Return the columns of a statistic of metrics."""
+    import numpy as np
+
+    if statistic == "value":
+        judged = {name: ~(table.absent[label] | table.undefined[name]) for name, label in table.owner.items()}
+        return Columns(table.matrix, table.summarize, judged)
+    scores = np.column_stack([table.scores[name] for name in names])
+    exists = np.isfinite(scores)
+    width = len(names)
+
+    def means(totals: FloatArray) -> dict[str, FloatArray]:
+        with np.errstate(all="ignore"):
+            quotients = totals[:, :width] / totals[:, width:]
+        return dict(zip(names, quotients.T, strict=True))
+
+    matrix = np.hstack([np.where(exists, scores, 0.0), exists.astype(float)])
+    return Columns(matrix, means, dict(zip(names, exists.T, strict=True)))
+
+
+def estimate(
+    pairing: Pairing,
+    rows: Rows,
+    names: Sequence[str],
+    *,
+    statistic: Statistic = "value",
+    cluster_by: str | None = None,
+    jackknife: bool = False,
+) -> dict[str, Estimate]:
+    """Estimate differences of metrics.
+
+    Args:
+        pairing: The two runs.
+        rows: The cases.
+        names: The metrics.
+        statistic: Of the metric: the formula over summed counts, or the mean of the cases' scores.
+        cluster_by: A label; cases with the same value of it are drawn together.
+        jackknife: Whether leave-one-out values are wanted.
+
+    Returns:
+        Metric to estimate.
+    """
+    # All values come from the same resamples, so several gates on one suite cost hardly more than one.
+    wanted = list(pairing.table.owner) if statistic == "value" else list(names)
+    known = (rows.current.tobytes(), rows.baseline.tobytes(), statistic, cluster_by, jackknife, tuple(wanted))
+    if known not in pairing.estimates:
+        pairing.estimates[known] = _estimate(pairing, rows, wanted, statistic, cluster_by, jackknife=jackknife)
+    found: dict[str, Estimate] = pairing.estimates[known]
+    return {name: found[name] for name in names}
+
+
+def _estimate(
+    pairing: Pairing, rows: Rows, names: Sequence[str], statistic: Statistic, cluster_by: str | None, *, jackknife: bool
+) -> dict[str, Estimate]:
+    columns = columns_of(pairing.table, statistic, names)
+    patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
+    for name in names:
+        dropped = _dropped(pairing, columns.judged[name], rows)
+        patterns.setdefault(dropped.tobytes(), (dropped, []))[1].append(name)
+    out: dict[str, Estimate] = {}
+    for dropped, members in patterns.values():
+        out |= _Resampling(pairing, columns, rows, dropped, cluster_by).estimates(members, jackknife=jackknife)
+    return out
+
+
+def _dropped(pairing: Pairing, judged: BoolArray, rows: Rows) -> BoolArray:
+    """Return which paired cases have a part in a metric in one run only."""
+    import numpy as np
+
+    if not pairing.paired:
+        return np.zeros(len(rows.current), dtype=bool)
+    return np.not_equal(judged[rows.current], judged[rows.baseline])
+
+
+class _Resampling:
+    """The cases of two runs, resampled together if they are paired and each on its own if not."""
+
+    def __init__(
+        self, pairing: Pairing, columns: Columns, rows: Rows, dropped: BoolArray, cluster_by: str | None
+    ) -> None:
+        import numpy as np
+
+        self.pairing, self.columns, self.rows, self.dropped = pairing, columns, rows, dropped
+        here, there = columns.matrix[rows.current], columns.matrix[rows.baseline]
+        if dropped.any():
+            here, there = (np.where(dropped[:, None], 0.0, part) for part in (here, there))
+        drawn = (rows.current,) if pairing.paired else rows
+        self.units = [pairing.units(part, cluster_by) for part in drawn]
+        blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
+        self.blocks = [_by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
+        totals = _total(here), _total(there)
+        self.values = columns.formula(totals[0]), columns.formula(totals[1])
+        with np.errstate(all="ignore"):
+            self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
+        self.formula = _difference(columns.formula, here.shape[1]) if pairing.paired else columns.formula
+
+    def estimates(self, names: Sequence[str], *, jackknife: bool) -> dict[str, Estimate]:
+        """Estimate metrics."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            resampled = self._resampled(names)
+            without = self._without_one(names) if jackknife else {}
+        return {name: self._estimate(name, resampled[name], without.get(name, ())) for name in names}
+
+    def _estimate(self, name: str, resampled: FloatArray, jackknives: Sequence[FloatArray]) -> Estimate:
+        import numpy as np
+
+        rows, table = self.rows, self.pairing.table
+        judged = [self.columns.judged[name][part] for part in rows]
+        if self.pairing.paired:
+            judged = [part & ~self.dropped for part in judged]
+        cases = [int(part.sum()) for part in judged]
+        units = min(_distinct(unit, part) for unit, part in zip(self.units, judged, strict=False))
+        changed = None
+        if self.pairing.paired:
+            changed = _distinct(self.units[0], judged[0] & self._changed(name))
+        value, baseline = (
+            present(found[name][0]) if count else None for found, count in zip(self.values, cases, strict=True)
+        )
+        finite = resampled[np.isfinite(resampled)]
+        lost = 1 - finite.size / resampled.size
+        usable = value is not None and baseline is not None and units >= _LEAST_UNITS and lost < _LEAST_SHARE
+        return Estimate(
+            value=value,
+            baseline=baseline,
+            resampled=finite if usable else np.empty(0),
+            jackknives=jackknives if usable else (),
+            cases=cases[0],
+            baseline_cases=cases[1],
+            units=units,
+            changed=changed,
+            dropped=int(self.dropped.sum()),
+            errored=int(table.failed[name][rows.current].sum()),
+            lost_resamples=lost,
+        )
+
+    def _changed(self, name: str) -> BoolArray:
+        """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
+        import numpy as np
+
+        before = float(self.values[1][name][0])
+        same: BoolArray = np.abs(self.exchanged[name] - before) <= _ROUNDING * max(1.0, abs(before))
+        return ~same
+
+    def _resampled(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Return the differences of resamples: one weight for both runs where they are paired."""
+        import numpy as np
+
+        count = min(resample_count(len(block), _DRAWS) for block in self.blocks)
+        if not all(len(block) for block in self.blocks):
+            return {name: np.full(count, np.nan) for name in names}
+        found = [
+            self.formula(resampled_totals(block, count, SEED + number)) for number, block in enumerate(self.blocks)
+        ]
+        return {name: found[0][name] - found[1][name] if found[1:] else found[0][name] for name in names}
+
+    def _without_one(self, names: Sequence[str]) -> dict[str, tuple[FloatArray, ...]]:
+        """Return differences without one unit each; of unpaired runs, without one unit of either."""
+        without = [self.formula(_total(block) - block) for block in self.blocks]
+        if len(without) == 1:
+            return {name: (without[0][name],) for name in names}
+        here, there = self.values
+        return {name: (without[0][name] - there[name], here[name] - without[1][name]) for name in names}
+
+
+def _total(block: FloatArray) -> FloatArray:
+    """Add up the rows of a block, correctly rounded."""
+    import numpy as np
+
+    return np.array([[math.fsum(column) for column in block.T]])
+
+
+def _by_unit(block: FloatArray, units: IntArray) -> FloatArray:
+    import numpy as np
+
+    size = int(units.max()) + 1 if units.size else 0
+    if size == len(block):
+        return block
+    out = np.zeros((size, block.shape[1]))
+    np.add.at(out, units, block)
+    return out
+
+
+def _distinct(units: IntArray, chosen: BoolArray) -> int:
+    import numpy as np
+
+    return int(np.unique(units[chosen]).size)
+
+
+def _difference(formula: Formula, width: int) -> Formula:
+    """Return the formula of the difference between the left and the right part of the columns."""
+
+    def difference(totals: FloatArray) -> dict[str, FloatArray]:
+        here, there = formula(totals[:, :width]), formula(totals[:, width:])
+        return {name: here[name] - there[name] for name in here}
+
+    return difference

@@ -1,0 +1,90 @@
+"""Two runs side by side, matched case by case."""
+
+__all__ = ("Pairing", "Rows")
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.results import UNLABELLED
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.table import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    IntArray: TypeAlias = npt.NDArray[np.intp]
+else:
+    IntArray: TypeAlias = Any
+
+
+class Rows(NamedTuple):
+    """Cases of the two runs, as rows of their common table; row by row the same case where they are paired."""
+
+    current: IntArray
+    baseline: IntArray
+
+
+class Pairing:
+    """The cases of two runs in one table.
+
+    Attributes:
+        table: Rows of the current run, then those of the baseline, each sorted by id.
+        paired: Whether both runs have the same cases.
+        common: How many cases they share.
+        only_current: How many only the current run has.
+        only_baseline: How many only the baseline has.
+        estimates: What has been computed from it, by what was asked.
+    """
+
+    def __init__(self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator]) -> None:
+        self._records = (*current.records, *baseline.records)
+        self._size = len(current.records)
+        self.table = Table(evaluators, self._records)
+        here = {record.id for record in current.records}
+        there = {record.id for record in baseline.records}
+        self.common = len(here & there)
+        self.only_current = len(here - there)
+        self.only_baseline = len(there - here)
+        self.paired = here == there
+        self.estimates: dict[Hashable, Any] = {}
+
+    def everything(self) -> Rows:
+        """Return all cases."""
+        import numpy as np
+
+        return Rows(np.arange(self._size), np.arange(self._size, len(self._records)))
+
+    def groups(self, label: str) -> dict[str, Rows]:
+        """Return the cases by the value of a label, which paired cases have from the current run."""
+        import numpy as np
+
+        everything = self.everything()
+        here = np.array([self._label(row, label) for row in everything.current], dtype=object)
+        there = here if self.paired else np.array([self._label(row, label) for row in everything.baseline], object)
+        return {
+            name: Rows(everything.current[here == name], everything.baseline[there == name])
+            for name in sorted({*here, *there})
+        }
+
+    def _label(self, row: int, label: str) -> str:
+        return self._records[row].labels.get(label, UNLABELLED)
+
+    def has_label(self, label: str) -> bool:
+        """Return whether any case of the current run has a label."""
+        return any(label in record.labels for record in self._records[: self._size])
+
+    def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
+        """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
+        import numpy as np
+
+        if cluster_by is None:
+            return np.arange(len(rows))
+        keys = []
+        for row in rows:
+            record = self._records[row]
+            name = record.labels.get(cluster_by)
+            keys.append((1, record.id) if name is None else (0, name))
+        place = {key: number for number, key in enumerate(sorted(set(keys)))}
+        return np.array([place[key] for key in keys], dtype=np.intp)

@@ -1,0 +1,105 @@
+"""Gates against a baseline: how much a metric may have fallen, and who has to prove it."""
+
+__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "regression_from_mapping")
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from pytest_llmeval.core.wording import limit
+from pytest_llmeval.scoring.comparison.drop_tests import Test
+from pytest_llmeval.scoring.comparison.estimation import Statistic
+from pytest_llmeval.scoring.gates import check_counts, split_statistic
+
+Rule: TypeAlias = Literal["proven_drop", "proven_safe"]
+
+REGRESSION_KEYS = ("max_drop", "rule", "test", "confidence", "cluster_by")
+"""What only a gate against a baseline can say."""
+
+_PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "wilcoxon")
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGate:
+    """A limit on how much a metric may have fallen since the baseline.
+
+    Attributes:
+        metric: A metric of the suite, or ``pass_rate``.
+        max_drop: The drop that is allowed, in the metric's own unit; where less is better, a rise is the drop.
+        confidence: With which the rule wants its proof.
+        rule: ``proven_drop`` fails if it is established that the drop is larger; ``proven_safe`` fails unless it is
+            established that it is smaller.
+        test: How that is established.
+        statistic: ``value`` or ``mean``.
+        cluster_by: A label; cases with the same value of it count as one.
+        by: Judge every group of this label on its own.
+        min_cases: Groups of which fewer cases can be compared are not judged.
+        max_errors: How many errored cases are tolerated.
+        partial: Judge even if some cases did not run.
+    """
+
+    metric: str
+    max_drop: float
+    confidence: float = 0.95
+    rule: Rule = "proven_drop"
+    test: Test = "bootstrap"
+    statistic: Statistic = "value"
+    cluster_by: str | None = None
+    by: str | None = None
+    min_cases: int = 1
+    max_errors: int = 0
+    partial: bool = False
+
+    def __str__(self) -> str:
+        text = f"drop({self.subject}) <= {limit(self.max_drop)}"
+        extras = [
+            self.rule if self.rule != "proven_drop" else "",
+            self.test if self.test != "bootstrap" else "",
+            f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
+            f"cluster_by {self.cluster_by}" if self.cluster_by else "",
+        ]
+        text = ", ".join([text, *filter(None, extras)])
+        return f"{text} by {self.by}" if self.by else text
+
+    @property
+    def subject(self) -> str:
+        """The metric as the gate names it."""
+        return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+
+def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
+    """Build a gate from its mapping form, whose types have been checked.
+
+    Raises:
+        ValueError: A number is out of range, or keys exclude each other.
+    """
+    max_drop = data.get("max_drop")
+    if max_drop is None:
+        given = next(key for key in REGRESSION_KEYS if data.get(key) is not None)
+        raise ValueError(f"found {given} without max_drop, expected both: it says how a drop is judged")
+    for key in ("min", "max"):
+        if data.get(key) is not None:
+            raise ValueError(f"found {key} beside max_drop, expected one of them: write two gates")
+    if not 0 <= max_drop < math.inf:
+        raise ValueError(f"found max_drop {max_drop}, expected a finite number of at least 0")
+    confidence = 0.95 if data.get("confidence") is None else data["confidence"]
+    if not 0 < confidence < 1:
+        raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
+    statistic, metric = split_statistic(data["metric"])
+    if statistic not in get_args(Statistic):
+        raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
+    if data.get("test") in _PAIRED_ONLY and data.get("cluster_by") is not None:
+        raise ValueError(f"found cluster_by with test {data['test']}, expected one of bootstrap, bca, permutation")
+    check_counts(data)
+    others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
+    return RegressionGate(
+        metric,
+        float(max_drop),
+        float(confidence),
+        statistic=cast("Statistic", statistic),
+        min_cases=int(data.get("min_cases") or 1),
+        max_errors=int(data.get("max_errors") or 0),
+        partial=bool(data.get("partial")),
+        **others,
+    )

@@ -1,0 +1,201 @@
+"""Running a case several times: one score out of many, and how much they differ."""
+
+__all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, FieldsError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.scoring.limits import TOLERANCE
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+Reducer: TypeAlias = Literal["mean", "median", "majority", "min", "max", "pass_at_k", "all_of_k"]
+Status: TypeAlias = Literal["stable pass", "flaky", "stable fail", "error"]
+
+_SUM, _COUNT = "sum ", "n "
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often a case runs, and how its scores become one.
+
+    Attributes:
+        times: Runs of target and judge per case.
+        reduce: ``mean`` averages the counts, so that pooled metrics stay pooled. The others reduce every metric of a
+            case to one number, and the suite's value is then the mean of those: ``median``, ``min``, ``max``;
+            ``majority``, the most frequent score, of equally frequent ones the worst; ``pass_at_k``, the probability
+            that at least one of ``k`` runs succeeds, and ``all_of_k``, that all of them do, estimated without bias
+            from all runs (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", equation 1).
+        k: For the last two; at most ``times``.
+        success: The score from which on a run succeeds, for the last two.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    times: int = 1
+    reduce: Reducer = "mean"
+    k: int = 1
+    success: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.times < 1:
+            raise FieldsError([("times", f"found {self.times}, expected at least 1")])
+        if not 1 <= self.k <= self.times:
+            raise FieldsError([("k", f"found {self.k}, expected 1 to {self.times}, the number of times")])
+
+    def __str__(self) -> str:
+        k = f"|k:{self.k}|success:{self.success:g}" if self.reduce.endswith("_k") else ""
+        return f"repeats:{self.times}|reduce:{self.reduce}{k}"
+
+
+def status_of(passed: Sequence[bool | None]) -> Status:
+    """Say how a case did: every repeat passed or failed; ``None`` where a repeat could not be scored."""
+    if None in passed:
+        return "error"
+    if all(passed):
+        return "stable pass"
+    return "flaky" if any(passed) else "stable fail"
+
+
+def _median(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    del metric, repeats
+    ordered = sorted(scores)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _majority(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    del repeats
+    often = Counter(scores)
+    most = max(often.values())
+    winners = [score for score, count in often.items() if count == most]
+    return min(winners) if metric.higher_is_better else max(winners)
+
+
+def _successes(scores: Sequence[float], metric: Metric, repeats: Repeats) -> int:
+    sign = 1 if metric.higher_is_better else -1
+    return sum(sign * score >= sign * repeats.success - TOLERANCE for score in scores)
+
+
+def _pass_at_k(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    failures = len(scores) - _successes(scores, metric, repeats)
+    return 1.0 - math.comb(failures, repeats.k) / math.comb(len(scores), repeats.k)
+
+
+def _all_of_k(scores: Sequence[float], metric: Metric, repeats: Repeats) -> float:
+    return math.comb(_successes(scores, metric, repeats), repeats.k) / math.comb(len(scores), repeats.k)
+
+
+REDUCERS: Mapping[str, Callable[[Sequence[float], Metric, Repeats], float]] = {
+    "median": _median,
+    "majority": _majority,
+    "min": lambda scores, *_: min(scores),
+    "max": lambda scores, *_: max(scores),
+    "pass_at_k": _pass_at_k,
+    "all_of_k": _all_of_k,
+}
+
+
+@dataclass(frozen=True)
+class Reduced(Evaluator):
+    """An evaluator over repeats: its observations are reduced ones, its values means over cases.
+
+    Attributes:
+        of: The evaluator that measures each repeat.
+        repeats: How often, and how to reduce.
+    """
+
+    of: Evaluator
+    repeats: Repeats
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
+        """The name of the evaluator that measures."""
+        return self.of.name
+
+    @property
+    def pools_undefined(self) -> bool:  # type: ignore[override]  # as above
+        """As the evaluator that measures, whose formula it is for ``mean``."""
+        return self.of.pools_undefined and self.repeats.reduce == "mean"
+
+    def describe(self) -> Sequence[Metric]:
+        """Return its metrics, with the repeats in their signatures."""
+        return [
+            replace(metric, signature=f"{metric.signature}|{self.repeats}".lstrip("|")) for metric in self.of.describe()
+        ]
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: only repeats that have been measured can be reduced."""
+        raise EvaluatorError(f"case {case.id!r}: repeats are reduced, not measured")
+
+    def reduce(self, observations: Sequence[Observation]) -> Observation:
+        """Make one observation of those of all repeats.
+
+        A metric that is undefined in some of them is reduced over the others.
+        """
+        errored = _reasons(observations, "errored")
+        undefined = {
+            name: why
+            for name, why in _reasons(observations, "undefined").items()
+            if all(name in each.undefined for each in observations)
+        }
+        counts: dict[str, float] = {}
+        if self.repeats.reduce == "mean":
+            counts = {name: total / len(observations) for name, total in Totals.of(observations).items()}
+        else:
+            scores = [self.of.scores(each) for each in observations]
+            for name in dict.fromkeys(name for each in scores for name in each):
+                known = [value for each in scores if (value := each.get(name)) is not None]
+                if len(known) >= self.repeats.k and name not in errored:
+                    counts[_SUM + name] = REDUCERS[self.repeats.reduce](known, self._metric(name), self.repeats)
+                    counts[_COUNT + name] = 1
+                elif known:
+                    undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
+        return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+
+    def _metric(self, name: str) -> Metric:
+        family = name.partition("[")[0]
+        return next(each for each in self.of.describe() if each.name.partition("[")[0] == family)
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Return the evaluator's own formula for ``mean``, else means over cases."""
+        if self.repeats.reduce == "mean":
+            return self.of.summarize(sums)
+        names = [name.removeprefix(_COUNT) for name in sums if name.startswith(_COUNT)]
+        single = [metric.name for metric in self.of.describe() if "[" not in metric.name]
+        return {name: sums[_SUM + name] / sums[_COUNT + name] for name in dict.fromkeys([*single, *names])}
+
+
+def _reasons(observations: Sequence[Observation], kind: Literal["undefined", "errored"]) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    for number, each in enumerate(observations, 1):
+        for name, why in getattr(each, kind).items():
+            reasons.setdefault(name, why if kind == "undefined" else f"repeat {number}: {why}")
+    return reasons
+
+
+def _first_malformed(observations: Sequence[Observation]) -> str | None:
+    found = ((number, each.malformed) for number, each in enumerate(observations, 1) if each.malformed is not None)
+    return next((f"repeat {number}: {why}" for number, why in found), None)
+
+
+def spread_of(scores: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
+    """Return, per metric, the scores of all repeats and their smallest, largest and standard deviation."""
+    spread: dict[str, Any] = {}
+    for name in dict.fromkeys(name for each in scores for name in each):
+        values = [each.get(name) for each in scores]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        mean = math.fsum(known) / len(known)
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
+        spread[name] = {"scores": values, "min": min(known), "max": max(known), "sd": deviation}
+    return spread

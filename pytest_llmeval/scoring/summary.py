@@ -1,0 +1,95 @@
+"""From records of cases to metrics of suite, groups and cases, with honest denominators."""
+
+__all__ = ("summarize",)
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_llmeval.core.evaluator import USAGE, Evaluator, metric_prefix
+from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord, CaseResult, GroupResult, MetricValue, Result
+from pytest_llmeval.scoring.table import Table, present
+
+
+def summarize(
+    evaluators: Mapping[str, Evaluator],
+    records: Sequence[CaseRecord],
+    *,
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    faulty: int = 0,
+) -> Result:
+    """Summarise recorded cases.
+
+    Args:
+        evaluators: Label to evaluator, in the order of the report.
+        records: One per case of the suite, those that did not run included.
+        group_by: Label names; each gives a partition of the cases, those without the label under ``(none)``.
+        confidence: Of the intervals; ``None`` leaves them out.
+        faulty: Cases of the suite that have no record because they could not be read; they are missing.
+
+    Returns:
+        Metrics of suite, groups and cases. Independent of the order in which cases ran.
+
+    Raises:
+        EvaluatorError: An evaluator returned a metric that it does not declare.
+    """
+    table = Table(evaluators, records)
+    everything = range(len(records))
+    groups: dict[str, dict[str, GroupResult]] = {}
+    for key in group_by:
+        members: dict[str, list[int]] = {}
+        for row, record in enumerate(records):
+            members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
+        groups[key] = {}
+        for name, rows in sorted(members.items()):
+            metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence))
+            groups[key][name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
+    whole = table.metrics(everything, confidence)
+    whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
+    metrics, pass_rate, usage = _split(table, whole)
+    return Result(
+        metrics,
+        groups,
+        [_case(table, row, each) for row, each in enumerate(records)],
+        pass_rate,
+        table.scores,
+        usage,
+        evaluators,
+        records,
+    )
+
+
+def _split(
+    table: Table, metrics: Mapping[str, MetricValue]
+) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
+    """Take what every suite has apart from what its evaluators measure."""
+    own = dict(metrics)
+    pass_rate = own.pop(PASS_RATE)
+    usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}
+    return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
+
+
+def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
+    names = [name for name, label in table.owner.items() if label in record.observations]
+    details: dict[str, Any] = {}
+    undefined: dict[str, str] = {}
+    for label, observation in record.observations.items():
+        if observation.details:
+            details[label] = observation.details
+        prefix = metric_prefix(label, table.evaluators[label])
+        undefined.update({prefix + name: why for name, why in observation.undefined.items()})
+    if undefined:
+        details["undefined"] = undefined
+    errors = {label or "prediction": why for label, why in record.errors.items()}
+    for label, observation in record.observations.items():
+        prefix = metric_prefix(label, table.evaluators[label])
+        errors.update({prefix + name: why for name, why in observation.errored.items()})
+    if errors:
+        details["errors"] = errors
+    if record.repeats is not None:
+        details["repeats"] = record.repeats
+    scores = {name: present(table.scores[name][row]) for name in names}
+    # Of a family only the members that the case has: all labels for all cases would be millions of nulls.
+    metrics = {name: score for name, score in scores.items() if score is not None or name not in table.of_family}
+    return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

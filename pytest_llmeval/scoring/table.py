@@ -1,0 +1,247 @@
+"""The matrix of a suite: one row per case, one column per count, and the formulas over its rows."""
+
+__all__ = ("Table", "present")
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import _OUTCOME, USAGE, Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.observation import Observation, Sums, stack
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals
+from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+
+
+_INTERVAL_CASES = 2
+
+
+@dataclass(frozen=True)
+class _PassRate(Evaluator):
+    """The share of passed cases, as one more pair of counts, so that it gets groups and intervals like any metric."""
+
+    name = PASS_RATE
+
+    def describe(self) -> Sequence[Metric]:
+        return (Metric(PASS_RATE),)
+
+    def measure(self, case: Case) -> Observation:
+        raise EvaluatorError(f"case {case.id!r}: outcomes are recorded, not measured")
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        return {PASS_RATE: sums["passed"] / sums["ran"]}
+
+
+class Table:
+    """One row per case, one column per count, for all evaluators of a suite."""
+
+    def __init__(self, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> None:
+        import numpy as np
+
+        self.evaluators = {**evaluators, _OUTCOME: _PassRate()}
+        if any(record.calls or record.target_seconds for record in records):
+            self.evaluators[USAGE] = UsageEvaluator()
+        self.names: dict[str, list[str]] = {}
+        blocks = []
+        seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
+        for label, observations in seen.items():
+            names, block = stack(observations)
+            self.names[label] = names
+            blocks.append(block)
+        self.matrix = np.hstack(blocks)
+        ran = np.array([record.ran for record in records], dtype=bool)
+        self.missing = ~ran
+        self.errored = {
+            label: ran & np.array([each is None for each in observations], dtype=bool)
+            for label, observations in seen.items()
+        }
+        self.scores = self.summarize(self.matrix)
+        self.owner = {name: label for label in self.evaluators for name in self._own(label)}
+        self.absent = {
+            label: np.array([_is_absent(each) for each in observations], dtype=bool)
+            for label, observations in seen.items()
+        }
+        self.failed = {name: self.errored[label].copy() for name, label in self.owner.items()}
+        self.undefined = self._leave_out(records)
+        self.signature = {name: self.metric(name).signature for name in self.owner}
+        self.of_family = {name for name in self.owner if "[" in self.metric(name).name}
+
+    def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
+        """Apply every evaluator's formula to rows of totals."""
+        import numpy as np
+
+        out: dict[str, FloatArray] = {}
+        start = 0
+        with np.errstate(all="ignore"):
+            for label, evaluator in self.evaluators.items():
+                names = self.names[label]
+                columns = {name: matrix[:, start + place] for place, name in enumerate(names)}
+                start += len(names)
+                prefix = metric_prefix(label, evaluator)
+                values = _formula(evaluator, Sums(columns, length=len(matrix)))
+                out.update(_declared(evaluator, prefix, values))
+        return out
+
+    def columns(self, label: str) -> "FloatArray":
+        """Return the counts of one evaluator, one row per case."""
+        start = 0
+        for each, names in self.names.items():
+            if each == label:
+                return self.matrix[:, start : start + len(names)]
+            start += len(names)
+        raise KeyError(label)
+
+    def metric(self, name: str) -> Metric:
+        """Return the declaration of a metric, of a member of a family that of the family."""
+        label = self.owner[name]
+        evaluator = self.evaluators[label]
+        bare = name.removeprefix(metric_prefix(label, evaluator))
+        return next(metric for metric in evaluator.describe() if metric.family == _family(bare))
+
+    def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
+        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
+
+        Returns:
+            Metric name to the cases that have nothing to add to a value, as their evaluator says.
+        """
+        import numpy as np
+
+        undefined = {name: np.zeros(len(records), dtype=bool) for name in self.owner}
+
+        for name, label in self.owner.items():
+            self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
+        for row, record in enumerate(records):
+            for label, observation in record.observations.items():
+                for name in observation.undefined:
+                    full = metric_prefix(label, self.evaluators[label]) + name
+                    if full in undefined:
+                        self.scores[full][row] = np.nan
+                        undefined[full][row] = not self.evaluators[label].pools_undefined
+                for name in observation.errored:
+                    full = metric_prefix(label, self.evaluators[label]) + name
+                    if full in undefined:
+                        self.scores[full][row] = np.nan
+                        undefined[full][row] = self.failed[full][row] = True
+        return undefined
+
+    def _own(self, label: str) -> list[str]:
+        prefix = metric_prefix(label, self.evaluators[label])
+        families = {metric.family for metric in self.evaluators[label].describe()}
+        return [
+            name for name in self.scores if name.startswith(prefix) and _family(name.removeprefix(prefix)) in families
+        ]
+
+    def metrics(self, rows: Sequence[int], confidence: float | None) -> dict[str, MetricValue]:
+        """Summarise some of the cases."""
+        import numpy as np
+
+        part = self.matrix[rows]
+        totals = (
+            np.array([[math.fsum(column) for column in part.T]]) if part.size else np.zeros((1, self.matrix.shape[1]))
+        )
+        values = self.summarize(totals)
+        resampled: dict[str, FloatArray] = {}
+        if confidence is not None and len(rows) >= _INTERVAL_CASES:
+            resampled = self.summarize(resampled_totals(part, resample_count(len(rows))))
+        missing = int(self.missing[rows].sum())
+        out = {}
+        for name, label in self.owner.items():
+            scores = self.scores[name][rows]
+            finite = scores[np.isfinite(scores)]
+            errored = int(self.failed[name][rows].sum())
+            judged = np.logical_not(self.absent[label] | self.undefined[name])
+            measured = int(judged[rows].sum())
+            value = present(values[name][0]) if measured else None
+            bounds = None
+            if value is not None and confidence is not None and name in resampled and measured >= _INTERVAL_CASES:
+                bounds = percentile_interval(resampled[name], confidence)
+            out[name] = MetricValue(
+                value=value,
+                mean=math.fsum(finite) / finite.size if finite.size else None,
+                low=bounds[0] if bounds else None,
+                high=bounds[1] if bounds else None,
+                scored=int(finite.size),
+                undefined=len(rows) - int(finite.size) - errored - missing,
+                errored=errored,
+                missing=missing,
+                signature=self.signature[name],
+            )
+        return out
+
+
+def _observation(record: CaseRecord, label: str) -> Observation | None:
+    if label == USAGE:
+        return usage_of(record.calls, record.target_seconds)
+    if label != _OUTCOME:
+        return record.observations.get(label)
+    if not record.ran or record.outcome in ("skipped", "not_run"):
+        return Observation({})
+    return Observation({"ran": 1, "passed": record.outcome == "passed"})
+
+
+def _is_absent(observation: Observation | None) -> bool:
+    """Whether a case adds nothing to a metric: it was not measured, or it says so and counted nothing."""
+    return observation is None or bool(observation.undefined and not observation.counts)
+
+
+def _family(name: str) -> str:
+    head, bracket, _ = name.partition("[")
+    return head + bracket
+
+
+def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
+    try:
+        given = dict(evaluator.summarize(sums))
+    except Exception as error:
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
+        ) from error
+    return {name: _column(evaluator, name, values, sums.length) for name, values in given.items()}
+
+
+def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
+    """Return a column that a user's formula gave as floats, or say what it gave instead."""
+    import numpy as np
+
+    try:
+        column = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        column = np.empty(0)
+    if column.shape != (length,):
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r}: summarize gave {type(values).__name__} for {name!r}, "
+            f"expected a column of {length} numbers"
+        )
+    return column
+
+
+def _declared(
+    evaluator: Evaluator, prefix: str, values: "Mapping[str, FloatArray]"
+) -> "Iterable[tuple[str, FloatArray]]":
+    """Yield metrics in the order of their declaration, members of a family in the order of their labels."""
+    left = dict(values)
+    declared = evaluator.describe()
+    single = {metric.name for metric in declared}
+    for metric in declared:
+        members = [name for name in left if _family(name) == metric.family and name not in single - {metric.name}]
+        for name in sorted(members):
+            yield prefix + name, left.pop(name)
+    if left:
+        undeclared = ", ".join(map(repr, left))
+        raise EvaluatorError(
+            f"evaluator {evaluator.name!r} returned metrics that describe() does not name: {undeclared}"
+        )
+
+
+def present(value: float) -> float | None:
+    """Return a number of a column as people get it: ``None`` where it is not finite."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,160 @@
+"""What asking cost: calls, tokens, money and seconds, as one more set of counts that add up."""
+
+__all__ = ("UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation, Sums
+from pytest_llmeval.core.results import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.core.results import CaseRecord
+
+
+@dataclass(frozen=True)
+class UsageEvaluator(Evaluator):
+    """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
+
+    name = "usage"
+
+    def describe(self) -> Sequence[Metric]:
+        """Name the figures; all of them are better when small."""
+        return (
+            Metric("judge_calls", higher_is_better=False, high=None, signature="calls made in this run"),
+            Metric("judge_tokens", higher_is_better=False, high=None, signature="of calls made in this run"),
+            Metric("cost_usd", higher_is_better=False, high=None, signature="of calls made in this run"),
+            Metric("latency_s", higher_is_better=False, high=None, signature="of judge calls, when they were made"),
+            Metric("target_latency_s", higher_is_better=False, high=None, signature="of target calls of this run"),
+        )
+
+    def measure(self, case: Case) -> Observation:
+        """Refuse: calls are recorded where they are made."""
+        raise EvaluatorError(f"case {case.id!r}: calls are recorded, not measured")
+
+    def summarize(self, sums: Sums) -> "Mapping[str, FloatArray]":
+        """Return totals, ``nan`` where a part of them is unknown, and mean latencies."""
+        import numpy as np
+
+        judged = sums["verdicts"] > 0
+        return {
+            "judge_calls": np.where(judged, sums["calls"], np.nan),
+            "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
+            "cost_usd": np.where(judged & (sums["unpriced"] == 0), sums["cost_usd"], np.nan),
+            "latency_s": sums["seconds"] / sums["timed"],
+            "target_latency_s": sums["target_seconds"] / sums["target_timed"],
+        }
+
+
+def usage_of(calls: Iterable[Call], target_seconds: Sequence[float]) -> Observation:
+    """Count the calls of one case.
+
+    Args:
+        calls: To judges.
+        target_seconds: Latency of each call of the target.
+    """
+    counts: dict[str, float] = {}
+
+    def add(name: str, amount: float) -> None:
+        counts[name] = counts.get(name, 0) + amount
+
+    for call in calls:
+        add("verdicts", 1)
+        if call.seconds is not None:
+            add("seconds", call.seconds)
+            add("timed", 1)
+        if not call.fresh:
+            continue
+        add("calls", 1)
+        if call.input_tokens is None or call.output_tokens is None:
+            add("uncounted", 1)
+        else:
+            add("input_tokens", call.input_tokens)
+            add("output_tokens", call.output_tokens)
+            add("tokens", call.input_tokens + call.output_tokens)
+        if call.cost_usd is None:
+            add("unpriced", 1)
+        else:
+            add("cost_usd", call.cost_usd)
+    for seconds in target_seconds:
+        add("target_seconds", seconds)
+        add("target_timed", 1)
+    return Observation(counts)
+
+
+def claim_calls(records: "Iterable[CaseRecord]") -> None:
+    """Let a call that several questions share, of one case or of several, count for the first of them only."""
+    seen: set[str] = set()
+    for record in records:
+        claimed = []
+        for call in record.calls:
+            claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
+            if call.fresh:
+                seen.add(call.id)
+        record.calls = claimed
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """What the questions of a suite cost in this run.
+
+    Attributes:
+        verdicts: Questions answered, stored ones included.
+        calls: Of them, those that were asked in this run.
+        input_tokens: Of those calls; ``None`` where a provider did not say.
+        output_tokens: As above.
+        cost_usd: Of those calls; ``None`` where a price is not known.
+        latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
+            that is not known.
+        target_latency_s: Of the calls of the target in this run.
+    """
+
+    verdicts: int
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    latency_s: "Mapping[str, float] | None"
+    target_latency_s: "Mapping[str, float] | None"
+
+
+def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
+    """Add up what the cases of a suite asked; ``None`` if nothing was asked."""
+    calls = [call for record in records for call in record.calls]
+    target = [seconds for record in records for seconds in record.target_seconds]
+    if not calls and not target:
+        return None
+    fresh = [call for call in calls if call.fresh]
+    return UsageReport(
+        verdicts=len(calls),
+        calls=len(fresh),
+        input_tokens=_total([call.input_tokens for call in fresh]),
+        output_tokens=_total([call.output_tokens for call in fresh]),
+        cost_usd=_sum([call.cost_usd for call in fresh]),
+        latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
+        target_latency_s=_percentiles(target),
+    )
+
+
+def _total(amounts: Sequence[int | None]) -> int | None:
+    return None if None in amounts else sum(filter(None, amounts))
+
+
+def _sum(amounts: Sequence[float | None]) -> float | None:
+    return None if None in amounts else math.fsum(filter(None, amounts))
+
+
+def _percentiles(seconds: Sequence[float]) -> dict[str, float] | None:
+    import numpy as np
+
+    if not seconds:
+        return None
+    return {f"p{percent}": float(np.percentile(seconds, percent)) for percent in (50, 95)}

@@ -1,0 +1,278 @@
+"""Reading a suite file and the files that it names, with every fault told."""
+
+__all__ = ("load_suite",)
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Problem, SuiteError, said
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.documents import read_json, render_path
+from pytest_llmeval.data.files.text import check_regular
+from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.formats import SOURCES, get_source
+from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
+from pytest_llmeval.scoring.gates import Gate
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.settings import SettingsReader
+from pytest_llmeval.suite.snapshot import read_snapshot
+from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
+
+if TYPE_CHECKING:
+    from pytest_llmeval.data.formats.base import Source
+
+
+def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None = None) -> Suite:
+    """Read a suite file and the files that it names.
+
+    Args:
+        path: The suite file.
+        registry: The evaluators that it may name.
+        root: Files of single cases may not lie outside this folder.
+        shown: How to call the file in messages; default: its path.
+
+    Returns:
+        The suite. Faults of single cases are in `Suite.problems`.
+
+    Raises:
+        SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
+    """
+    return _Loader(path, registry, root, shown or str(path)).load()
+
+
+class _Loader(SettingsReader):
+    """One reading of one suite file, cases included."""
+
+    def __init__(self, path: Path, registry: Registry, root: Path, shown: str) -> None:
+        super().__init__(path, registry, shown)
+        self.root = root
+
+    def load(self) -> Suite:
+        entry = self._top_level()
+        evaluators = self.read_evaluators(entry.evaluators)
+        gates = self.read_gates(entry.gates, evaluators)
+        suite = Suite(
+            name=entry.suite or self.path.stem.removesuffix(".eval"),
+            path=self.path,
+            evaluators=evaluators,
+            cases=(),
+            thresholds=self.read_limits(entry.thresholds, ("thresholds",), evaluators),
+            gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
+            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
+            snapshot=read_snapshot(
+                entry.snapshot,
+                self.check,
+                self.fault,
+                lambda metric: self._metric_fault(metric, evaluators, extra=(PASS_RATE,)),
+            ),
+            target=self.read_target(entry.target),
+            repeats=self.read_repeats(entry.repeats),
+            judge=self.read_judge(entry.judge),
+            group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
+            bulk=entry.mode == "bulk",
+            confidence=self.read_confidence(entry.confidence),
+            description=entry.description or "",
+        )
+        source = self._source(entry.source)
+        broken = bool(self.problems)
+        if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
+            self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
+            broken = True
+        suite = self._with_cases(suite, entry, source)
+        if broken or not suite.cases:
+            raise SuiteError(suite.problems)
+        return suite
+
+    def _top_level(self) -> SuiteEntry:
+        """Check the top level; what is wrong there is left out, so that faults further down are told as well."""
+        data = self.document.data
+        if not isinstance(data, Mapping):
+            self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
+            raise SuiteError(self.problems)
+        data = {key: value for key, value in data.items() if key != "$schema"}  # how JSON files name theirs to editors
+        entry = self.check(SuiteEntry, data, ())
+        if entry is None:
+            wrong = [problem.path for problem in self.problems]
+            kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
+            entry, _ = check(TypeAdapter(SuiteEntry), SuiteEntry, {"evaluators": [], **kept}, self.document, ())
+        assert isinstance(entry, SuiteEntry)
+        return entry
+
+    def _with_cases(self, suite: Suite, entry: SuiteEntry, source: "Source | None") -> Suite:
+        found: list[tuple[Case, Problem]] = []
+        faulty = 0
+        for number, each in enumerate(entry.cases):
+            case = self._case(each, number, suite)
+            if case is None:
+                faulty += 1
+            else:
+                found.append((case, self.document.problem(("cases", number), "")))
+        if source is not None:
+            loaded, faulty_rows = self._from_source(source, suite)
+            found += [(each, Problem(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
+            faulty += faulty_rows
+        cases: dict[str, Case] = {}
+        for case, place in found:
+            fault = self._case_fault(case, cases, suite)
+            if fault is None:
+                cases[case.id] = case
+            else:
+                self.problems.append(replace(place, message=fault))
+                faulty += 1
+        if not found and not self.problems:
+            self.fault((), "found no case, expected cases or a source that has some")
+        self._check_labels(entry, suite, [case for case, _ in found])
+        problems = sorted(self.problems, key=lambda each: (each.file != self.document.file, each))
+        return replace(suite, cases=tuple(cases.values()), problems=tuple(problems), faulty=faulty)
+
+    def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
+        """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
+        labels = sorted({label for case in cases for label in case.labels})
+        places = {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
+        clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
+        for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
+            if name not in labels:
+                known = ", ".join(labels) or "no case has any"
+                self.fault(
+                    places.get(name, ("gates",)),
+                    f"found the label {name!r}, which no case has, expected one of: {known}{suggest(name, labels)}",
+                )
+
+    def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
+        """Return the cases of a source, and how many of its rows have faults."""
+        problems: list[Problem] = []
+        read = source.load(self.path.parent, problems)
+        self.problems += problems
+        limited = [self._with_limits(case, source, suite) for case in read]
+        cases = [case for case in limited if case is not None]
+        return cases, source.faulty(problems) + len(limited) - len(cases)
+
+    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
+        """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
+        if not case.thresholds:
+            return case
+        before = len(self.problems)
+        limits = self.read_limits(case.thresholds, ("thresholds",), suite.evaluators)
+        self.problems[before:] = [
+            replace(problem, file=source.file_of(case), line=case.line, column=1) for problem in self.problems[before:]
+        ]
+        return replace(case, thresholds=limits) if len(self.problems) == before else None
+
+    def _source(self, entry: Any) -> "Source | None":
+        if entry is None:
+            return None
+        if not isinstance(entry, Mapping):
+            self.fault(("source",), f"found {describe(entry)}, expected a mapping with 'format' and 'path'")
+            return None
+        options = dict(entry)
+        name = options.pop("format", None)
+        if name not in SOURCES:
+            known = ", ".join(SOURCES)
+            hint = suggest(name, SOURCES) if isinstance(name, str) else ""
+            place = ("source", "format") if name is not None else ("source",)
+            found = describe(name) if name is not None else "no 'format'"
+            self.fault(place, f"found {found}, expected one of {known}{hint}")
+            return None
+        source: Source | None = self.check(get_source(name), options, ("source",))
+        return source
+
+    def _case(self, data: Any, number: int, suite: Suite) -> Case | None:
+        before = len(self.problems)
+        path = ("cases", number)
+        entry = self.check(CaseEntry, data, path)
+        if entry is None:
+            return None
+        for name in ("expected", "prediction"):
+            if name in data and f"{name}_file" in data:
+                self.fault(
+                    (*path, f"{name}_file"),
+                    f"found both {name!r} and '{name}_file', expected one of them",
+                    key=True,
+                )
+        prediction = data.get("prediction", MISSING)
+        if entry.prediction_file is not None:
+            prediction = self._file(entry.prediction_file, (*path, "prediction_file"))
+        expected = entry.expected
+        if entry.expected_file is not None:
+            expected = self._file(entry.expected_file, (*path, "expected_file"))
+        case = Case(
+            id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
+            input=entry.input,
+            expected=expected,
+            prediction=prediction,
+            labels={key: json_text(value) for key, value in entry.labels.items()},
+            tags=entry.tags,
+            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds"), suite.evaluators),
+            line=self.document.locate(path)[0],
+        )
+        return case if len(self.problems) == before else None
+
+    def _file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        try:
+            target = (self.path.parent / name).resolve()
+            if not target.is_relative_to(self.root.resolve()):
+                self.fault(
+                    place,
+                    f"found {name!r}, which leaves the folder {self.root.name!r}, expected a file inside it",
+                )
+                return None
+            check_regular(target, name)
+            return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
+        except SuiteError as error:
+            for each in error.problems:
+                self.problems.append(each if each.line else self.document.problem(place, f"{name!r}: {each.message}"))
+        except UnicodeDecodeError as error:
+            self.fault(
+                place,
+                f"found {name!r} with byte 0x{error.object[error.start]:02x} at offset {error.start}, expected UTF-8",
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            self.fault(place, f"found {name!r}, which cannot be read ({error}), expected a file")
+        return None
+
+    def _case_fault(self, case: Case, taken: Mapping[str, Case], suite: Suite) -> str | None:
+        fault = id_fault(case.id) or _tag_fault(case.tags)
+        if fault is not None:
+            return fault
+        if case.id.startswith(("gate[", "snapshot[")):
+            return f"found the id {case.id!r}, expected one that does not read like a gate or a snapshot"
+        if case.id in taken:
+            return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
+        for evaluator in suite.evaluators.values():
+            try:
+                wrong = "; ".join(islice(evaluator.check(case), _MOST_FAULTS)) or None
+            except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+                wrong = f"its check failed: {said(error)}"
+            if wrong is not None:
+                return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
+        return None
+
+
+def _leads_through(key: str, path: str) -> bool:
+    """Return whether a path as text begins with a key."""
+    top = render_path([key])
+    return path == top or path.startswith((f"{top}.", f"{top}["))
+
+
+_MOST_FAULTS = 20
+"""Of one case in one error."""
+
+_MARKS_WITH_ARGUMENTS = ("parametrize", "usefixtures", "filterwarnings", "llmeval")
+
+
+def _tag_fault(tags: Iterable[str]) -> str | None:
+    """Say what is wrong with tags, which become pytest marks."""
+    for tag in tags:
+        if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
+            return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"
+        if tag in _MARKS_WITH_ARGUMENTS:
+            return f"found the tag {tag!r}, which means something else to pytest, expected another"
+    return None

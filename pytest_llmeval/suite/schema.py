@@ -1,0 +1,100 @@
+"""JSON Schema of the suite file, for completion and checking in editors."""
+
+__all__ = ("suite_schema",)
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from pytest_llmeval.data.formats import SOURCES, get_source
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
+from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
+from pytest_llmeval.targets.spec import TargetSpec
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def suite_schema(registry: Registry) -> dict[str, Any]:
+    """Return the schema of a suite file, with the options of every evaluator and source.
+
+    Args:
+        registry: The evaluators that suites may name.
+
+    Returns:
+        JSON Schema, draft 2020-12.
+    """
+    definitions: dict[str, Any] = {}
+    suite = _schema(SuiteEntry, definitions)
+    properties = suite["properties"]
+    limit = {"anyOf": [{"type": "number"}, _schema(LimitEntry, definitions)]}
+    limits = {"type": "object", "additionalProperties": limit}
+    case = _schema(CaseEntry, definitions)
+    case["properties"]["thresholds"] = limits
+    properties["evaluators"]["items"] = _evaluators(registry, definitions)
+    properties["thresholds"] = limits
+    properties["gates"]["items"] = {"anyOf": [{"type": "string"}, _schema(GateEntry, definitions)]}
+    properties["snapshot"] = _snapshot(definitions)
+    properties["cases"]["items"] = case
+    times = {"type": "integer", "minimum": 1}
+    properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
+    properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
+    target = _schema(TargetSpec, definitions)
+    target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
+    properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
+    properties["source"] = {"anyOf": [*(_source(name, definitions) for name in sorted(SOURCES)), {"type": "null"}]}
+    properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
+    schema = {"$schema": DIALECT, "title": "Eval suite", **suite}
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = TypeAdapter(kind).json_schema()
+    definitions.update(schema.pop("$defs", {}))
+    return _without_titles(schema)
+
+
+def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the titles that pydantic makes of field names: they say nothing that the names do not."""
+    kept = {key: value for key, value in schema.items() if key not in ("title", "properties")}
+    if "properties" in schema:
+        kept["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}
+    return kept
+
+
+def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    choices: list[dict[str, Any]] = [{"enum": list(registry)}]
+    for name in registry:
+        options = _schema(registry.get(name), definitions)
+        options.setdefault("properties", {})["as"] = {
+            "type": "string",
+            "description": "Another name, under which its metrics are reported",
+        }
+        choices.append(
+            {
+                "type": "object",
+                "properties": {name: {"anyOf": [options, {"type": "null"}]}},
+                "required": [name],
+                "additionalProperties": False,
+            }
+        )
+    return {"anyOf": choices}
+
+
+def _snapshot(definitions: dict[str, Any]) -> dict[str, Any]:
+    one = {"anyOf": [{"type": "number", "minimum": 0}, _schema(ToleranceEntry, definitions)]}
+    mapping = _schema(SnapshotEntry, definitions)
+    mapping["properties"]["tolerance"] = {
+        "anyOf": [{"type": "number", "minimum": 0}, {"type": "object", "additionalProperties": one}, {"type": "null"}]
+    }
+    return {"anyOf": [{"type": "boolean"}, mapping, {"type": "null"}]}
+
+
+def _source(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = _schema(get_source(name), definitions)
+    schema["properties"] = {"format": {"const": name}, **schema["properties"]}
+    schema["required"] = ["format", *schema.get("required", [])]
+    return schema

@@ -1,0 +1,287 @@
+"""The settings of a suite file: evaluators, thresholds, gates, target. Every fault is told with its place."""
+
+__all__ = ("SUITE_METRICS", "SettingsReader")
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from pytest_llmeval.core.errors import EvaluatorError, Problem, said
+from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.scoring.gates import Gate, gate_from_mapping, parse_gate
+from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, regression_from_mapping
+from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.suite import GateEntry, LimitEntry
+from pytest_llmeval.targets.faults import target_faults
+from pytest_llmeval.targets.spec import TargetSpec
+
+SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
+"""Metrics that suites have whatever their evaluators."""
+
+_MOST_REPEATS = 1000
+
+
+class SettingsReader:
+    """One reading of one suite file, as far as its settings go; collects faults.
+
+    Attributes:
+        path: The suite file.
+        registry: The evaluators that it may name.
+        document: Its content.
+        problems: The faults found so far.
+        knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
+    """
+
+    def __init__(self, path: Path, registry: Registry, shown: str) -> None:
+        self.path = path
+        self.registry = registry
+        self.document = read_document(path, shown)
+        self.problems: list[Problem] = []
+        self.knows_metrics = True
+
+    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
+        """Validate a part of the file; ``None`` where it has faults."""
+        value, problems = check(TypeAdapter(kind), kind, data, self.document, path)
+        self.problems += problems
+        return value
+
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
+        """Add a fault at a place of the file."""
+        self.problems.append(self.document.problem(path, message, key=key))
+
+    def read_evaluators(self, entries: Sequence[Any]) -> dict[str, Evaluator]:
+        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
+        if not entries:
+            self.knows_metrics = False
+        if not entries and not self.problems:
+            self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+        evaluators: dict[str, Evaluator] = {}
+        owner = dict.fromkeys(SUITE_METRICS, "the suite")
+        for number, entry in enumerate(entries):
+            path: tuple[str | int, ...] = ("evaluators", number)
+            built = self._evaluator(entry, path)
+            if built is None:
+                self.knows_metrics = False
+                continue
+            label, evaluator = built
+            if label in evaluators:
+                self.fault(path, f"found {label!r} a second time, expected another name: give it one with 'as'")
+                continue
+            evaluators[label] = evaluator
+            for metric in evaluator.describe():
+                name = metric_prefix(label, evaluator) + metric.family
+                if name in owner:
+                    self.fault(
+                        path,
+                        f"found metric {metric.name!r}, which {owner[name]!r} reports too, expected distinct names: "
+                        "give this evaluator a name with 'as'",
+                    )
+                owner.setdefault(name, label)
+        return evaluators
+
+    def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> tuple[str, Evaluator] | None:
+        if isinstance(entry, str):
+            name, given = entry, None
+        elif isinstance(entry, Mapping) and len(entry) == 1:
+            name, given = next(iter(entry.items()))
+            path = (*path, name)
+        else:
+            self.fault(path, f"found {describe(entry)}, expected NAME or {{NAME: options}}")
+            return None
+        if given is not None and not isinstance(given, Mapping):
+            self.fault(path, f"found {describe(given)}, expected a mapping of options")
+            return None
+        options: dict[str, Any] = dict(given or {})
+        label = options.pop("as", name)
+        if not isinstance(label, str) or not label.isprintable() or not label:
+            self.fault((*path, "as"), f"found {describe(label)}, expected a name")
+            return None
+        try:
+            evaluator = self.registry.get(name)
+        except EvaluatorError as error:
+            self.fault(path, str(error), key=True)
+            return None
+        built = self._built(evaluator, options, path)
+        return None if built is None else (label, built)
+
+    def _built(
+        self, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> Evaluator | None:
+        try:
+            built: Evaluator | None = self.check(evaluator, options, path)
+            if built is not None:
+                _check_names(built)
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
+            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {said(error)}")
+            return None
+        return None if built is None else _with_paths(built, self.path.parent)
+
+    def _metric_fault(self, metric: str, evaluators: Mapping[str, Evaluator], extra: Iterable[str] = ()) -> str | None:
+        known = list(extra)
+        for label, evaluator in evaluators.items():
+            prefix = metric_prefix(label, evaluator)
+            for each in evaluator.describe():
+                known.append(prefix + each.name)
+                if _names(metric, prefix, each):
+                    return None
+        if metric in known or not self.knows_metrics:
+            return None
+        return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
+
+    def _lower_is_better(self, metric: str, evaluators: Mapping[str, Evaluator]) -> bool:
+        return any(
+            not each.higher_is_better and _names(metric, metric_prefix(label, evaluator), each)
+            for label, evaluator in evaluators.items()
+            for each in evaluator.describe()
+        )
+
+    def read_limits(
+        self, entries: Mapping[str, Any], path: tuple[str | int, ...], evaluators: Mapping[str, Evaluator]
+    ) -> dict[str, Limit]:
+        """Read ``thresholds``, of the suite or of a case."""
+        limits = {}
+        for metric, entry in entries.items():
+            place = (*path, metric)
+            if fault := self._metric_fault(metric, evaluators):
+                self.fault(place, fault, key=True)
+            limit = self._limit(entry, place)
+            if limit is None:
+                continue
+            if not isinstance(entry, Mapping) and self._lower_is_better(metric, evaluators):
+                self.fault(
+                    place,
+                    f"found a bare number, which is a minimum, but lower is better here, expected {{max: {entry}}}",
+                )
+            limits[metric] = limit
+        return limits
+
+    def _limit(self, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
+        if isinstance(entry, int | float) and not isinstance(entry, bool):
+            return Limit(min=float(entry))
+        if not isinstance(entry, Mapping):
+            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}")
+            return None
+        checked = self.check(LimitEntry, entry, place)
+        if checked is None:
+            return None
+        if checked.min is None and checked.max is None:
+            self.fault(place, "found neither min nor max, expected at least one of them")
+        elif checked.min is not None and checked.max is not None and checked.min > checked.max:
+            self.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
+        return Limit(checked.min, checked.max)
+
+    def read_gates(
+        self, entries: Sequence[Any], evaluators: Mapping[str, Evaluator]
+    ) -> tuple[Gate | RegressionGate, ...]:
+        """Read ``gates``."""
+        gates: dict[str, Gate | RegressionGate] = {}
+        for number, entry in enumerate(entries):
+            place: tuple[str | int, ...] = ("gates", number)
+            gate = self._gate(entry, place)
+            if gate is None:
+                continue
+            judged = any(isinstance(each, JudgedEvaluator) for each in evaluators.values())
+            extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+            if fault := self._metric_fault(gate.metric, evaluators, extra):
+                self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
+            elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
+                known = "expected a metric of an evaluator: what a run costs has no approved value to fall from"
+                self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
+            if str(gate) in gates:
+                self.fault(place, f"found the gate {str(gate)!r} a second time, expected it once")
+            gates[str(gate)] = gate
+        return tuple(gates.values())
+
+    def _gate(self, entry: Any, place: tuple[str | int, ...]) -> Gate | RegressionGate | None:
+        try:
+            if isinstance(entry, str):
+                return parse_gate(entry)
+            if isinstance(entry, Mapping):
+                checked = self.check(GateEntry, entry, place)
+                if checked is None:
+                    return None
+                against_baseline = any(key in entry for key in REGRESSION_KEYS)
+                return (regression_from_mapping if against_baseline else gate_from_mapping)(vars(checked))
+        except ValueError as error:
+            self.fault(place, str(error))
+            return None
+        self.fault(place, f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'")
+        return None
+
+    def read_target(self, entry: Any) -> TargetSpec | None:
+        """Read ``target``."""
+        if entry is None:
+            return None
+        spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))
+        if spec is None:
+            return None
+        for path, message in target_faults(spec):
+            self.fault(("target", *path), message)
+        return spec
+
+    def read_repeats(self, entry: Any) -> Repeats:
+        """Read ``repeats``: a number, or a mapping."""
+        if isinstance(entry, int) and not isinstance(entry, bool):
+            if not 1 <= entry <= _MOST_REPEATS:
+                self.fault(("repeats",), f"found {entry}, expected 1 to {_MOST_REPEATS}")
+                return Repeats()
+            return Repeats(entry)
+        if not isinstance(entry, Mapping):
+            self.fault(("repeats",), f"found {describe(entry)}, expected a whole number or a mapping with 'times'")
+            return Repeats()
+        repeats: Repeats | None = self.check(Repeats, entry, ("repeats",))
+        if repeats is not None and repeats.times > _MOST_REPEATS:
+            self.fault(("repeats", "times"), f"found {repeats.times}, expected 1 to {_MOST_REPEATS}")
+        return repeats or Repeats()
+
+    def read_judge(self, entry: Any) -> JudgeSpec:
+        """Read ``judge``: a model, or a mapping."""
+        if entry is None:
+            return JudgeSpec()
+        spec: JudgeSpec | None = self.check(
+            JudgeSpec, {"model": entry} if isinstance(entry, str) else entry, ("judge",)
+        )
+        return spec or JudgeSpec()
+
+    def read_confidence(self, value: float | None) -> float | None:
+        """Read ``confidence``."""
+        if value is not None and not 0 < value < 1:
+            self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
+        return value
+
+
+def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
+    """Read options that name files or folders from the suite file's folder, as everything in it is."""
+    named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("path")}
+    return replace(evaluator, **{name: str(folder / value) for name, value in named.items() if value is not None})
+
+
+def _check_names(evaluator: Evaluator) -> None:
+    """Refuse an error bucket that would stay empty because nothing has the name of its metric.
+
+    Raises:
+        ValueError: An error bucket is about a metric that the evaluator does not declare.
+    """
+    declared = list(evaluator.describe())
+    for bucket in evaluator.error_buckets():
+        if not any(_names(bucket.metric, "", each) for each in declared):
+            unknown = unknown_name("metric", bucket.metric, [each.name for each in declared])
+            raise ValueError(f"error bucket {bucket.name!r}: {unknown}")
+
+
+def _names(metric: str, prefix: str, declared: Metric) -> bool:
+    """Return whether a name is that of a declared metric, or of a member of a declared family."""
+    in_family = "[" in declared.name and metric.startswith(prefix + declared.family) and metric.endswith("]")
+    return in_family or metric == prefix + declared.name

@@ -1,0 +1,159 @@
+"""What a suite says about its snapshot, checked: tolerances, metrics, what to do if runs cannot be compared."""
+
+__all__ = ("EXACT", "SnapshotEntry", "SnapshotSettings", "Tolerance", "ToleranceEntry", "read_snapshot")
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from pytest_llmeval.core.wording import limit
+
+Policy: TypeAlias = Literal["fail", "warn"]
+
+_MOST_APPROVALS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a metric may fall; the larger of the two allowances counts.
+
+    Attributes:
+        absolute: In units of the metric.
+        relative: As a share of the approved value.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def at(self, approved: float) -> float:
+        """Return the allowance at an approved value."""
+        return max(self.absolute, self.relative * abs(approved))
+
+    def __str__(self) -> str:
+        return f"{limit(self.relative * 100)}% of the approved value" if self.relative else limit(self.absolute)
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class ToleranceEntry:
+    """A tolerance in its mapping form."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    relative: float
+
+
+@dataclass(frozen=True)
+class SnapshotEntry:
+    """``snapshot`` as a suite file writes it, if it is not just ``true`` or ``false``."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    tolerance: Any = None
+    metrics: tuple[str, ...] | None = None
+    not_comparable: Policy = "fail"
+    history: int = 20
+
+
+@dataclass(frozen=True)
+class SnapshotSettings:
+    """How a suite's scores are kept and compared.
+
+    Attributes:
+        enabled: Whether they are, whatever the ini option ``llmeval_snapshots`` says.
+        tolerance: Of metrics that have none of their own; ``None`` where the file sets none.
+        tolerances: Metric name to tolerance.
+        metrics: Which metrics; ``None`` for all.
+        not_comparable: What happens if the approved scores are of other data or another evaluator.
+        history: How many approvals the file remembers.
+    """
+
+    enabled: bool = True
+    tolerance: Tolerance | None = None
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    metrics: tuple[str, ...] | None = None
+    not_comparable: Policy = "fail"
+    history: int = 20
+
+    def tolerance_of(self, metric: str) -> Tolerance:
+        """Return how far a metric may fall."""
+        return self.tolerances.get(metric, self.tolerance or EXACT)
+
+    def leaves(self, metric: str) -> bool:
+        """Return whether nothing is said of how far a metric may fall, so that a gate on its drop may decide."""
+        return self.tolerance is None and metric not in self.tolerances
+
+    def keeps(self, metric: str) -> bool:
+        """Return whether a metric is part of the snapshot."""
+        return self.metrics is None or metric in self.metrics
+
+
+def read_snapshot(
+    entry: Any,
+    check: Callable[[Any, Any, Sequence[str | int]], Any],
+    fault: Callable[..., None],
+    unknown: Callable[[str], str | None],
+) -> SnapshotSettings | None:
+    """Read ``snapshot`` of a suite file.
+
+    Args:
+        entry: What stands there; ``None`` leaves the decision to the ini option.
+        check: Validates data at a path against a class, or notes its faults and gives ``None``.
+        fault: Notes a fault at a path.
+        unknown: Says what is wrong with the name of a metric.
+    """
+    if entry is None:
+        return None
+    if isinstance(entry, bool):
+        return SnapshotSettings(enabled=entry)
+    path = ("snapshot",)
+    checked = check(SnapshotEntry, entry, path)
+    if checked is None:
+        return None
+    if not 1 <= checked.history <= _MOST_APPROVALS:
+        fault((*path, "history"), f"found {checked.history}, expected 1 to {_MOST_APPROVALS}")
+    if checked.metrics == ():
+        fault((*path, "metrics"), "found an empty list, expected at least one metric")
+    for number, name in enumerate(checked.metrics or ()):
+        if wrong := unknown(name):
+            fault((*path, "metrics", number), wrong)
+    place = (*path, "tolerance")
+    shared: Tolerance | None = None
+    own: dict[str, Tolerance] = {}
+    if isinstance(checked.tolerance, Mapping):
+        for name, each in checked.tolerance.items():
+            if wrong := unknown(name):
+                fault((*place, name), wrong, key=True)
+            own[name] = _tolerance(each, (*place, name), check, fault)
+    elif checked.tolerance is not None:
+        shared = _tolerance(checked.tolerance, place, check, fault)
+    return SnapshotSettings(
+        tolerance=shared,
+        tolerances=own,
+        metrics=checked.metrics,
+        not_comparable=checked.not_comparable,
+        history=checked.history,
+    )
+
+
+def _tolerance(
+    entry: Any,
+    place: Sequence[str | int],
+    check: Callable[[Any, Any, Sequence[str | int]], Any],
+    fault: Callable[..., None],
+) -> Tolerance:
+    relative = isinstance(entry, Mapping)
+    if relative:
+        checked = check(ToleranceEntry, entry, place)
+        number = None if checked is None else checked.relative
+        place = (*place, "relative")
+    else:
+        number = check(float, entry, place)
+    if number is None:
+        return EXACT
+    if not (math.isfinite(number) and number >= 0):
+        fault(place, f"found {number}, expected a number of at least 0")
+    return Tolerance(relative=number) if relative else Tolerance(absolute=number)

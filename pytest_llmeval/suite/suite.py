@@ -1,0 +1,170 @@
+"""A suite: what a suite file says, checked and ready to run."""
+
+__all__ = ("CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.scoring.comparison.drop_tests import Test
+from pytest_llmeval.scoring.gates import Gate
+from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.scoring.regression import RegressionGate, Rule
+from pytest_llmeval.scoring.repeats import Reduced, Repeats
+from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.targets.spec import STRICT, TargetSpec
+
+
+@dataclass(frozen=True)
+class CaseEntry:
+    """A case as a suite file writes it."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    id: str | int | None = None
+    input: Any = None
+    expected: Any = None
+    expected_file: str | None = None
+    prediction: Any = None
+    prediction_file: str | None = None
+    labels: dict[str, str | int | float | bool] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    thresholds: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GateEntry:
+    """A gate in its mapping form."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    by: str | None = None
+    min_cases: int = 1
+    max_errors: int = 0
+    partial: bool = False
+    max_drop: float | None = None
+    confidence: float | None = None
+    rule: Rule | None = None
+    test: Test | None = None
+    cluster_by: str | None = None
+
+
+@dataclass(frozen=True)
+class LimitEntry:
+    """A threshold in its mapping form."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """The top level of a suite file; parts with a grammar of their own are validated one by one."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    evaluators: list[Any]
+    suite: str | None = None
+    description: str | None = None
+    target: Any = None
+    group_by: tuple[str, ...] = ()
+    mode: Literal["items", "bulk"] = "items"
+    repeats: Any = 1
+    judge: Any = None
+    confidence: float | None = 0.95
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    gates: list[Any] = field(default_factory=list)
+    snapshot: Any = None
+    cases: list[Any] = field(default_factory=list)
+    source: Any = None
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite that can run.
+
+    Attributes:
+        name: Of the suite, in reports.
+        path: The file.
+        evaluators: Label to evaluator; the label is the evaluator's name unless the file renames it.
+        cases: Those without fault, in file order.
+        thresholds: Metric name to limit, for cases that do not set their own.
+        gates: Limits on the whole suite.
+        regressions: Limits on how much a metric may have fallen since the baseline.
+        snapshot: Whether and how its scores are compared with approved ones; ``None`` leaves it to the ini option.
+        target: Where predictions come from, for cases that carry none.
+        group_by: Labels to report by; those that gates judge by are among them.
+        bulk: Whether all cases run in one test item.
+        confidence: Of intervals; ``None`` for none.
+        problems: Faults that do not concern every case; the good cases run, but gates are not judged.
+        faulty: How many cases cannot run because of them.
+        repeats: How often each case runs.
+        judge: Who judges; command line and configuration go before it.
+    """
+
+    name: str
+    path: Path
+    evaluators: Mapping[str, Evaluator]
+    cases: tuple[Case, ...]
+    thresholds: Mapping[str, Limit] = field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()
+    regressions: tuple[RegressionGate, ...] = ()
+    snapshot: SnapshotSettings | None = None
+    target: TargetSpec | None = None
+    group_by: tuple[str, ...] = ()
+    bulk: bool = False
+    confidence: float | None = 0.95
+    description: str = ""
+    problems: tuple[Problem, ...] = ()
+    faulty: int = 0
+    repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
+    judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
+
+    @property
+    def judged(self) -> bool:
+        """Whether a judge may be asked about its cases."""
+        return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+
+    @cached_property
+    def reported(self) -> Mapping[str, Evaluator]:
+        """Label to what turns counts into metrics: the evaluators, or what reduces their repeats."""
+        if self.repeats.times == 1:
+            return self.evaluators
+        return {label: Reduced(each, self.repeats) for label, each in self.evaluators.items()}
+
+    @property
+    def total(self) -> int:
+        """How many cases the file has, faulty ones included."""
+        return len(self.cases) + self.faulty
+
+    def limits(self, case: Case) -> Mapping[str, Limit]:
+        """Return the limits of a case: the suite's, replaced by its own."""
+        return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
+
+
+class SuiteKey(NamedTuple):
+    """What results are gathered under.
+
+    Attributes:
+        path: The suite file.
+        shown: The file as reports name it: relative to pytest's rootdir, with forward slashes.
+        test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
+        variant: Id of the parameters of ``llmeval_target``; empty where it has none.
+    """
+
+    path: str
+    shown: str
+    test: str = ""
+    variant: str = ""

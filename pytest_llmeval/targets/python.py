@@ -1,0 +1,269 @@
+"""Where a prediction comes from when a case carries none: a Python callable, or a recording of an earlier run."""
+
+__all__ = ("Predictor", "Recordings", "load_target", "recording_mode")
+
+import asyncio
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.services.background import Background, in_thread
+
+Target: TypeAlias = Callable[[Any], Any]
+Mode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
+
+MODES: tuple[Mode, ...] = ("auto", "replay", "record", "refresh")
+
+
+def recording_mode(mode: Mode) -> tuple[bool, bool]:
+    """Return whether a mode replays and whether it calls the target.
+
+    ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
+    for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
+    """
+    return mode in ("auto", "replay"), mode != "replay"
+
+
+def load_target(name: str, folder: Path) -> Target:
+    """Import ``module:name``; modules beside the suite file can be named as pytest names those beside a test file.
+
+    Raises:
+        PredictionError: The module does not import, or it has no such callable.
+    """
+    module_name, _, attribute = name.partition(":")
+    if module_name.partition(".")[0] in sys.stdlib_module_names:
+        raise PredictionError(f"target {name!r}: {module_name!r} is part of Python, expected a module of your project")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        found: Any = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise PredictionError(
+            f"target {name!r}: module {module_name!r} does not import: {type(error).__name__}: {error}"
+        ) from error
+    beside = folder / f"{module_name}.py"
+    origin = getattr(found, "__file__", None)
+    if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
+        raise PredictionError(
+            f"target {name!r}: module {module_name!r} was already imported from {origin}, "
+            f"not from {beside}: rename one of them"
+        )
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise PredictionError(f"target {name!r}: module {module_name!r} has no callable {attribute!r}")
+    return found  # type: ignore[no-any-return]  # callable() narrowed it to an untyped callable
+
+
+@dataclass
+class Predictor:
+    """Calls targets, plain or async, within a time limit. Async targets of a process share one event loop.
+
+    Attributes:
+        background: Where that loop runs.
+    """
+
+    background: Background = field(default_factory=Background)
+
+    def __call__(self, target: Target, value: Any, timeout: float | None = None) -> Any:
+        """Return the target's prediction for an input; a plain target without a limit runs in the calling thread.
+
+        Raises:
+            PredictionError: It took longer than the limit, or it called ``sys.exit``.
+            Exception: Whatever the target raises.
+        """
+        __tracebackhide__ = True
+        if timeout is not None or inspect.iscoroutinefunction(target):
+            return self.background.run(self.call(target, value, timeout))
+        try:
+            answer = target(value)
+        except SystemExit as error:
+            raise _exited(error) from error
+        if inspect.isawaitable(answer):
+            return self.background.run(_awaited(answer))
+        return answer
+
+    async def call(self, target: Target, value: Any, timeout: float | None = None) -> Any:
+        """Return the target's prediction, without holding up the event loop: a plain target runs in a thread.
+
+        Raises:
+            PredictionError: It took longer than the limit, or it called ``sys.exit``.
+            Exception: Whatever the target raises.
+        """
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                if inspect.iscoroutinefunction(target):
+                    return await target(value)
+                answer = await in_thread(lambda: target(value), "llmeval-target")
+                return await answer if inspect.isawaitable(answer) else answer
+        except TimeoutError as error:
+            if timeout is None or not limit.expired():
+                raise
+            raise PredictionError(f"the target took longer than {timeout:g} s") from error
+        except SystemExit as error:
+            # Let out of its task, it would end the event loop.
+            raise _exited(error) from error
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except SystemExit as error:
+        raise _exited(error) from error
+
+
+def _exited(error: SystemExit) -> PredictionError:
+    return PredictionError(f"the target called sys.exit({error.code!r})")
+
+
+def fingerprint(value: Any) -> str:
+    """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass
+class Recordings:
+    """Predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
+
+    Attributes:
+        path: The file.
+        mode: What to do with it.
+    """
+
+    path: Path
+    mode: Mode
+    _rows: dict[tuple[str, str, str, int], dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path, mode: Mode) -> "Recordings":
+        """Read the file; an absent one is empty, except in mode ``replay``.
+
+        Raises:
+            SuiteError: A line of the file is no recording.
+            PredictionError: The file is absent and the mode is ``replay``.
+        """
+        from pytest_llmeval.core.errors import Problem, SuiteError
+        from pytest_llmeval.data.files.documents import read_jsonl
+
+        recordings = cls(path, mode)
+        if not path.exists():
+            if mode == "replay":
+                raise PredictionError(
+                    f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record"
+                )
+            return recordings
+        problems: list[Problem] = []
+        for line, row in read_jsonl(path, str(path), problems):
+            if not _is_recording(row):
+                problems.append(
+                    Problem(
+                        str(path),
+                        line,
+                        1,
+                        "",
+                        "expected an object with suite, variant, case, input and prediction",
+                    )
+                )
+                continue
+            recordings._rows[_place(row)] = row
+        if problems:
+            raise SuiteError(problems)
+        return recordings
+
+    def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
+        """Return the recorded prediction of a case, or `MISSING` where it must be asked for.
+
+        Raises:
+            PredictionError: Nothing is recorded for the case, or for another input, and the mode is ``replay``.
+        """
+        replays, asks = recording_mode(self.mode)
+        row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
+        if row is not None and row["input"] == fingerprint(case.input):
+            return row["prediction"]
+        if asks:
+            return MISSING
+        why = "was recorded for another input" if row is not None else "is not recorded"
+        raise PredictionError(
+            f"case {case.id!r} {why} in {self.path.name}; "
+            "run once with --llmeval-predictions-mode=auto to ask the target"
+        )
+
+    def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> list[str]:
+        """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
+
+        A prediction that no later run could read would cost that run all the others; it is left out, and so asked for
+        again: half of a surrogate pair, which models do emit, deep nesting, or a line without measure.
+
+        Args:
+            predictions: Rows of `recording`.
+            complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
+                of them.
+
+        Returns:
+            The ids of the cases that were left out, sorted.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        if self.mode == "replay":
+            return []
+        made = {_place(row): dict(row) for row in predictions}
+        kept = self._rows
+        if self.mode == "refresh":
+            kept = {key: row for key, row in kept.items() if key[:2] not in complete}
+        lines = {key: json.dumps(row, ensure_ascii=False, sort_keys=True) for key, row in {**kept, **made}.items()}
+        unreadable = {key for key in made if not _is_readable(lines[key])}
+        written = [f"{lines[key]}\n" for key in sorted(lines.keys() - unreadable)]
+        if written:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            scratch = self.path.with_name(self.path.name + ".tmp")
+            scratch.write_text("".join(written), encoding="utf-8", newline="\n")
+            scratch.replace(self.path)
+        else:
+            self.path.unlink(missing_ok=True)  # an empty file would be refused by the next run
+        return sorted({case for _, _, case, _ in unreadable})
+
+
+def _is_readable(line: str) -> bool:
+    from pytest_llmeval.data.files.documents import MAX_LINE_BYTES
+    from pytest_llmeval.data.files.json import JsonParser, RejectedError
+    from pytest_llmeval.data.files.places import Faults
+
+    try:
+        size = len(line.encode("utf-8"))
+        JsonParser(Faults("")).parse(line)
+    except (UnicodeEncodeError, RejectedError):
+        return False
+    return size < MAX_LINE_BYTES
+
+
+def _is_recording(row: Any) -> bool:
+    texts = ("suite", "variant", "case", "input")
+    if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
+        return False
+    return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
+    return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
+
+
+def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
+    """Return the row that records a case's prediction; the first one of several says nothing of a repeat."""
+    row = {
+        "suite": suite,
+        "variant": variant,
+        "case": case.id,
+        "input": fingerprint(case.input),
+        "prediction": case.prediction,
+    }
+    return {**row, "repeat": repeat} if repeat else row

@@ -1,0 +1,218 @@
+"""Evaluator ``emotion_cause``: which emotions of a conversation have which causes (SemEval-2024 Task 3)."""
+
+__all__ = ("EmotionCause",)
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction
+from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, Subtask, UtterancePair, format_pair
+from pytest_llmeval.tasks.emotion_cause.scores import (
+    ALL,
+    FAMILIES,
+    FILTERED,
+    FOUR,
+    SCORED,
+    keep_rate,
+    pair_counts,
+    pair_scores,
+    score_names,
+    span_counts,
+    step_counts,
+    step_scores,
+)
+from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_SPAN_FAMILIES = ("strict", "proportional", "fuzzy")
+_STEPS = {"filtered": FILTERED, "all": ALL}
+_KEEP_RATE = "keep_rate"
+_ABSENT = "no expected pairs"
+_NOTHING = "neither the ground truth nor the prediction has a pair"
+_NO_GOLD = "the ground truth has no pair to weigh emotions by"
+_NEUTRAL = {"neutral"}
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class EmotionCause(Evaluator):
+    """Precision, recall and F1 of emotion-cause pairs, by the definitions of SemEval-2024 Task 3.
+
+    A case is one conversation. ``expected`` is a list of gold pairs as official files have them, ``["3_surprise",
+    "1_some words"]`` in Subtask 1 (then ``input`` is the list of utterances) and ``["3_surprise", "1"]`` in Subtask
+    2, or an official conversation object. ``prediction`` is a list of pairs, ``["3_surprise", "1_21_27"]`` or
+    ``["3_surprise", "1"]``, or an object that has it as ``emotion-cause_pairs``. The spelling ``["U3_Surprise",
+    "U1_21_27"]`` is read, too. A predicted pair that cannot be read is malformed and counts nowhere; the others are
+    scored.
+
+    Pairs are unique within a conversation; repeated ones count once. Pairs of neutral utterances count nowhere.
+    Families of scores, each with precision, recall and F1:
+
+    * Subtask 1, ``strict_*``: the pair is in gold, span and all;
+    * ``proportional_*``: tokens that a predicted span shares with the gold span of the same utterances and emotion of
+      which it covers the largest share; of equal ones the longest overlap, then the first of the gold list;
+    * ``fuzzy_*``: the span shares a token with a gold span of the same utterances and emotion. Each span is matched
+      once, and as many as possible are: ties never make a difference, nor does the order of pairs;
+    * Subtask 2, ``pair_*``: the pair is in gold.
+
+    These are micro averages over the six emotions. ``weighted_*`` averages the scores of the emotions by their share
+    of gold pairs (``weighted_f1`` in Subtask 2), ``weighted_*_4class`` those of anger, joy, sadness and surprise;
+    ``strict_f1[joy]`` is F1 of one emotion. As in the official script, 1e-8 is added to every denominator, so a
+    perfect score is 0.99999999. Values are in [0, 1); proportional ones leave that range where predicted spans end
+    before they start, which the official script takes for negative lengths.
+
+    With `two_step`, a prediction may be an object with ``candidates``, a list of pairs, and ``keep``, a list that
+    says for each whether the second step keeps it (0 or 1); what is kept is the prediction. ``filtered_*`` scores the
+    kept candidates and ``all_*`` all of them, as ``pair_*`` but by the definitions of MECPE-Enhanced: repeated
+    candidates count each time, neutral ones count in micro scores, and weights are hits and misses of an emotion.
+    ``keep_rate`` is the share of candidates that are kept. In any other form of prediction all pairs are kept.
+
+    A conversation without gold pairs has no weighted scores; without predicted ones as well it has no scores. F1 of
+    an emotion is undefined where neither side has it, but 0 in ``filtered_*`` and ``all_*``, as in MECPE-Enhanced.
+
+    Attributes:
+        subtask: 1, the cause is a span of tokens; 2, the cause is an utterance.
+        two_step: Whether to report the scores of candidates before and after a filter; in Subtask 2 only.
+
+    Raises:
+        ValueError: `two_step` is set in Subtask 1.
+    """
+
+    name = "emotion_cause"
+    pools_undefined = True  # the official script gives 0 to conversations without any pair, taken together
+
+    subtask: Subtask = 1
+    two_step: bool = False
+
+    def __post_init__(self) -> None:
+        if self.two_step and self.subtask == 1:
+            raise ValueError("two_step: found true in subtask 1, expected it in subtask 2 only")
+
+    @property
+    def _families(self) -> tuple[str, ...]:
+        return _SPAN_FAMILIES if self.subtask == 1 else ("pair",)
+
+    @property
+    def _reported(self) -> tuple[str, ...]:
+        return (*self._families, *_STEPS) if self.two_step else self._families
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics, those that the task ranks by first."""
+        named = {name: score_names(name) for name in self._reported}
+        order = [
+            *((name, each) for name, (_, weighted, _) in named.items() for each in weighted),
+            *((name, each) for name, (micro, _, _) in named.items() for each in micro),
+            *((name, each) for name, (_, _, four) in named.items() for each in four),
+            *((name, f"{name}_f1[emotion]") for name in named),
+        ]
+        metrics = [Metric(each, signature=self._signature(name)) for name, each in order]
+        return [*metrics, Metric(_KEEP_RATE, signature=self._signature("all"))] if self.two_step else metrics
+
+    def _signature(self, family: str) -> str:
+        unique = "none" if family in _STEPS else "conversation"
+        return f"match:{family}|unique:{unique}|eps:1e-8|v:{self.version}"
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the gold pairs."""
+        return map(str, self._gold(case).faults)
+
+    def _gold(self, case: Case) -> Gold:
+        return read_gold(case.expected, case.input, self.subtask, case.id)
+
+    def measure(self, case: Case) -> Observation:
+        """Count the pairs of one conversation.
+
+        Raises:
+            EvaluatorError: A gold pair cannot be read.
+        """
+        gold = self._gold(case)
+        if gold.faults:
+            raise EvaluatorError(_listed(gold.faults))
+        predicted = read_prediction(case.prediction, self.subtask, case.id)
+        malformed = _listed(predicted.faults) if predicted.faults else None
+        if gold.pairs is None:
+            names = [metric.name for metric in self.describe() if "[" not in metric.name]
+            return Observation({}, undefined=dict.fromkeys(names, _ABSENT), malformed=malformed)
+        kept = predicted.kept()
+        counts: dict[str, float] = {"conversations": 1, **self._counts(gold.pairs, predicted, kept)}
+        undefined = self._undefined(gold.pairs, predicted, kept)
+        return Observation(counts, _details(gold.pairs, kept), undefined, malformed)
+
+    def _counts(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, int]:
+        if self.subtask == 1:
+            return span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept))
+        right, candidates = cast("Sequence[UtterancePair]", gold), cast("Sequence[UtterancePair]", predicted.candidates)
+        counts = pair_counts(right, cast("Sequence[UtterancePair]", kept))
+        return counts | step_counts(right, candidates, predicted.keep) if self.two_step else counts
+
+    def _undefined(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, str]:
+        """Say why scores other than F1 of the emotions have no value in a conversation with ground truth."""
+        reasons: dict[str, str] = {}
+        right, found = _emotions(gold), _emotions(kept)
+        for name in self._families:
+            reasons |= _why_not(name, right - _NEUTRAL, found - _NEUTRAL)
+        if not self.two_step:
+            return reasons
+        for name, proposed in {"filtered": found, "all": _emotions(predicted.candidates)}.items():
+            reasons |= _why_not(name, right, proposed)
+        if not predicted.candidates:
+            reasons[_KEEP_RATE] = "the prediction has no candidate"
+        return reasons
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Apply the formulas of the official script, and those of MECPE-Enhanced for `two_step`."""
+        import numpy as np
+
+        scores: dict[str, FloatArray] = {}
+        for name in self._families:
+            scores |= pair_scores(sums, FAMILIES[name], name)
+        if self.two_step:
+            for name, columns in _STEPS.items():
+                scores |= step_scores(sums, columns, name)
+            scores[_KEEP_RATE] = keep_rate(sums)
+        counted = sums["conversations"] > 0
+        return {name: np.where(counted, column, np.nan) for name, column in scores.items()}
+
+
+def _emotions(pairs: Iterable[Pair]) -> set[str]:
+    return {pair.emotion for pair in pairs}
+
+
+def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
+    """Say which scores over all emotions a family has not, where these are the emotions on the two sides."""
+    micro, weighted, four = score_names(name)
+    if not right | found:
+        return dict.fromkeys([*micro, *weighted, *four], _NOTHING)
+    without = [*([] if right.intersection(SCORED) else weighted), *([] if right.intersection(FOUR) else four)]
+    return dict.fromkeys(without, _NO_GOLD)
+
+
+def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
+    """Return what people want to see; what there is none of is left out."""
+    right, found = (dict.fromkeys(pair for pair in side if pair.emotion not in _NEUTRAL) for side in (gold, predicted))
+    missing, extra = [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
+    listed = {
+        "missing_pairs": missing,
+        "extra_pairs": extra,
+        "neutral_pairs": [pair for pair in predicted if pair.emotion in _NEUTRAL],
+        "gold_spans_not_found": _without_token(right),
+        "spans_without_token": _without_token(found),
+    }
+    numbers = {"n_gold": len(right), "n_predicted": len(found), "n_correct": len(right) - len(missing)}
+    return numbers | {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
+
+
+def _without_token(pairs: Iterable[Pair]) -> list[Pair]:
+    return [pair for pair in pairs if isinstance(pair, SpanPair) and pair.start >= pair.end]
+
+
+def _listed(faults: Sequence[SubmissionFault]) -> str:
+    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+    return "; ".join(map(str, faults[:_SHOWN])) + more

@@ -1,0 +1,240 @@
+"""Emotion-cause pairs: the spellings that are read, the official one that is written, and what is wrong with one."""
+
+__all__ = (
+    "EMOTIONS",
+    "Pair",
+    "PairFault",
+    "Rule",
+    "SpanPair",
+    "Subtask",
+    "UtterancePair",
+    "format_pair",
+    "parse_cause_utterance",
+    "parse_emotion",
+    "parse_internal",
+    "parse_pair",
+    "quoted",
+    "two_items",
+)
+
+import json
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.tasks.emotion_cause.scores import EMOTIONS
+
+Subtask: TypeAlias = Literal[1, 2]
+"""1: the cause is a span of tokens of an utterance. 2: the cause is an utterance."""
+
+Rule: TypeAlias = Literal[
+    "submission form",
+    "conversation form",
+    "conversation id",
+    "conversation repeated",
+    "conversation missing",
+    "pair list",
+    "pair form",
+    "emotion",
+    "emotion utterance",
+    "cause",
+    "cause utterance",
+    "cause span",
+]
+"""What a fault is about."""
+
+_SPELLED = {spelling: emotion for emotion in EMOTIONS for spelling in (emotion, emotion.capitalize())}
+_UTTERANCE = 'expected the number of an utterance, such as "1"'
+_INTERNAL = 4
+_LONGEST = 60
+
+_LAST_TOKEN = 10**12
+"""Larger numbers of tokens could not be added up exactly, and no utterance has so many."""
+
+
+class SpanPair(NamedTuple):
+    """A pair of Subtask 1; its cause is the tokens [start, end) of an utterance, counted from 0."""
+
+    emotion_utterance: int
+    cause_utterance: int
+    start: int
+    end: int
+    emotion: str
+
+
+class UtterancePair(NamedTuple):
+    """A pair of Subtask 2; its cause is an utterance."""
+
+    emotion_utterance: int
+    cause_utterance: int
+    emotion: str
+
+
+Pair: TypeAlias = SpanPair | UtterancePair
+
+
+class PairFault(ValueError):  # noqa: N818 (a fault of data, as elsewhere in this package)
+    """A pair breaks a rule; the message says what was found and what is expected.
+
+    Attributes:
+        rule: Which rule.
+    """
+
+    def __init__(self, rule: Rule, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+def parse_pair(raw: Any, subtask: Subtask) -> Pair:
+    """Read a predicted pair: ``["3_surprise", "1_21_27"]`` in Subtask 1, ``["3_surprise", "1"]`` in Subtask 2.
+
+    Besides the official spelling, numbers of utterances may have a ``U`` before them and emotions may be capitalised:
+    ``["U3_Surprise", "U1_21_27"]``. Whatever else the official script stops at is a fault. So are two things that it
+    reads as something that nobody means: a third item in Subtask 2, which it ignores, and a span in Subtask 2, where
+    ``"1_0_4"`` is utterance 104.
+
+    Raises:
+        PairFault: The pair breaks a rule; the first one.
+
+    Example:
+        >>> parse_pair(["U5_Disgust", "U5_2_8"], 1)
+        SpanPair(emotion_utterance=5, cause_utterance=5, start=2, end=8, emotion='disgust')
+        >>> parse_pair(["3_surprise", "1"], 2)
+        UtterancePair(emotion_utterance=3, cause_utterance=1, emotion='surprise')
+    """
+    left, right = two_items(raw)
+    # 1, 1.0 and true are equal, so only texts can be looked up.
+    parse = _parse_texts if isinstance(left, str) and isinstance(right, str) else _parse
+    return parse(left, right, subtask)
+
+
+def _parse(left: Any, right: Any, subtask: Subtask) -> Pair:
+    utterance, emotion = parse_emotion(left)
+    if subtask == 1:
+        return SpanPair(utterance, *_parse_span(right), emotion)
+    return UtterancePair(utterance, parse_cause_utterance(right), emotion)
+
+
+_parse_texts = lru_cache(maxsize=8192)(_parse)
+"""Conversations have few utterances, so the same pairs come again and again."""
+
+
+def parse_internal(raw: Any) -> tuple[int, UtterancePair]:
+    """Read a pair of an internal list: ``[conversation, emotion utterance, cause utterance, number of the emotion]``.
+
+    Returns:
+        The conversation, and the pair.
+
+    Raises:
+        PairFault: It is no list of four whole numbers, or there is no emotion of that number.
+    """
+    if not isinstance(raw, (list, tuple)) or len(raw) != _INTERNAL or not all(type(each) is int for each in raw):
+        raise PairFault(
+            "pair form",
+            f"found {quoted(raw)}, expected a list of four whole numbers: conversation, emotion utterance, "
+            "cause utterance, number of the emotion",
+        )
+    conversation, utterance, cause, number = raw
+    if not 0 <= number < len(EMOTIONS):
+        raise PairFault("emotion", f"found emotion number {number}, expected 0 to {len(EMOTIONS) - 1}")
+    return conversation, UtterancePair(utterance, cause, EMOTIONS[number])
+
+
+def format_pair(pair: Pair) -> list[str]:
+    """Write a pair as official files do; `parse_pair` reads it back.
+
+    Example:
+        >>> format_pair(SpanPair(3, 1, 21, 27, "surprise"))
+        ['3_surprise', '1_21_27']
+    """
+    cause = f"{pair.cause_utterance}"
+    if isinstance(pair, SpanPair):
+        cause += f"_{pair.start}_{pair.end}"
+    return [f"{pair.emotion_utterance}_{pair.emotion}", cause]
+
+
+def two_items(raw: Any) -> tuple[Any, Any]:
+    """Return the emotion and the cause of a pair as they are written.
+
+    Raises:
+        PairFault: It is no list of two items.
+    """
+    if isinstance(raw, (list, tuple)) and len(raw) == 2:  # noqa: PLR2004 (a pair is two)
+        left, right = raw
+        return left, right
+    found = f"{len(raw)} item{'' if len(raw) == 1 else 's'}" if isinstance(raw, (list, tuple)) else quoted(raw)
+    raise PairFault("pair form", f"found {found}, expected a list of two items: emotion and cause")
+
+
+def parse_emotion(text: Any) -> tuple[int, str]:
+    """Read ``"3_surprise"`` or ``"U3_Surprise"``: the number of an utterance, and an emotion.
+
+    Raises:
+        PairFault: It is neither.
+    """
+    parts = text.split("_") if isinstance(text, str) else ()
+    if len(parts) != 2:  # noqa: PLR2004 (a number and an emotion)
+        raise PairFault("emotion", f'found {quoted(text)}, expected utterance and emotion, such as "3_joy"')
+    emotion = _SPELLED.get(parts[1])
+    if emotion is None:
+        hint = suggest(parts[1], EMOTIONS)
+        raise PairFault("emotion", f"found emotion {quoted(parts[1])}, expected one of {', '.join(EMOTIONS)}{hint}")
+    return _utterance(parts[0], "emotion utterance", "expected the number of an utterance before the emotion"), emotion
+
+
+def parse_cause_utterance(value: Any) -> int:
+    """Read the cause of Subtask 2: ``"1"``, ``"U1"`` or ``1``.
+
+    Raises:
+        PairFault: It is anything else, a span among them.
+    """
+    if isinstance(value, str):
+        if "_" in value:
+            message = f"found {quoted(value)}, {_UTTERANCE}: in Subtask 2 the cause has neither span nor text"
+            raise PairFault("cause", message)
+        return _utterance(value, "cause utterance", _UTTERANCE)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        raise PairFault("cause", f"found {quoted(value)}, {_UTTERANCE}")
+    return int(value)
+
+
+def _parse_span(text: Any) -> tuple[int, int, int]:
+    """Read the cause of Subtask 1, ``"1_21_27"``: utterance, first token, and the token after the last."""
+    parts = text.split("_") if isinstance(text, str) else ()
+    if len(parts) != 3:  # noqa: PLR2004 (utterance, start, end)
+        expected = 'utterance, first token and the token after the last, such as "1_21_27"'
+        worded = isinstance(text, str) and any(map(str.isalpha, text.removeprefix("U")))
+        also = ": positions of the span, not its text" if worded else ""
+        raise PairFault("cause", f"found {quoted(text)}, expected {expected}{also}")
+    return (
+        _utterance(parts[0], "cause utterance", "expected the number of an utterance before the span"),
+        _token(parts[1], "expected a whole number as first token"),
+        _token(parts[2], "expected a whole number as the token after the last"),
+    )
+
+
+def _token(text: str, expected: str) -> int:
+    number = _number(text, "cause span", expected)
+    if abs(number) > _LAST_TOKEN:
+        raise PairFault("cause span", f"found {quoted(text)}, {expected}, no larger than {_LAST_TOKEN}")
+    return number
+
+
+def _utterance(text: str, rule: Rule, expected: str) -> int:
+    return _number(text.removeprefix("U"), rule, expected)
+
+
+def _number(text: str, rule: Rule, expected: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise PairFault(rule, f"found {quoted(text)}, {expected}") from None
+
+
+def quoted(value: Any) -> str:
+    """Return a value as JSON, shortened to 60 characters."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

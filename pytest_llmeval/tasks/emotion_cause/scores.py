@@ -1,0 +1,293 @@
+"""Emotion-cause pairs: counts of what is right, by emotion.
+
+A pair is a tuple whose last item is its emotion. Before it stand the numbers of the emotion utterance and of the cause
+utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
+"""
+
+__all__ = (
+    "ALL",
+    "EMOTIONS",
+    "FAMILIES",
+    "FILTERED",
+    "FOUR",
+    "LISTED",
+    "PARTS",
+    "SCORED",
+    "Columns",
+    "SpanTuple",
+    "UtteranceTuple",
+    "count_name",
+    "keep_rate",
+    "pair_counts",
+    "pair_scores",
+    "score_names",
+    "span_counts",
+    "step_counts",
+    "step_scores",
+)
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_llmeval.evaluators.measures.spans import best_pairs
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+
+SpanTuple: TypeAlias = tuple[int, int, int, int, str]
+UtteranceTuple: TypeAlias = tuple[int, int, str]
+_Span: TypeAlias = tuple[int, int]
+
+EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")
+"""In the order of their numbers, 0 to 6."""
+
+SCORED = EMOTIONS[1:]
+"""The emotions that pairs are scored in; pairs of neutral utterances count nowhere."""
+
+
+class Columns(NamedTuple):
+    """Which groups of counts by emotion a family of scores is made of.
+
+    Attributes:
+        hits: What is right.
+        predicted: What precision is a share of.
+        gold: What recall is a share of.
+        weight: What weighted averages weigh emotions by.
+    """
+
+    hits: str
+    predicted: str
+    gold: str
+    weight: str
+
+
+FAMILIES = {
+    "strict": Columns("strict", "predicted", "gold", "gold"),
+    "proportional": Columns("overlap", "predicted_tokens", "gold_tokens", "gold"),
+    "fuzzy": Columns("fuzzy", "predicted", "gold", "gold"),
+    "pair": Columns("pair", "predicted", "gold", "gold"),
+}
+FILTERED = Columns("filtered", "filtered_predicted", "filtered_gold", "filtered_gold")
+ALL = Columns("all", "all_predicted", "all_gold", "all_gold")
+
+LISTED = "listed_gold"
+"""Group of counts: all gold pairs, for recall of `FILTERED` and `ALL`."""
+
+
+def count_name(group: str, emotion: str) -> str:
+    """Return the name of a count, such as ``gold[joy]``."""
+    return f"{group}[{emotion}]"
+
+
+def span_counts(gold: Iterable[SpanTuple], predicted: Iterable[SpanTuple]) -> dict[str, int]:
+    """Count the pairs of one conversation whose causes are spans (Subtask 1).
+
+    Both sides are made unique. Only spans of the same emotion utterance, cause utterance and emotion meet:
+
+    * strict: spans with the same ends;
+    * fuzzy: spans that share a token, one-to-one, as many as possible, so that no order of pairs matters;
+    * proportional: each predicted span with the gold span of which it covers the largest share; of equal ones the
+      longest overlap; then the first in `gold`. The tokens that both share are right. A gold span counts all its tokens
+      as often as it is chosen, and once if it never is.
+
+    A span without token (empty or reversed) overlaps nothing.
+
+    Returns:
+        Counts by emotion for ``strict``, ``fuzzy`` and ``proportional`` of `FAMILIES`; absent ones are 0.
+    """
+    right, found = dict.fromkeys(gold), dict.fromkeys(predicted)
+    groups = _by_key(right)
+    counts = _by_emotion({"gold": right, "predicted": found, "strict": [pair for pair in found if pair in right]})
+    tokens: Counter[str] = Counter()
+    for key, spans in _by_key(found).items():
+        there = groups.pop(key, [])
+        tokens.update(_tokens(key[-1], there, spans))
+        tokens[count_name("fuzzy", key[-1])] += _most_overlaps(there, spans)
+    for key, spans in groups.items():
+        tokens[count_name("gold_tokens", key[-1])] += sum(end - start for start, end in spans)
+    return counts | {name: number for name, number in tokens.items() if number}
+
+
+def pair_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
+    """Count the pairs of one conversation whose causes are utterances (Subtask 2); both sides are made unique.
+
+    Returns:
+        Counts by emotion for ``pair`` of `FAMILIES`; absent ones are 0.
+    """
+    right, found = set(gold), set(predicted)
+    return _by_emotion({"gold": right, "predicted": found, "pair": right & found})
+
+
+def step_counts(
+    gold: Collection[UtteranceTuple], candidates: Sequence[UtteranceTuple], keep: Sequence[bool]
+) -> dict[str, int]:
+    """Count the candidates of one conversation before and after a filter; neither side is made unique.
+
+    Args:
+        gold: The right pairs.
+        candidates: What the first step proposes.
+        keep: For each candidate whether the second step keeps it.
+
+    Returns:
+        Counts by emotion for `FILTERED` and `ALL`; absent ones are 0.
+    """
+    kept = [pair for pair, kept in zip(candidates, keep, strict=True) if kept]
+    right = set(gold)
+    counts = _by_emotion({LISTED: gold})
+    for columns, pairs in ((FILTERED, kept), (ALL, candidates)):
+        hits, proposed = [pair for pair in pairs if pair in right], set(pairs)
+        missed = [pair for pair in gold if pair not in proposed]
+        counts |= _by_emotion({columns.hits: hits, columns.predicted: pairs, columns.gold: [*hits, *missed]})
+    return counts
+
+
+def _by_emotion(groups: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for group, pairs in groups.items():
+        numbers: dict[str, int] = {}
+        for pair in pairs:
+            numbers[pair[-1]] = numbers.get(pair[-1], 0) + 1
+        for emotion, number in numbers.items():
+            counts[count_name(group, emotion)] = number
+    return counts
+
+
+def _by_key(pairs: Iterable[SpanTuple]) -> dict[tuple[int, int, str], list[_Span]]:
+    """Group spans by what must be equal for two of them to meet."""
+    groups: defaultdict[tuple[int, int, str], list[_Span]] = defaultdict(list)
+    for utterance, cause, start, end, emotion in pairs:
+        groups[utterance, cause, emotion].append((start, end))
+    return groups
+
+
+def _overlap(a: _Span, b: _Span) -> int:
+    """Return how many tokens two spans share."""
+    return max(0, min(a[1], b[1]) - max(a[0], b[0]))
+
+
+def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
+    """Return how many predicted spans can get a gold span of their own that they overlap."""
+    edges: dict[tuple[int, int], tuple[int, ...]] = {
+        (row, column): ()
+        for row, right in enumerate(gold)
+        for column, answered in enumerate(predicted)
+        if _overlap(right, answered)
+    }
+    return len(best_pairs(edges))
+
+
+def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> Counter[str]:
+    """Count tokens for proportional matching among spans that may meet."""
+    shared = of_gold = 0
+    free = set(gold)
+    for span in predicted:
+        overlaps = [(overlap, right) for right in gold if (overlap := _overlap(span, right))]
+        if overlaps:
+            overlap, (start, end) = max(overlaps, key=lambda each: (each[0] / (each[1][1] - each[1][0]), each[0]))
+            shared += overlap
+            of_gold += end - start
+            free.discard((start, end))
+    of_gold += sum(end - start for start, end in free)
+    numbers = {
+        "overlap": shared,
+        "gold_tokens": of_gold,
+        "predicted_tokens": sum(end - start for start, end in predicted),
+    }
+    return Counter({count_name(group, emotion): number for group, number in numbers.items()})
+
+
+PARTS = ("precision", "recall", "f1")
+
+FOUR = ("anger", "joy", "sadness", "surprise")
+"""The emotions without the two rare ones, disgust and fear."""
+
+_EPSILON = 1e-8
+"""The official script adds it to every denominator, so that a perfect score is a little less than 1."""
+
+
+@cache
+def score_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the names of a family's micro scores, of its weighted ones, and of those weighted over four emotions."""
+    stem = "weighted" if name == "pair" else f"weighted_{name}"
+    forms = (f"{name}_{{}}", f"{stem}_{{}}", f"{stem}_{{}}_4class")
+    micro, weighted, four = (tuple(form.format(part) for part in PARTS) for form in forms)
+    return micro, weighted, four
+
+
+def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -> "dict[str, FloatArray]":
+    """Return the scores of a family, each a column like those of `sums`, by the formulas of the official script.
+
+    Args:
+        sums: Summed counts.
+        columns: Which of them.
+        name: Of the family; stands in the names of scores, but ``pair`` in none of weighted ones.
+
+    Returns:
+        ``NAME_f1``, ``weighted_NAME_f1``, ``weighted_NAME_f1_4class`` and ``NAME_f1[joy]``, and precision and recall of
+        all but the last; in [0, 1) where spans end after they start. Micro scores are 0 where nothing is counted.
+        Weighted ones are NaN without gold, those of an emotion without gold and prediction.
+    """
+    import numpy as np
+
+    hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
+    each = _prf(hits, predicted, gold)
+    micro = _prf(*(rows.sum(axis=0) for rows in (hits, predicted, gold)))
+    scores = _named(name, (micro, *_weighted(each, weight)))
+    absent = (weight == 0) & (predicted == 0)
+    values = np.where(absent, np.nan, each[-1])
+    return scores | {f"{name}_f1[{emotion}]": row for emotion, row in zip(SCORED, values, strict=True)}
+
+
+def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -> "dict[str, FloatArray]":
+    """Return the scores of `FILTERED` or `ALL`, by the formulas of the project MECPE-Enhanced.
+
+    Micro scores are of all pairs, neutral ones among them. Weights are hits and misses of each emotion. An emotion
+    without gold and prediction has F1 0. Names and ranges are as in `pair_scores`.
+    """
+    micro = (_rows(sums, group, EMOTIONS).sum(axis=0) for group in (columns.hits, columns.predicted, LISTED))
+    hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
+    each = _prf(hits, predicted, gold)
+    scores = _named(name, (_prf(*micro), *_weighted(each, weight)))
+    return scores | {f"{name}_f1[{emotion}]": row for emotion, row in zip(SCORED, each[-1], strict=True)}
+
+
+def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
+    """Return kept candidates over all candidates, in [0, 1); 0 where there are none."""
+    kept, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
+    rate: FloatArray = kept / (candidates + _EPSILON)
+    return rate
+
+
+def _rows(sums: "Mapping[str, FloatArray]", group: str, emotions: Sequence[str]) -> "FloatArray":
+    import numpy as np
+
+    rows: FloatArray = np.array([sums[count_name(group, emotion)] for emotion in emotions])
+    return rows
+
+
+def _prf(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
+    """Return precision, recall and F1."""
+    precision, recall = hits / (predicted + _EPSILON), hits / (gold + _EPSILON)
+    return precision, recall, 2 * precision * recall / (precision + recall + _EPSILON)
+
+
+def _weighted(each: "Sequence[FloatArray]", weight: "FloatArray") -> "list[list[FloatArray]]":
+    """Average scores by emotion, over all emotions and over four."""
+    import numpy as np
+
+    averages = []
+    for chosen in (SCORED, FOUR):
+        rows = [SCORED.index(emotion) for emotion in chosen]
+        total = weight[rows].sum(axis=0)
+        share = np.divide(weight[rows], total, out=np.full(np.shape(weight[rows]), np.nan), where=total != 0)
+        averages.append([(values[rows] * share).sum(axis=0) for values in each])
+    return averages
+
+
+def _named(name: str, families: "Iterable[Iterable[FloatArray]]") -> "dict[str, FloatArray]":
+    """Give micro scores and both kinds of weighted ones their names."""
+    pairs = zip(score_names(name), families, strict=True)
+    return {each: column for names, columns in pairs for each, column in zip(names, columns, strict=True)}

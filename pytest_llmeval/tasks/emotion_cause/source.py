@@ -1,0 +1,154 @@
+"""Cases from the files of SemEval-2024 Task 3: conversations with their emotion-cause pairs."""
+
+__all__ = ("EcacSource",)
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.formats.base import Source, shown_path
+from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
+from pytest_llmeval.tasks.emotion_cause.pair_files import PAIRS, PairConversation, PairFile, read_pair_file
+from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal, quoted
+
+_UTTERANCES, _CANDIDATES = "conversation", "candidates"
+_INTERNAL = 4
+
+
+@dataclass(frozen=True)
+class EcacSource(Source):
+    """Files of gold pairs and of predicted pairs; each in the official form, or an internal list of pairs.
+
+    A case is a conversation, and its id is the number of the conversation.
+
+    Attributes:
+        gold: The gold file; relative to the suite file's folder, or absolute.
+        subtask: 1: causes are spans of tokens. 2: causes are utterances; internal lists have no others.
+        predictions: The file of predictions, or ``None`` where a target answers.
+    """
+
+    format: ClassVar[str] = "ecac"
+
+    gold: str
+    subtask: Subtask
+    predictions: str | None = None
+
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the conversations of the gold file, in its order.
+
+        A fault of gold stops its own conversation only. What a model wrote is a prediction, whatever it is; a fault of
+        the file of predictions is what belongs to no one conversation.
+        """
+        faults = Faults(shown_path(folder / self.gold))
+        gold = read_pair_file(folder / self.gold, faults)
+        cases = list(_cases(gold, self.subtask)) if gold is not None else []
+        problems.extend(faults.problems())
+        if self.predictions is not None:
+            faults = Faults(shown_path(folder / self.predictions))
+            answers = read_pair_file(folder / self.predictions, faults)
+            problems.extend(faults.problems())
+            if gold is not None and answers is not None:
+                cases = [case.answered(_answer(answers, int(case.id))) for case in cases]
+                cases += _without_gold(gold, answers)
+        if not cases and not problems:
+            message = "found no conversation, expected at least one"
+            problems.append(Problem(shown_path(folder / self.gold), 0, 0, "", message))
+        return cases
+
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many conversations of gold, or rows of an internal list, have faults."""
+        others = Path(self.predictions or "")
+        ours = [
+            problem.path
+            for problem in problems
+            if problem.line and 0 < _alike(Path(self.gold), problem.file) >= _alike(others, problem.file)
+        ]
+        return len({path.partition("]")[0] for path in ours})
+
+    def file_of(self, case: Case) -> str:
+        """Return the gold file."""
+        del case
+        return self.gold
+
+
+def _alike(option: Path, file: str) -> int:
+    """Return how many parts of a file's path, from its end, are what an option names; 0 if that is another file."""
+    parts = option.parts
+    return len(parts) if parts and Path(file).absolute().parts[-len(parts) :] == parts else 0
+
+
+def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
+    if gold.internal and subtask == 1:
+        message = "found an internal list of pairs, which has no spans, expected conversations (or `subtask: 2`)"
+        gold.fault((), None, "submission form", message)
+        return
+    for conversation in gold.conversations.values():
+        before = gold.faults.found
+        case = _case(gold, conversation, subtask)
+        if gold.faults.found == before:
+            yield case
+
+
+def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> Case:
+    """Return the case of a conversation; its faults are added to those of the file."""
+    texts = utterance_texts(conversation.entry)
+    if texts is None and _UTTERANCES in conversation.entry:
+        found = quoted(conversation.entry[_UTTERANCES])
+        message = f"found {found}, expected a list of utterances with `text`"
+        gold.fault((*conversation.place, _UTTERANCES), conversation.number, "conversation form", message)
+    gold.check_list(conversation)
+
+    def read(raw: Any) -> Pair:
+        return parse_internal(raw)[1] if gold.internal else gold_pair(raw, subtask, texts)
+
+    return Case(
+        id=str(conversation.number),
+        input=_utterances(conversation.entry.get(_UTTERANCES)),
+        expected=[format_pair(pair) if gold.internal else raw for raw, pair in gold.parse(conversation, read)],
+        line=gold.document.locate(conversation.place)[0],
+    )
+
+
+def _utterances(conversation: Any) -> Any:
+    """Return the utterances without their emotions: they are part of what is asked."""
+    if not isinstance(conversation, list):
+        return None
+    return [
+        {key: value for key, value in each.items() if key != "emotion"} if isinstance(each, dict) else each
+        for each in conversation
+    ]
+
+
+def _answer(answers: PairFile, number: int) -> Any:
+    """Return what was predicted for a conversation; an internal list leaves out those without pairs."""
+    conversation = answers.conversations.get(number)
+    if conversation is None:
+        return [] if answers.internal else MISSING
+    if answers.internal:
+        return [_official(raw) for _, raw in conversation.rows]
+    entry = conversation.entry
+    return entry[PAIRS] if PAIRS in entry and _CANDIDATES not in entry else entry
+
+
+def _official(row: list[Any]) -> Any:
+    """Write a row of an internal list as an official pair; what is wrong with it stays wrong."""
+    if len(row) != _INTERNAL:
+        return row
+    _, utterance, cause, number = row
+    known = type(number) is int and 0 <= number < len(EMOTIONS)
+    return [f"{utterance}_{EMOTIONS[number] if known else number}", f"{cause}"]
+
+
+def _without_gold(gold: PairFile, answers: PairFile) -> Iterator[Case]:
+    """Yield the predicted conversations that an internal gold list does not have, because they have no gold pair.
+
+    An official gold file has all conversations, and predictions for others are passed over.
+    """
+    if gold.internal:
+        for number in answers.conversations:
+            if number not in gold.conversations:
+                yield Case(id=str(number), expected=[], prediction=_answer(answers, number))

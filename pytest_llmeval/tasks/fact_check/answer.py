@@ -1,0 +1,132 @@
+"""A model's answer to a claim: the JSON object in its reply, read as it is and never guessed at."""
+
+__all__ = ("Answer", "find_object", "read_answer")
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_llmeval.core.case import Missing
+from pytest_llmeval.evaluators.answers import as_text, describe_found
+from pytest_llmeval.tasks.fact_check.verdicts import NOT_ENOUGH
+
+_JUSTIFICATION: Final = ("justification", "reasoning")
+_KEYS: Final = ("verdict", *_JUSTIFICATION)
+_OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
+"""Where an object, or a list of objects, begins: no other bracket in prose is followed by that."""
+_FAILURES: Final = 256
+"""How many broken ones are passed over: the error of each counts the lines before it."""
+_UNKNOWN: Final = "Unknown"
+_EXPECTED: Final = "a JSON object with verdict and justification"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered.
+
+    Attributes:
+        verdict: As it stands there, whatever it is; "Not Enough Evidence" where there is none.
+        justification: Its text; of a reply that cannot be read, all of it.
+        confidence: As it stands there; "Unknown" where absent, "Low" in a reply that cannot be read.
+        sources: What is listed as evidence: texts and objects.
+        unparsed: Whether there is no object to read.
+        faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
+    """
+
+    verdict: Any = NOT_ENOUGH
+    justification: str = ""
+    confidence: str = _UNKNOWN
+    sources: tuple[Any, ...] = ()
+    unparsed: bool = False
+    faults: tuple[str, ...] = ()
+
+
+def read_answer(prediction: Any) -> Answer:
+    """Read an answer.
+
+    Args:
+        prediction: An object, or the text of a reply: a JSON object, which may stand in a fenced block or in prose. Of
+            several objects in prose the last one that has a verdict counts, or else the last with a justification; what
+            stands in a list, or in an object that is broken, does not count.
+
+    Returns:
+        The answer. What is no object, or no text with one, is unparsed: it says "Not Enough Evidence", and its
+        justification is the whole text.
+    """
+    data = find_object(prediction) if isinstance(prediction, str) else prediction
+    if isinstance(data, Mapping):
+        return _from_object(data)
+    text = prediction if isinstance(prediction, str) else ""
+    found = "nothing" if isinstance(prediction, Missing) else describe_found(prediction)
+    return Answer(justification=text, confidence="Low", unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",))
+
+
+def find_object(text: str) -> Mapping[str, Any] | None:
+    """Return the object that a reply is or has in it, or ``None``, in time proportional to its length."""
+    try:
+        whole = json.loads(text.strip("\ufeff \t\r\n"))
+    except (ValueError, RecursionError):
+        return _last_answer(text)
+    return whole if isinstance(whole, dict) else None
+
+
+def _last_answer(text: str) -> Mapping[str, Any] | None:
+    """Return the object in prose that is most likely the answer."""
+    best: Mapping[str, Any] | None = None
+    decode = json.JSONDecoder().raw_decode
+    behind = failures = 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < behind:
+            continue
+        if failures == _FAILURES:
+            break
+        try:
+            found, behind = decode(text, opening.start())
+        except json.JSONDecodeError as error:
+            # A part of what is broken is no answer.
+            behind, failures = error.pos, failures + 1
+            continue
+        except (ValueError, RecursionError):  # too long a number, too deep a nesting: where it ends is not told
+            break
+        if not isinstance(found, dict) or not any(key in found for key in _KEYS):
+            continue
+        if "verdict" in found or best is None or "verdict" not in best:
+            best = found
+    return best
+
+
+def _from_object(data: Mapping[str, Any]) -> Answer:
+    faults: list[str] = []
+    verdict = data.get("verdict", NOT_ENOUGH)
+    if not isinstance(verdict, str):
+        faults.append(f"verdict: found {describe_found(verdict)}, expected text")
+    key = next((key for key in _JUSTIFICATION if not _is_blank(data.get(key))), _JUSTIFICATION[0])
+    justification = data.get(key)
+    if justification is not None and not isinstance(justification, str):
+        faults.append(f"{key}: found {describe_found(justification)}, expected text")
+    return Answer(
+        verdict=verdict,
+        justification=justification if isinstance(justification, str) else "",
+        confidence=as_text(data.get("confidence")) or _UNKNOWN,
+        sources=_sources(data.get("evidence_sources"), faults),
+        faults=tuple(faults),
+    )
+
+
+def _sources(value: Any, faults: list[str]) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple)):
+        faults.append(f"evidence_sources: found {describe_found(value)}, expected a list")
+        return ()
+    for place, entry in enumerate(value):
+        if not isinstance(entry, (str, Mapping)):
+            found = describe_found(entry)
+            faults.append(f"evidence_sources[{place}]: found {found}, expected text or an object with content and url")
+    return tuple(value)
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())

@@ -1,0 +1,273 @@
+"""Evaluator ``fact_check``: is the verdict on a claim right, is its evidence, and is its explanation sound."""
+
+__all__ = ("FactCheck",)
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.evaluators.measures.evidence_sources import listed
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.tasks.fact_check.answer import read_answer
+from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
+from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatcher
+from pytest_llmeval.tasks.fact_check.scores import evidence_scores, mean, verdict_scores
+from pytest_llmeval.tasks.fact_check.tally import (
+    EVIDENCE_METRICS,
+    EXPLANATION,
+    OVERALL,
+    Tally,
+    answer_details,
+    defect,
+    evidence_details,
+    explanation_details,
+)
+from pytest_llmeval.tasks.fact_check.verdicts import VERDICTS, read_verdict
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.judge.contract import Question, Verdict
+
+_WEIGHTS: Final = {"verdict": 0.4, "evidence": 0.3, "explanation": 0.3}
+_LIMITS: Final = {
+    "verdict_errors": ("verdict_accuracy", 1.0),
+    "low_evidence_f1": ("evidence_f1", 0.3),
+    "low_explanation_score": (EXPLANATION, 0.5),
+}
+"""Bucket to metric and the value below which a case belongs into it."""
+
+_MODE: Final = "explanation"
+_ABOVE_ONE: Final = frozenset(
+    ("evidence_precision", "evidence_f1", "evidence_macro_f1", "evidence_micro_precision", "evidence_micro_f1")
+)
+"""What has no upper bound in the original form."""
+
+
+@dataclass(frozen=True)
+class FactCheck(JudgedEvaluator):
+    """Verdict, evidence and explanation of a fact check, and one score for all three.
+
+    ``input`` is the claim. ``expected`` is an object with ``verdict`` (Supported, Refuted, Not Enough Evidence),
+    ``justification`` and ``evidence_sources``, a list of objects with ``content`` and ``url``; and with ``claim``,
+    where ``input`` is not it. ``prediction`` is such an object, or the text of a reply that has it as JSON, fenced or
+    in prose; ``reasoning`` is read for ``justification``. A reply without such an object is malformed and scored as
+    "Not Enough Evidence", justified by its whole text.
+
+    * ``verdict_accuracy``, in [0, 1]: share of right verdicts; ``verdict_accuracy[Refuted]``: of the claims with that
+      gold verdict; ``verdict_macro_f1``; ``confusion[Refuted->Supported]``: how often. A verdict that is no label
+      counts as predicted "(other)".
+    * ``evidence_precision``, ``evidence_recall``, ``evidence_f1``, in [0, 1]: means over claims, each scored by
+      `EvidenceMatcher`: what the justification cites, and the answer lists as ``evidence_sources``, against the gold
+      sources. ``evidence_f1[Refuted]``: mean over the claims with that gold verdict; ``evidence_macro_f1``: mean of
+      these; ``evidence_micro_precision``, ``_recall``, ``_f1``: from all citations and sources together.
+    * ``explanation_score``, in [0, 1]: a judge's grade of the justification, by 100; ``defect[fabrication]`` and so on:
+      the share of justifications that have a defect. Undefined without a judge, errored where it fails.
+    * ``overall_score``: 0.4 [verdict right] + 0.3 evidence F1 + 0.3 explanation score; the mean over the claims that
+      have all three.
+    * ``unparsed_rate``: share of replies without such an object.
+
+    What the ground truth leaves out is undefined; an empty list of sources says that nothing need be cited.
+
+    Attributes:
+        evidence_threshold: Least share of words for two pieces of evidence to match, above 0 and up to 1.
+        evidence_form: ``each_side``, or ``original``, in which evidence precision and F1 may exceed 1.
+        tokenizer: ``auto``, or ``words`` for the original word rule.
+        explanation: ``judge``, or ``omit`` to ask no judge and leave explanations out of the overall score.
+        weights: Weight in `overall_score` of ``verdict``, ``evidence`` and ``explanation``, where it is not as above;
+            what counts is their proportion.
+        verdict_labels: ``strict``: a verdict is a label letter by letter; ``synonyms``: also by another name.
+        error_limits: Value below which a case is an error, where it is not as here: ``verdict_errors`` 1,
+            ``low_evidence_f1`` 0.3, ``low_explanation_score`` 0.5.
+
+    Raises:
+        ValueError: An option has an impossible value.
+    """
+
+    name = "fact_check"
+
+    evidence_threshold: float = 0.3
+    evidence_form: EvidenceForm = "each_side"
+    tokenizer: Literal["auto", "words"] = "auto"
+    explanation: Literal["judge", "omit"] = "judge"
+    weights: dict[str, float] | None = None
+    verdict_labels: Literal["strict", "synonyms"] = "strict"
+    error_limits: dict[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    def _faults(self) -> Iterator[str]:
+        try:
+            self._matcher  # noqa: B018 (raises for impossible options)
+        except ValueError as error:
+            # The matcher's own options have shorter names.
+            yield f"{'' if str(error).startswith('tokenizer') else 'evidence_'}{error}"
+        for name, weight in (self.weights or {}).items():
+            if name not in _WEIGHTS:
+                yield f"weights: {unknown_name('part', name, _WEIGHTS)}"
+            elif not (math.isfinite(weight) and weight >= 0):
+                yield f"weights: found {weight!r} for {name}, expected a number of at least 0"
+        if not any(self._weights.values()):
+            yield "weights: found 0 for every part that counts, expected a positive weight"
+        for name, value in (self.error_limits or {}).items():
+            if name not in _LIMITS:
+                yield f"error_limits: {unknown_name('error bucket', name, _LIMITS)}"
+            elif not math.isfinite(value):
+                yield f"error_limits: found {value!r} for {name}, expected a number"
+
+    @cached_property
+    def _matcher(self) -> EvidenceMatcher:
+        return EvidenceMatcher(self.evidence_threshold, self.evidence_form, self.tokenizer)
+
+    @cached_property
+    def _weights(self) -> dict[str, float]:
+        """The weights of the parts that count; what is left out or has weight 0 does not."""
+        weights = _WEIGHTS | (self.weights or {})
+        if self.explanation == "omit":
+            del weights["explanation"]
+        return {name: weight for name, weight in weights.items() if weight}
+
+    @property
+    def _strict(self) -> bool:
+        return self.verdict_labels == "strict"
+
+    @property
+    def _judges(self) -> bool:
+        return self.explanation == "judge"
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics, those of a single claim first."""
+        evidence = (
+            f"threshold:{self.evidence_threshold:g}|form:{self.evidence_form}|tok:{self.tokenizer}|v:{self.version}"
+        )
+        verdict = f"labels:{self.verdict_labels}|v:{self.version}"
+        explanation = f"judge:{self._mode_version() if self._judges else 'omitted'}|v:{self.version}"
+        weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
+        overall = f"weights:{weights}|labels:{self.verdict_labels}|{evidence}"
+        high = None if self.evidence_form == "original" else 1.0
+
+        def of_evidence(name: str) -> Metric:
+            return Metric(name, high=high if name in _ABOVE_ONE or "[" in name else 1.0, signature=evidence)
+
+        defects = [Metric("defect[label]", higher_is_better=False, signature=explanation)] if self._judges else []
+        return [
+            Metric("verdict_accuracy", signature=verdict),
+            *map(of_evidence, EVIDENCE_METRICS[:3]),
+            Metric(EXPLANATION, signature=explanation),
+            Metric(OVERALL, high=high, signature=overall),
+            Metric("verdict_macro_f1", signature=verdict),
+            *map(of_evidence, EVIDENCE_METRICS[3:]),
+            Metric("unparsed_rate", higher_is_better=False, signature=f"v:{self.version}"),
+            Metric("verdict_accuracy[verdict]", signature=verdict),
+            of_evidence("evidence_f1[verdict]"),
+            *defects,
+            Metric("confusion[gold->predicted]", high=None, signature=verdict),
+        ]
+
+    def _mode_version(self) -> str:
+        from pytest_llmeval.judge.questions.modes import get_mode
+
+        return f"{_MODE}@{get_mode(_MODE).version}"
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return wrong verdicts, low F1 of evidence, and low explanation scores."""
+        limits = self.error_limits or {}
+        return [ErrorBucket(name, metric, below=limits.get(name, at)) for name, (metric, at) in _LIMITS.items()]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the ground truth of a claim."""
+        return claim_faults(case.expected, strict=self._strict)
+
+    def _claim(self, case: Case) -> Claim:
+        faults = list(self.check(case))
+        if faults:
+            raise EvaluatorError("; ".join(faults))
+        return read_claim(case.expected, case.input, strict=self._strict)
+
+    def questions(self, case: Case) -> "Sequence[Question]":
+        """Return what a judge is asked about the justification; nothing if explanations are omitted.
+
+        Raises:
+            EvaluatorError: The ground truth has faults.
+        """
+        if not self._judges:
+            return ()
+        from pytest_llmeval.judge.contract import Question
+        from pytest_llmeval.judge.questions.modes import get_mode
+        from pytest_llmeval.judge.questions.rules import instruction_language
+
+        claim, answer = self._claim(case), read_answer(case.prediction)
+        texts = {
+            "claim": claim.text,
+            "verdict": answer.verdict if isinstance(answer.verdict, str) else "",
+            "justification": answer.justification,
+        }
+        perhaps = {
+            "sources": listed(answer.sources),
+            "gold_verdict": claim.verdict,
+            "gold_justification": claim.justification,
+            "gold_sources": listed(claim.sources),
+        }
+        texts |= {name: text for name, text in perhaps.items() if text}
+        return (Question(get_mode(_MODE), texts, instruction_language(claim.text, case.labels.get("language"))),)
+
+    def measure(self, case: Case) -> Observation:
+        """Count one claim without a judge: what one would have to say is undefined.
+
+        Raises:
+            EvaluatorError: The ground truth has faults.
+        """
+        return self.measure_judged(case, ())
+
+    def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> Observation:
+        """Count one claim.
+
+        Args:
+            case: The claim.
+            verdicts: What a judge says of the justification; empty where none was asked.
+
+        Raises:
+            EvaluatorError: The ground truth has faults.
+        """
+        claim, answer = self._claim(case), read_answer(case.prediction)
+        tally = Tally({"answers": 1, "unparsed": answer.unparsed}, answer_details(claim, answer))
+        tally.verdict(claim.verdict, read_verdict(answer.verdict, strict=self._strict))
+        match = None
+        if claim.sources is not None:
+            match = self._matcher.match(self._matcher.sources(answer.justification, answer.sources), claim.sources)
+            tally.details |= evidence_details(match)
+        tally.evidence(match, claim.verdict)
+        self._tally_explanation(tally, verdicts[0] if verdicts else None)
+        tally.overall(self._weights)
+        return tally.observation("; ".join(answer.faults) or None)
+
+    def _tally_explanation(self, tally: Tally, verdict: "Verdict | JudgeError | None") -> None:
+        if isinstance(verdict, NoJudgeError):
+            tally.undefined[EXPLANATION] = str(verdict)
+        elif isinstance(verdict, JudgeError):
+            tally.unexplained(str(verdict))
+        elif verdict is not None:
+            tally.details |= explanation_details(verdict, FLAGS)
+            tally.explanation(verdict)
+        else:
+            tally.undefined[EXPLANATION] = "no judge was asked" if self._judges else "explanations are omitted"
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return means over claims, and what is computed from the counts of all of them."""
+        scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
+        scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
+        if self._judges:
+            explained = sums[f"{EXPLANATION}.n"]
+            scores |= {defect(flag): ratio(sums[f"defect.{flag}"], explained) for flag in FLAGS}
+        return scores | {"unparsed_rate": ratio(sums["unparsed"], sums["answers"])}

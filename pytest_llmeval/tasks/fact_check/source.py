@@ -1,0 +1,121 @@
+"""Cases from data sets of claims with verdict, justification and evidence, and the answers of fact checkers."""
+
+__all__ = ("FactCheckSource",)
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.data.files.documents import load_json, read_jsonl
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.formats.base import CaseFile, FileSource
+from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
+from pytest_llmeval.data.formats.predictions import Answer, read_answers
+from pytest_llmeval.data.formats.rows import Row
+
+_ID_KEYS = ("id", "claim_id")
+_ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
+_EXPECTED_KEYS = ("verdict", "justification", "evidence_sources")
+_ANSWER_KEYS = ("prediction", "answer")
+
+
+@dataclass(frozen=True)
+class FactCheckSource(FileSource):
+    """Objects with ``claim``, ``verdict``, ``justification`` and ``evidence_sources``; a list of them, or JSONL.
+
+    A case's id is the ``id`` or ``claim_id`` of the object, or else its number, counted from 1. Its input is the claim,
+    and its label ``verdict`` the verdict.
+
+    Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
+    that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
+    it has a verdict. An answer that is null is none: the call failed.
+
+    Attributes:
+        labels: More keys of the objects that become labels.
+    """
+
+    format: ClassVar[str] = "fact_check"
+
+    labels: tuple[str, ...] = ()
+
+    def read(self, file: CaseFile) -> None:
+        """Add the claims."""
+        for number, row in enumerate(_rows(file), 1):
+            faults = list(_faults(row.data))
+            for key, message in faults:
+                file.faults.add(row.line, row.column, _joined(row.path, key), message)
+            if not faults:
+                file.add(self._case(number, row), _joined(row.path, "id"), row.column)
+
+    def _case(self, number: int, row: Row) -> Case:
+        item = row.data
+        key = next((key for key in _ID_KEYS if item.get(key) is not None), None)
+        verdict = {"verdict": item["verdict"]} if isinstance(item.get("verdict"), str) else {}
+        others = {key: json_text(item[key]) for key in self.labels if item.get(key) is not None}
+        return Case(
+            id=str(number) if key is None else str(case_id(item[key])),
+            input=item["claim"],
+            expected={key: item[key] for key in _EXPECTED_KEYS if key in item} or None,
+            labels=others | verdict,
+            line=row.line,
+        )
+
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: Faults) -> list[Answer]:
+        """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
+        waiting: dict[str, list[str]] = {}
+        for name, case in reversed(list(cases.items())):
+            waiting.setdefault(_key(case.input), []).append(name)
+
+        def with_id(row: Any) -> Any:
+            if not isinstance(row, dict):
+                return row
+            answer = next((row[key] for key in _ANSWER_KEYS if key in row), row)
+            key = next((key for key in _ANSWER_ID_KEYS if row.get(key) is not None), None)
+            if key is not None:
+                return row if answer is row and "verdict" not in row else {"id": row[key], "prediction": answer}
+            claim = row.get("claim")
+            if not isinstance(claim, str):
+                return row
+            names = waiting.get(_key(claim), [claim])
+            return {"id": names.pop() if len(names) > 1 else names[0], "prediction": answer}
+
+        return [answer for answer in read_answers(path, faults, with_id) if answer.value is not None]
+
+
+def _rows(file: CaseFile) -> Iterator[Row]:
+    if file.path.suffix.lower() != ".json":
+        problems: list[Problem] = []
+        yield from (Row(data, line) for line, data in read_jsonl(file.path, file.shown, problems))
+        file.faults.extend(problems)
+        return
+    document = load_json(file.path, file.shown, depth=1)
+    if not isinstance(document.data, list):
+        file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
+        return
+    for index, data in enumerate(document.data):
+        yield Row(data, *document.locate([index]), f"[{index}]")
+
+
+def _faults(item: Any) -> Iterator[tuple[str, str]]:
+    """Yield key and message of what keeps an object from being a case; its ground truth is the evaluator's business."""
+    if not isinstance(item, dict):
+        yield "", f"found {kind(item)}, expected an object with claim and verdict"
+        return
+    claim = item.get("claim")
+    checks = [("claim", isinstance(claim, str) and bool(claim.strip()), "text")]
+    checks += [
+        (key, case_id(item[key]) is not None, "text or a whole number") for key in _ID_KEYS if item.get(key) is not None
+    ]
+    for (key,), message in wrong_values(item, checks):
+        yield key, message
+
+
+def _joined(path: str, key: str) -> str:
+    return f"{path}.{key}" if path and key else path or key
+
+
+def _key(claim: str) -> str:
+    return " ".join(claim.split())

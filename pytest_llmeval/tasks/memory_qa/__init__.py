@@ -1,0 +1,3 @@
+"""Conversational-memory QA: LoCoMo, LongMemEval, and functions for programs with their own loop."""
+
+__all__ = ()

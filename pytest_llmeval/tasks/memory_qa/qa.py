@@ -1,0 +1,226 @@
+"""Conversational-memory QA in Python: run an agent over samples, then aggregate its answers.
+
+Thin functions over the same core as suites, for programs that drive their own loop. Predicting, judging and
+aggregating are separate steps, so that metrics can be computed again without running the model.
+"""
+
+__all__ = (
+    "ALL_METRICS",
+    "Agent",
+    "EvalResult",
+    "QAPair",
+    "QuestionType",
+    "Sample",
+    "batch_judge",
+    "compute_metrics",
+    "is_unanswerable",
+    "judge_answer",
+    "run_eval",
+    "token_f1",
+)
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from itertools import chain
+from typing import Any, Protocol
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.judge.answers import batch_judge, is_unanswerable, judge_answer
+from pytest_llmeval.run.score import score
+from pytest_llmeval.suite.registry import default_registry, get_evaluator
+
+_TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor")
+_SEMANTIC = ("bert_f1", "sbert_similarity")
+
+ALL_METRICS = ("judge_score", *_TEXT, *_SEMANTIC)
+"""The twelve metrics, in the order of their tables."""
+
+
+class QuestionType(StrEnum):
+    """The question types of LoCoMo (first five) and LongMemEval."""
+
+    SINGLE_HOP = "single_hop"
+    MULTI_HOP = "multi_hop"
+    TEMPORAL = "temporal"
+    OPEN_DOMAIN = "open_domain"
+    ADVERSARIAL = "adversarial"
+    SINGLE_SESSION_USER = "single_session_user"
+    SINGLE_SESSION_ASSISTANT = "single_session_assistant"
+    SINGLE_SESSION_PREFERENCE = "single_session_preference"
+    TEMPORAL_REASONING = "temporal_reasoning"
+    KNOWLEDGE_UPDATE = "knowledge_update"
+    MULTI_SESSION = "multi_session"
+
+
+@dataclass(frozen=True, slots=True)
+class QAPair:
+    """A question about a sample, with its gold answer."""
+
+    question_id: str
+    question: str
+    answer: str
+    question_type: QuestionType
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A conversation history and the questions about it."""
+
+    sample_id: str
+    conversation: Any
+    qa_pairs: Sequence[QAPair]
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResult:
+    """One answered question; plain data, so ``dataclasses.asdict`` saves it and ``EvalResult(**row)`` reads it back."""
+
+    sample_id: str
+    question_id: str
+    question_type: QuestionType
+    question: str
+    ground_truth: str
+    prediction: str
+
+
+class Memory(Protocol):
+    """What an agent remembers with."""
+
+    def reset(self) -> None:
+        """Forget everything."""
+
+
+class Agent(Protocol):
+    """What `run_eval` drives."""
+
+    @property
+    def memory(self) -> Memory:
+        """What is forgotten before each sample."""
+
+    def ingest_sample(self, sample: Sample) -> None:
+        """Read a sample's conversation into memory."""
+
+    def answer(self, question: str) -> str:
+        """Answer a question from memory."""
+
+
+def run_eval(dataset: Iterable[Sample], agent: Agent, *, show_progress: bool = True) -> list[EvalResult]:
+    """Ask an agent every question of every sample; its memory is reset before each sample.
+
+    Neither judges nor scores.
+
+    Args:
+        dataset: The samples.
+        agent: Answers from memory.
+        show_progress: Show a progress bar on standard error.
+
+    Returns:
+        One result per question, in order.
+    """
+    from tqdm import tqdm
+
+    results = []
+    for sample in tqdm(dataset, desc="samples", disable=not show_progress):
+        agent.memory.reset()
+        agent.ingest_sample(sample)
+        results += [
+            EvalResult(
+                sample_id=sample.sample_id,
+                question_id=pair.question_id,
+                question_type=QuestionType(pair.question_type),
+                question=pair.question,
+                ground_truth=pair.answer,
+                prediction=agent.answer(pair.question),
+            )
+            for pair in sample.qa_pairs
+        ]
+    return results
+
+
+def compute_metrics(
+    results: Sequence[EvalResult],
+    judge_scores: Sequence[float | None],
+    *,
+    metrics: Sequence[str] | None = None,
+    **options: Any,
+) -> dict[str, dict[str, Any]]:
+    """Aggregate answers and judge scores, overall and by question type.
+
+    Args:
+        results: From `run_eval`.
+        judge_scores: One per result, from 0 to 1; ``None`` where the judge could not tell.
+        metrics: A part of `ALL_METRICS`; ``None`` computes all twelve.
+        options: Of the evaluators that compute them, such as ``tokenizer`` or ``sbert_model``.
+
+    Returns:
+        ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is
+        ``None``; without any result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
+
+    Raises:
+        ValueError: An unknown metric or option, or not one judge score per result.
+        ImportError: A semantic metric was asked for and its packages are not installed.
+        MissingDataError: METEOR was asked for and WordNet is not installed.
+    """
+    wanted = list(ALL_METRICS if metrics is None else metrics)
+    unknown = [name for name in wanted if name not in ALL_METRICS]
+    if unknown:
+        raise ValueError(f"found the unknown metrics {unknown}, expected some of {', '.join(ALL_METRICS)}")
+    if len(judge_scores) != len(results):
+        raise ValueError(f"found {len(judge_scores)} judge scores for {len(results)} results, expected one for each")
+    if not results:
+        return {"overall": dict.fromkeys(wanted, 0.0), "by_type": {}}
+    cases = [
+        Case(
+            str(number),
+            each.question,
+            each.ground_truth,
+            each.prediction,
+            {"type": QuestionType(each.question_type).value},
+        )
+        for number, each in enumerate(results)
+    ]
+    columns = {**_scores(cases, wanted, options), "judge_score": list(judge_scores)}
+    types: dict[str, list[int]] = {}
+    for row, case in enumerate(cases):
+        types.setdefault(case.labels["type"], []).append(row)
+    return {
+        "overall": _means(columns, wanted, range(len(cases))),
+        "by_type": {name: {**_means(columns, wanted, rows), "count": len(rows)} for name, rows in types.items()},
+    }
+
+
+def _scores(cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    columns: dict[str, list[float | None]] = {}
+    families = {"text": _TEXT, "semantic": _SEMANTIC}
+    known = {name: [each.name for each in fields(default_registry().get(name))] for name in families}
+    unknown = [option for option in options if all(option not in own for own in known.values())]
+    if unknown:
+        raise ValueError(f"found the unknown options {unknown}, expected some of {', '.join(chain(*known.values()))}")
+    for name, family in families.items():
+        asked = [metric for metric in wanted if metric in family]
+        if asked:
+            own = {option: value for option, value in options.items() if option in known[name]}
+            evaluator = get_evaluator(name, metrics=asked, **own)
+            scored = score(evaluator, cases, confidence=None).cases
+            columns.update({metric: [case.metrics.get(metric) for case in scored] for metric in asked})
+    return columns
+
+
+def _means(
+    columns: Mapping[str, Sequence[float | None]], wanted: Sequence[str], rows: Sequence[int]
+) -> dict[str, float | None]:
+    means: dict[str, float | None] = {}
+    for name in wanted:
+        present = [value for row in rows if (value := columns[name][row]) is not None]
+        means[name] = math.fsum(present) / len(present) if present else None
+    return means
+
+
+def token_f1(prediction: str, ground_truth: str) -> float:
+    """Return the SQuAD-style token F1 of two texts, by the original word rule (lower case, ``. , ! ?`` as spaces)."""
+    value: float | None = get_evaluator("text", metrics=["f1"], tokenizer="words").evaluate(prediction, ground_truth)[
+        "f1"
+    ]
+    return value or 0.0

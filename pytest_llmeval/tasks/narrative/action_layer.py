@@ -1,0 +1,108 @@
+"""Evaluator ``narrative.action_layer``: what happens in the events of a story."""
+
+__all__ = ("ActionLayer", "is_action_right")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_ACCURACY = {field: f"action_{field}_accuracy" for field in ACTION_FIELDS}
+_MATCHES = ("action_layer_complete_match", "action_layer_partial_match")
+_NAMES = (*_ACCURACY.values(), *_MATCHES)
+_ABSENT = "the ground truth has no action layer"
+
+
+@dataclass(frozen=True)
+class ActionLayer(NarrativeEvaluator):
+    """Accuracy of category, type, context, status and function of actions, and how many actions are right.
+
+    Judged is every gold event that gives at least one of the fields, and only the fields that it gives; where the
+    event is missing all of them are wrong. Labels are equal after trimming; letter case matters.
+
+    * ``action_<field>_accuracy``: share of right fields among those given;
+    * ``action_layer_complete_match``: share of the events with all given fields right;
+    * ``action_layer_partial_match``: share of the events with some of them right, but not all.
+
+    All metrics are in [0, 1].
+
+    Attributes:
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+    """
+
+    name = "narrative.action_layer"
+
+    align: tuple[str, ...] = ALIGN
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the seven metrics."""
+        return [Metric(name, signature=self._signature()) for name in _NAMES]
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the fields of the actions of two stories."""
+        judged = [(event, partner) for event, partner in stories.events if event.action]
+        skipped = [event.label for event, partner in stories.events if not event.action and partner and partner.action]
+        given = {field: [pair for pair in judged if field in pair[0].action] for field in ACTION_FIELDS}
+        right = {field: sum(_is_right(*pair, field) for pair in pairs) for field, pairs in given.items()}
+        numbers = [(sum(_is_right(*pair, field) for field in pair[0].action), len(pair[0].action)) for pair in judged]
+        matches = {
+            "complete_matches": sum(hits == total for hits, total in numbers),
+            "partial_matches": sum(0 < hits < total for hits, total in numbers),
+        }
+        reason = None
+        if not judged:
+            reason = _ABSENT
+        elif skipped:
+            reason = f"{_ABSENT} in event {listed(skipped)}"
+        details = {
+            "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
+            "missing_events": [event.label for event, partner in judged if partner is None],
+            "field_counts": {field: {"correct": right[field], "total": len(given[field])} for field in ACTION_FIELDS},
+            **matches,
+            "n_events_evaluated": len(judged),
+            "n_events_skipped": len(skipped),
+            "gt_incomplete": reason is not None,
+            "gt_incomplete_reason": reason,
+        }
+        if not judged:
+            return Observation({}, details, dict.fromkeys(_NAMES, _ABSENT))
+        counts = matches | {"events": len(judged)}
+        for field, pairs in given.items():
+            counts |= {field: len(pairs), f"{field}.right": right[field]}
+        absent = [field for field in ACTION_FIELDS if not given[field]]
+        undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
+        return Observation(counts, details, undefined)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the shares of right fields and of right events, of all stories pooled."""
+        accuracies = {name: ratio(sums[f"{field}.right"], sums[field]) for field, name in _ACCURACY.items()}
+        complete, partial = (ratio(sums[f"{kind}_matches"], sums["events"]) for kind in ("complete", "partial"))
+        return accuracies | dict(zip(_MATCHES, (complete, partial), strict=True))
+
+
+def is_action_right(event: Event, partner: Event) -> bool:
+    """Whether a predicted event has every field of the action that gold gives."""
+    return all(_is_right(event, partner, field) for field in event.action)
+
+
+def _is_right(event: Event, partner: Event | None, field: str) -> bool:
+    return partner is not None and partner.action.get(field) == event.action[field]
+
+
+def _wrong_fields(event: Event, partner: Event | None) -> list[dict[str, Any]]:
+    if partner is None:
+        return []
+    return [
+        {"event": event.label, "field": field, "expected": expected, "predicted": partner.action.get(field, "")}
+        for field, expected in event.action.items()
+        if not _is_right(event, partner, field)
+    ]

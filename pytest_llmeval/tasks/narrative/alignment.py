@@ -1,0 +1,256 @@
+"""What belongs together in two stories: characters, events, and the relationships of an event."""
+
+__all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "RelationshipPair", "relationship_pairs")
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias, TypeVar
+
+from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
+from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Story
+from pytest_llmeval.tasks.narrative.rules import Resolver, name_key, nearest
+
+ALIGN = ("id", "time_order")
+"""By what events are aligned unless an option says otherwise."""
+
+Pairs: TypeAlias = list[tuple[int, int]]
+"""Places in the gold list and in the predicted list."""
+
+EventPair: TypeAlias = tuple[Event, Event | None]
+"""A gold event and the predicted one that it is aligned with."""
+
+RelationshipPair: TypeAlias = tuple[Relationship, Relationship | None]
+"""A usable gold relationship and the predicted one that it is paired with."""
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How two stories are matched.
+
+    Attributes:
+        fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+
+    Raises:
+        ValueError: An option has an impossible value.
+    """
+
+    fuzzy: float | None = None
+    align: Sequence[str] = ALIGN
+
+    def __post_init__(self) -> None:
+        if self.fuzzy is not None and not 0 < self.fuzzy <= 1:
+            raise ValueError(f"fuzzy: found {self.fuzzy!r}, expected a number above 0 and at most 1, or null")
+        for name in self.align:
+            if name not in _ALIGNMENTS:
+                raise ValueError(f"align: {unknown_name('field', name, _ALIGNMENTS)}")
+        if not self.align or len(set(self.align)) < len(self.align):
+            raise ValueError(f"align: found {list(self.align)!r}, expected one or more different fields")
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Two stories and what belongs together in them; everything is found when it is first asked for.
+
+    Attributes:
+        gold: The right annotation.
+        predicted: The one to be judged.
+        text: What both are about; empty where nothing tells it.
+        matching: How they are matched.
+    """
+
+    gold: Story
+    predicted: Story
+    text: str = ""
+    matching: Matching = field(default_factory=Matching)
+
+    @cached_property
+    def characters(self) -> list[tuple[Character, Character]]:
+        """Gold and predicted characters that are the same, one-to-one, in the order of gold.
+
+        First those with equal main names; then as many of the others as possible that share any name; with `fuzzy`
+        then as many as possible of those left that have like names. Where several pairings would do, one with the
+        most equal archetypes is taken.
+        """
+        stages = [_by_main_name, _by_any_name]
+        if self.matching.fuzzy is not None:
+            least = self.matching.fuzzy
+            stages.append(lambda gold, predicted: _by_like_name(gold, predicted, least))
+        return _pair_in_stages(self.gold.characters, self.predicted.characters, stages)
+
+    @cached_property
+    def events(self) -> list[EventPair]:
+        """Each gold event with its predicted partner."""
+        partner = {id(gold): predicted for gold, predicted in self._aligned}
+        return [(event, partner.get(id(event))) for event in self.gold.events]
+
+    @cached_property
+    def extra_events(self) -> list[Event]:
+        """Predicted events without a partner."""
+        taken = {id(predicted) for _, predicted in self._aligned}
+        return [event for event in self.predicted.events if id(event) not in taken]
+
+    @cached_property
+    def _aligned(self) -> list[tuple[Event, Event]]:
+        stages = [_ALIGNMENTS[name] for name in self.matching.align]
+        return _pair_in_stages(self.gold.events, self.predicted.events, stages)
+
+    @cached_property
+    def relationships(self) -> list[list[RelationshipPair]]:
+        """For each gold event its usable relationships with their partners."""
+        return [
+            relationship_pairs(gold.relationships, predicted.relationships if predicted else (), self._resolver)
+            for gold, predicted in self.events
+        ]
+
+    @cached_property
+    def _resolver(self) -> Resolver:
+        """Whom a name means: a gold main name or alias goes before the names of predicted characters."""
+        resolver = Resolver(self.matching.fuzzy)
+        for each in self.gold.characters:
+            resolver.add(each.key, each.key)
+        for each in self.gold.characters:
+            for alias in each.aliases:
+                resolver.add(alias, each.key)
+        for gold, predicted in self.characters:
+            for key in predicted.keys:
+                resolver.add(key, gold.key)
+        if self.matching.fuzzy is not None:
+            # An end that no list of characters has can still be like the predicted one.
+            usable = (each for event in self.gold.events for each in event.relationships if each.is_usable)
+            for end in (name for each in usable for name in (each.agent, each.target)):
+                resolver.add(name_key(end), resolver(name_key(end)))
+        return resolver
+
+
+def _pair_in_stages(
+    gold: Sequence[_Item], predicted: Sequence[_Item], stages: Iterable[Callable[[list[_Item], list[_Item]], Pairs]]
+) -> list[tuple[_Item, _Item]]:
+    """Pair things one-to-one, each stage what those before it left over; in the order of gold."""
+    partner: dict[int, int] = {}
+    for stage in stages:
+        free_gold = [place for place in range(len(gold)) if place not in partner]
+        taken = set(partner.values())
+        free_predicted = [place for place in range(len(predicted)) if place not in taken]
+        if not free_gold or not free_predicted:
+            break
+        pairs = stage([gold[place] for place in free_gold], [predicted[place] for place in free_predicted])
+        partner |= {free_gold[right]: free_predicted[answered] for right, answered in pairs}
+    return [(gold[right], predicted[partner[right]]) for right in sorted(partner)]
+
+
+def _by_main_name(gold: list[Character], predicted: list[Character]) -> Pairs:
+    return first_pairs([each.key for each in gold], [each.key for each in predicted])
+
+
+def _by_any_name(gold: list[Character], predicted: list[Character]) -> Pairs:
+    return _best_characters(gold, predicted, lambda right, answered: not set(right.keys).isdisjoint(answered.keys))
+
+
+def _by_like_name(gold: list[Character], predicted: list[Character], least: float) -> Pairs:
+    return _best_characters(
+        gold, predicted, lambda right, answered: any(nearest(key, answered.keys, least) for key in right.keys)
+    )
+
+
+def _best_characters(
+    gold: list[Character], predicted: list[Character], same: Callable[[Character, Character], bool]
+) -> Pairs:
+    # Going by names, not by places, keeps the result independent of the order of the lists.
+    rows, columns = (sorted(range(len(side)), key=lambda place: _order(side[place])) for side in (gold, predicted))
+    edges = {
+        (row, column): _archetype_preference(gold[right], predicted[answered])
+        for row, right in enumerate(rows)
+        for column, answered in enumerate(columns)
+        if same(gold[right], predicted[answered])
+    }
+    return [(rows[row], columns[column]) for row, column in best_pairs(edges)]
+
+
+def _order(character: Character) -> tuple[str, ...]:
+    return (*character.keys, "", character.archetype)
+
+
+def _archetype_preference(gold: Character, predicted: Character) -> tuple[int, int]:
+    """Prefer equal archetypes, then gold ones that are absent and so cannot be missed."""
+    return int(bool(gold.archetype) and gold.archetype == predicted.archetype), int(not gold.archetype)
+
+
+def _by_id(gold: list[Event], predicted: list[Event]) -> Pairs:
+    pairs = first_pairs([event.id for event in predicted], [event.id for event in gold])
+    return [(right, answered) for answered, right in pairs]
+
+
+def _by_time_order(gold: list[Event], predicted: list[Event]) -> Pairs:
+    pairs = first_pairs([event.time_order for event in predicted], [event.time_order for event in gold])
+    return [(right, answered) for answered, right in pairs]
+
+
+def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
+    """Pair overlapping spans so that the sum of their overlaps is as large as possible."""
+    right, answered = (
+        sorted((event.span, event.label, place) for place, event in enumerate(side) if event.span is not None)
+        for side in (gold, predicted)
+    )
+    pairs = pair_spans([span for span, _, _ in right], [span for span, _, _ in answered])
+    return [(right[row][-1], answered[column][-1]) for row, column, _ in pairs]
+
+
+_ALIGNMENTS = {"id": _by_id, "time_order": _by_time_order, "span": _by_span}
+
+
+def relationship_pairs(
+    gold: Sequence[Relationship], predicted: Sequence[Relationship], resolve: Callable[[str], str]
+) -> list[RelationshipPair]:
+    """Pair the relationships of an event one-to-one.
+
+    Only relationships between the same two characters in the same direction are paired, as many as possible; then with
+    the most equal levels 1, then levels 2, then common sentiments.
+
+    Args:
+        gold: The right ones.
+        predicted: Those to be judged.
+        resolve: Tells whom a name means.
+
+    Returns:
+        Each usable gold relationship with its partner, if it has one.
+    """
+    usable = list(filter(_is_usable, gold))
+    groups: dict[tuple[str, str], tuple[list[Relationship], list[Relationship]]] = {}
+    for side, relationships in enumerate((usable, filter(_is_usable, predicted))):
+        for each in relationships:
+            ends = (resolve(name_key(each.agent)), resolve(name_key(each.target)))
+            groups.setdefault(ends, ([], []))[side].append(each)
+    partner: dict[int, Relationship] = {}
+    for rights, answers in groups.values():
+        for right, answer in _best_relationships(rights, answers):
+            partner[id(right)] = answer
+    return [(each, partner.get(id(each))) for each in usable]
+
+
+def _best_relationships(
+    gold: list[Relationship], predicted: list[Relationship]
+) -> list[tuple[Relationship, Relationship]]:
+    rows, columns = sorted(gold, key=_content), sorted(predicted, key=_content)
+    edges = {
+        (row, column): (
+            int(bool(right.level1) and right.level1 == answer.level1),
+            int(bool(right.level2) and right.level2 == answer.level2),
+            len(right.sentiments & answer.sentiments),
+        )
+        for row, right in enumerate(rows)
+        for column, answer in enumerate(columns)
+    }
+    return [(rows[row], columns[column]) for row, column in best_pairs(edges)]
+
+
+def _content(each: Relationship) -> tuple[str, str, list[str], str, str]:
+    return (each.level1, each.level2, sorted(each.sentiments), each.agent, each.target)
+
+
+def _is_usable(each: Relationship) -> bool:
+    return each.is_usable

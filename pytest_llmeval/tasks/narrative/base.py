@@ -1,0 +1,129 @@
+"""What the evaluators of story annotations have in common."""
+
+__all__ = ("NarrativeEvaluator", "listed", "mean_of_present")
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
+from pytest_llmeval.tasks.narrative.document import Story, is_blank, parse_document, read_story
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+_EXPECTED = "expected a JSON v3 document (an object)"
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class NarrativeEvaluator(Evaluator):
+    """Base of the evaluators of JSON v3 annotations.
+
+    ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may stand in a fenced block. In
+    a prediction whatever has a wrong form is malformed and counts as absent. ``input`` is the text of the story;
+    where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
+
+    What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction. A
+    subclass may have the options of `Matching`, under their names.
+    """
+
+    def __post_init__(self) -> None:
+        self._matching  # noqa: B018 (raises for impossible options)
+
+    @cached_property
+    def _matching(self) -> Matching:
+        return Matching(**{each.name: getattr(self, each.name) for each in fields(self) if each.name in _OPTIONS})
+
+    @cached_property
+    def _numbers_of_things(self) -> frozenset[str]:
+        return frozenset(metric.name for metric in self.describe() if metric.high is None)
+
+    def _signature(self) -> str:
+        """Return what the values depend on: how names are compared, how events are aligned, the version."""
+        own = {each.name for each in fields(self)}
+        fuzzy = self._matching.fuzzy
+        parts = {
+            "fuzzy": f"names:{'strict' if fuzzy is None else f'fuzzy>={fuzzy:g}'}",
+            "align": f"align:{','.join(self._matching.align)}",
+        }
+        return "|".join([*(part for name, part in parts.items() if name in own), f"v:{self.version}"])
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what has a wrong form in the ground truth."""
+        if is_blank(case.expected):
+            return ()
+        gold = parse_document(case.expected)
+        return [_wrong(case.expected)] if gold is None else read_story(gold).faults
+
+    def measure(self, case: Case) -> Observation:
+        """Count one story.
+
+        Raises:
+            EvaluatorError: The ground truth is no JSON v3 document. What has a wrong form inside it counts as absent.
+        """
+        stories = self._read(case)
+        observation = self.observe(stories)
+        details = dict(observation.details)
+        if stories.gold.faults:
+            details["gt_faults"] = list(stories.gold.faults)
+        faults = stories.predicted.faults
+        return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
+
+    def _read(self, case: Case) -> Alignment:
+        gold = {} if is_blank(case.expected) else parse_document(case.expected)
+        if gold is None:
+            raise EvaluatorError(_wrong(case.expected))
+        predicted = parse_document(case.prediction)
+        right = read_story(gold)
+        found = Story(faults=(_wrong(case.prediction),)) if predicted is None else read_story(predicted)
+        given = case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
+        return Alignment(right, found, given or right.text or found.text, self._matching)
+
+    def scores(self, observation: Observation) -> dict[str, float | None]:
+        """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""
+        return {
+            name: int(value) if value is not None and name in self._numbers_of_things else value
+            for name, value in super().scores(observation).items()
+        }
+
+    @abstractmethod
+    def observe(self, stories: Alignment) -> Observation:
+        """Count two stories that have been read."""
+
+
+_OPTIONS = frozenset(each.name for each in fields(Matching))
+
+
+def _wrong(value: object) -> str:
+    return f"found {describe_found(value)}, {_EXPECTED}"
+
+
+def listed(items: Sequence[str], separator: str = ", ") -> str:
+    """Write the first few of some things.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = len(items) - _SHOWN
+    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":
+    """Return the weighted mean over columns, row by row, without what is NaN; NaN where nothing of weight is left."""
+    import numpy as np
+
+    from pytest_llmeval.evaluators.measures.confusion import ratio
+
+    values = np.array(list(columns.values()))
+    weight = np.array([1.0 if weights is None else weights[name] for name in columns])[:, np.newaxis]
+    present = np.where(np.isnan(values), 0.0, weight)
+    mean: FloatArray = ratio((np.nan_to_num(values) * present).sum(axis=0), present.sum(axis=0))
+    return mean

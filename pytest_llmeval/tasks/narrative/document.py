@@ -1,0 +1,252 @@
+"""A JSON v3 document as the evaluators see it: tolerant reading, with everything of a wrong form named."""
+
+__all__ = ("ACTION_FIELDS", "Character", "Event", "Relationship", "Story", "is_blank", "parse_document", "read_story")
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.measures.spans import Span
+from pytest_llmeval.tasks.narrative.rules import name_key, split_names
+
+ACTION_FIELDS = ("category", "type", "context", "status", "function")
+
+_FENCE = "```"
+
+Scalar: TypeAlias = tuple[str, Any]
+"""A number, text or boolean, told apart by its kind: 1 is not ``"1"`` and not ``true``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """Somebody with a name.
+
+    Attributes:
+        name: As given, trimmed.
+        key: The name as it is compared.
+        aliases: The aliases as they are compared.
+        archetype: Empty where absent.
+    """
+
+    name: str
+    key: str
+    aliases: tuple[str, ...]
+    archetype: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Name and aliases as they are compared."""
+        return (self.key, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """How an agent stands to a target; whatever is absent is empty."""
+
+    agent: str
+    target: str
+    level1: str
+    level2: str
+    sentiments: frozenset[str]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether both ends are known."""
+        return bool(self.agent and self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens.
+
+    Attributes:
+        label: What people call it: its id, or its place in the list.
+        id: ``None`` where absent.
+        time_order: ``None`` where absent.
+        span: ``None`` unless both ends are given.
+        relationships: All of them, those that lack an end included.
+        action: The fields of the action layer that are given.
+    """
+
+    label: str
+    id: Scalar | None
+    time_order: Scalar | None
+    span: Span | None
+    relationships: tuple[Relationship, ...]
+    action: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A document.
+
+    Attributes:
+        characters: Those with a name.
+        events: In the order of the document.
+        text: Empty where absent.
+        faults: ``path: found ..., expected ...`` for everything of a wrong form; it counts as absent.
+    """
+
+    characters: tuple[Character, ...] = ()
+    events: tuple[Event, ...] = ()
+    text: str = ""
+    faults: tuple[str, ...] = ()
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value says nothing: null, blank text, an empty list or an empty object."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
+
+
+def parse_document(value: Any) -> Mapping[str, Any] | None:
+    """Return an object, or the object that a JSON text is or has in a fenced block; ``None`` for anything else."""
+    data = _parsed(value) if isinstance(value, str) else value
+    return data if isinstance(data, Mapping) else None
+
+
+def read_story(data: Mapping[str, Any]) -> Story:
+    """Read a document."""
+    reader = _Reader()
+    return Story(
+        characters=tuple(filter(None, reader.each(data, "", "characters", reader.character))),
+        events=tuple(reader.each(data, "", "narrative_events", reader.event)),
+        text=reader.text(reader.object(data, "", "source_info"), "source_info", "text_content"),
+        faults=tuple(reader.faults),
+    )
+
+
+class _Reader:
+    """Takes values out of a document; what has a wrong form becomes a fault and counts as absent."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def fault(self, path: str, value: Any, expected: str) -> None:
+        self.faults.append(f"{path}: found {describe_found(value)}, expected {expected}")
+
+    def object(self, data: Mapping[str, Any], path: str, key: str) -> Mapping[str, Any]:
+        value = data.get(key)
+        if isinstance(value, Mapping):
+            return value
+        if not is_blank(value):
+            self.fault(_join(path, key), value, "an object")
+        return {}
+
+    def each(self, data: Mapping[str, Any], path: str, key: str, read: Callable[[Mapping[str, Any], str], Any]) -> Any:
+        """Read the objects of a list; blank ones are left out."""
+        path = _join(path, key)
+        value = data.get(key)
+        if not isinstance(value, (list, tuple)):
+            if not is_blank(value):
+                self.fault(path, value, "a list")
+            return []
+        found = []
+        for place, item in enumerate(value):
+            if isinstance(item, Mapping):
+                if item:
+                    found.append(read(item, f"{path}[{place}]"))
+            elif not is_blank(item):
+                self.fault(f"{path}[{place}]", item, "an object")
+        return found
+
+    def text(self, data: Mapping[str, Any], path: str, key: str) -> str:
+        value = data.get(key)
+        if isinstance(value, str):
+            return "" if is_blank(value) else value
+        if not is_blank(value):
+            self.fault(_join(path, key), value, "text")
+        return ""
+
+    def label(self, data: Mapping[str, Any], path: str, key: str) -> str:
+        return self.text(data, path, key).strip()
+
+    def labels(self, data: Mapping[str, Any], path: str, key: str) -> list[str]:
+        """Read a list of texts, or one text with separators."""
+        value = data.get(key)
+        if isinstance(value, str):
+            return split_names(value)
+        if not isinstance(value, (list, tuple)):
+            if not is_blank(value):
+                self.fault(_join(path, key), value, "text or a list of texts")
+            return []
+        for place, item in enumerate(value):
+            if not isinstance(item, str) and not is_blank(item):
+                self.fault(f"{_join(path, key)}[{place}]", item, "text")
+        return [label for item in value if isinstance(item, str) and (label := item.strip())]
+
+    def scalar(self, data: Mapping[str, Any], path: str, key: str) -> Scalar | None:
+        value = data.get(key)
+        match value:
+            case bool():
+                return "boolean", value
+            case int() | float():
+                return "number", value
+            case str() if not is_blank(value):
+                return "text", value
+        if not is_blank(value):
+            self.fault(_join(path, key), value, "text or a number")
+        return None
+
+    def offset(self, data: Mapping[str, Any], path: str, key: str) -> int | None:
+        value = data.get(key)
+        match value:
+            case bool():
+                pass
+            case int():
+                return value
+            case float() if value.is_integer():  # JSON does not tell 3 from 3.0
+                return int(value)
+        if not is_blank(value):
+            self.fault(_join(path, key), value, "a whole number")
+        return None
+
+    def character(self, data: Mapping[str, Any], path: str) -> Character | None:
+        name = self.label(data, path, "name")
+        key = name_key(name)
+        if not key:
+            return None
+        aliases = filter(None, map(name_key, self.labels(data, path, "alias")))
+        return Character(name, key, tuple(dict.fromkeys(aliases)), self.label(data, path, "archetype"))
+
+    def relationship(self, data: Mapping[str, Any], path: str) -> Relationship:
+        return Relationship(
+            agent=self.label(data, path, "agent"),
+            target=self.label(data, path, "target"),
+            level1=self.label(data, path, "relationship_level1"),
+            level2=self.label(data, path, "relationship_level2"),
+            sentiments=frozenset(self.labels(data, path, "sentiment")),
+        )
+
+    def event(self, data: Mapping[str, Any], path: str) -> Event:
+        given = self.scalar(data, path, "id")
+        span = self.object(data, path, "text_span")
+        start, end = (self.offset(span, f"{path}.text_span", side) for side in ("start", "end"))
+        layer = self.object(data, path, "action_layer")
+        action = {field: self.label(layer, f"{path}.action_layer", field) for field in ACTION_FIELDS}
+        return Event(
+            label=path if given is None else str(given[1]),
+            id=given,
+            time_order=self.scalar(data, path, "time_order"),
+            span=None if start is None or end is None else (start, end),
+            relationships=tuple(self.each(data, path, "relationships", self.relationship)),
+            action={field: value for field, value in action.items() if value},
+        )
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _parsed(text: str) -> Any:
+    first, last = text.find(_FENCE), text.rfind(_FENCE)
+    _, _, block = text[first + len(_FENCE) : last].partition("\n")
+    for candidate in (text, block):
+        try:
+            return json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+    return None

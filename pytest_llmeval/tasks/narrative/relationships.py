@@ -1,0 +1,165 @@
+"""Evaluator ``narrative.relationships``: who stands how to whom."""
+
+__all__ = ("Relationships", "is_labelled_right")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, RelationshipPair
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.document import Event, Relationship
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_PAIRED = ("relationship_precision", "relationship_recall", "relationship_f1")
+_LABELLED = ("labelled_precision", "labelled_recall", "labelled_f1")
+_LEVELS = ("level1", "level2")
+_COVERAGE = "relationship_pair_coverage"
+_NAMES = (*_PAIRED, *_LABELLED, *(f"{level}_accuracy" for level in _LEVELS), _COVERAGE)
+_ABSENT = "the ground truth has no relationship with both ends"
+
+
+@dataclass(frozen=True)
+class Relationships(NarrativeEvaluator):
+    """Precision, recall and F1 of relationships, and accuracy of their two levels.
+
+    Judged is every gold event that has at least one relationship with both ends, the missing ones included. Predicted
+    relationships of an event are paired one-to-one with gold ones between the same characters (aliases are resolved),
+    preferring equal levels 1, then levels 2, then common sentiments.
+
+    * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
+    * ``labelled_*``: a pair counts if it has every level that gold gives;
+    * ``level1_accuracy``, ``level2_accuracy``: over the pairs whose gold has the level; none predicted is wrong.
+
+    All metrics are in [0, 1].
+
+    Attributes:
+        fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+    """
+
+    name = "narrative.relationships"
+
+    fuzzy: float | None = None
+    align: tuple[str, ...] = ALIGN
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the nine metrics."""
+        return [Metric(name, signature=self._signature()) for name in _NAMES]
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the relationships of two stories."""
+        tally = _Tally()
+        for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
+            tally.add(event, partner, pairs)
+        if not tally.judged_events:
+            return Observation({}, tally.details(), dict.fromkeys(_NAMES, _ABSENT))
+        undefined = {
+            f"{level}_accuracy": f"no paired relationship has {level} in the ground truth"
+            for level in _LEVELS
+            if not tally.counts[level]
+        }
+        return Observation(tally.counts, tally.details(), undefined)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
+        predicted, gold = sums["predicted"], sums["gold"]
+        metrics: dict[str, FloatArray] = {}
+        for names, hits in ((_PAIRED, sums["paired"]), (_LABELLED, sums["labelled"])):
+            parts = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
+            metrics |= dict(zip(names, parts, strict=True))
+        accuracies = {f"{level}_accuracy": ratio(sums[f"{level}.right"], sums[level]) for level in _LEVELS}
+        return metrics | accuracies | {_COVERAGE: metrics["relationship_recall"]}
+
+
+class _Tally:
+    """Counts relationships event by event."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("gold", "predicted", "paired", "labelled"), 0)
+        self.counts |= {name: 0 for level in _LEVELS for name in (level, f"{level}.right")}
+        self.judged_events = 0
+        self.skipped_events: list[str] = []
+        self.missing: list[dict[str, Any]] = []
+        self.spurious: list[dict[str, Any]] = []
+        self.unjudged: list[dict[str, Any]] = []
+        self.wrong: list[dict[str, Any]] = []
+
+    def add(self, event: Event, partner: Event | None, pairs: Sequence[RelationshipPair]) -> None:
+        predicted = partner.relationships if partner else ()
+        if not pairs:
+            self.unjudged += [_shown(event, each) for each in predicted]
+            if predicted:
+                self.skipped_events.append(event.label)
+            return
+        self.judged_events += 1
+        # As many predicted ones may lack an end as gold ones do.
+        lacking = sum(not each.is_usable for each in predicted)
+        excused = min(lacking, len(event.relationships) - len(pairs))
+        self.counts["gold"] += len(pairs)
+        self.counts["predicted"] += len(predicted) - excused
+        for right, answer in pairs:
+            if answer is None:
+                self.missing.append(_shown(event, right))
+            else:
+                self._add_pair(event, right, answer)
+        paired = {id(answer) for _, answer in pairs}
+        usable = [each for each in predicted if each.is_usable and id(each) not in paired]
+        unusable = [each for each in predicted if not each.is_usable]
+        self.unjudged += [_shown(event, each) for each in unusable[:excused]]
+        self.spurious += [_shown(event, each) for each in (*usable, *unusable[excused:])]
+
+    def _add_pair(self, event: Event, right: Relationship, answer: Relationship) -> None:
+        self.counts["paired"] += 1
+        self.counts["labelled"] += is_labelled_right(right, answer)
+        for level in _LEVELS:
+            expected, found = getattr(right, level), getattr(answer, level)
+            if not expected:
+                continue
+            self.counts[level] += 1
+            self.counts[f"{level}.right"] += expected == found
+            if expected != found:
+                field = {"field": f"relationship_{level}", "expected": expected, "predicted": found}
+                self.wrong.append({"event": event.label, "agent": right.agent, "target": right.target} | field)
+
+    def details(self) -> dict[str, Any]:
+        reason = None
+        if not self.judged_events:
+            reason = _ABSENT
+        elif self.skipped_events:
+            reason = f"{_ABSENT} in event {listed(self.skipped_events)}"
+        return {
+            "missing_relationships": self.missing,
+            "extra_relationships": self.unjudged,
+            "spurious_relationships": self.spurious,
+            "wrong_levels": self.wrong,
+            "n_events_evaluated": self.judged_events,
+            "n_events_skipped": len(self.skipped_events),
+            "n_extra_relationships": len(self.unjudged),
+            "total_relationships_pred": self.counts["predicted"],
+            "total_relationships_gt": self.counts["gold"],
+            "total_relationships_correct": self.counts["paired"],
+            "gt_incomplete": reason is not None,
+            "gt_incomplete_reason": reason,
+        }
+
+
+def is_labelled_right(right: Relationship, answer: Relationship) -> bool:
+    """Whether a predicted relationship has every level that gold gives."""
+    return all(getattr(right, level) in ("", getattr(answer, level)) for level in _LEVELS)
+
+
+def _shown(event: Event, each: Relationship) -> dict[str, Any]:
+    return {
+        "event": event.label,
+        "agent": each.agent,
+        "target": each.target,
+        "relationship_level1": each.level1,
+        "relationship_level2": each.level2,
+        "sentiment": sorted(each.sentiments),
+    }

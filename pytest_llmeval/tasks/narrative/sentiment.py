@@ -1,0 +1,126 @@
+"""Evaluator ``narrative.sentiment``: what characters feel towards each other."""
+
+__all__ = ("Sentiment",)
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.data.labels import narrative_taxonomy
+from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.document import Event, Relationship
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_FOUND = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
+_POLARITY = "sentiment_polarity_accuracy"
+_ABSENT = "the ground truth has no sentiment of a relationship with both ends"
+_NO_POLARITY = "no paired relationship has a sentiment of known polarity in the ground truth"
+
+
+@dataclass(frozen=True)
+class Sentiment(NarrativeEvaluator):
+    """Precision, recall and F1 of sentiments, and accuracy of their polarity.
+
+    A relationship has a set of sentiments. Judged are those of gold relationships that have any, paired as by
+    `narrative.relationships`: common ones are hits, and the sentiments of a gold relationship without a partner are
+    all missed. Polarity is judged in pairs whose gold has a known one: the sets of polarities must be equal.
+    Sentiments are compared after trimming, and letter case matters; for polarity it does not. All metrics are in
+    [0, 1].
+
+    Attributes:
+        fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        sentiment_taxonomy: File of your own with the polarity of sentiments; ``None``: the shipped one.
+    """
+
+    name = "narrative.sentiment"
+
+    fuzzy: float | None = None
+    align: tuple[str, ...] = ALIGN
+    sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the four metrics."""
+        return [Metric(name, signature=self._signature()) for name in (*_FOUND, _POLARITY)]
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the sentiments of two stories."""
+        tally = _Tally(narrative_taxonomy(sentiments=self.sentiment_taxonomy).polarity)
+        for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
+            for right, answer in pairs:
+                tally.add(event, right, answer)
+            if partner and not pairs:
+                tally.skip(event, len(partner.relationships))
+        if not tally.judged:
+            return Observation({}, tally.details(), dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
+        no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
+        return Observation(tally.counts, tally.details(), no_polarity)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""
+        hits, gold = sums["true_positives"], sums["true_positives"] + sums["false_negatives"]
+        predicted = hits + sums["false_positives"]
+        found = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
+        accuracy = ratio(sums["polarity_correct"], sums["polarity_total"])
+        return dict(zip(_FOUND, found, strict=True)) | {_POLARITY: accuracy}
+
+
+class _Tally:
+    """Counts sentiments, one gold relationship after the other."""
+
+    def __init__(self, polarity: Callable[[str], str | None]) -> None:
+        self._polarity = polarity
+        names = ("true_positives", "false_positives", "false_negatives", "polarity_correct", "polarity_total")
+        self.counts = dict.fromkeys(names, 0)
+        self.judged = 0
+        self.skipped: list[str] = []
+        self.missing: list[dict[str, Any]] = []
+        self.extra: list[dict[str, Any]] = []
+
+    def add(self, event: Event, right: Relationship, answer: Relationship | None) -> None:
+        found = answer.sentiments if answer else frozenset()
+        if not right.sentiments:
+            self.skip(event, bool(found))
+            return
+        self.judged += 1
+        missed, surplus = right.sentiments - found, found - right.sentiments
+        self.counts["true_positives"] += len(right.sentiments & found)
+        self.counts["false_positives"] += len(surplus)
+        self.counts["false_negatives"] += len(missed)
+        where = {"event": event.label, "agent": right.agent, "target": right.target}
+        for target, sentiments in ((self.missing, missed), (self.extra, surplus)):
+            if sentiments:
+                target.append(where | {"sentiment": sorted(sentiments)})
+        expected = self._polarities(right.sentiments)
+        if answer and expected:
+            self.counts["polarity_total"] += 1
+            self.counts["polarity_correct"] += expected == self._polarities(found)
+
+    def skip(self, event: Event, times: int) -> None:
+        """Leave out what is predicted where gold says nothing."""
+        self.skipped += [event.label] * times
+
+    def _polarities(self, sentiments: Iterable[str]) -> set[str]:
+        return {polarity for each in sentiments if (polarity := self._polarity(each))}
+
+    def details(self) -> dict[str, Any]:
+        reason = None
+        if not self.judged:
+            reason = _ABSENT
+        elif self.skipped:
+            labels = listed(list(dict.fromkeys(self.skipped)))
+            reason = f"the ground truth lacks the sentiment of a relationship in event {labels}"
+        return {
+            "missing_sentiments": self.missing,
+            "extra_sentiments": self.extra,
+            "n_relationships_skipped": len(self.skipped),
+            **self.counts,
+            "gt_incomplete": reason is not None,
+            "gt_incomplete_reason": reason,
+        }

@@ -1,0 +1,145 @@
+"""Cases from story annotations in JSON v3: one file of ground truth and one prediction for each story."""
+
+__all__ = ("JsonV3Source",)
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from glob import glob
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.documents import load_json
+from pytest_llmeval.data.files.text import read_bytes
+from pytest_llmeval.data.formats.base import Source, shown_path
+from pytest_llmeval.data.formats.fields import case_id, id_fault
+from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class JsonV3Source(Source):
+    """Files of ground truth, and files of predictions that belong to them by name.
+
+    A file's name, without ``.json`` and without the longest of `suffixes` that it ends with, is the id of the case:
+    ``swan_v3.json`` and ``swan_v3_pred.json`` are both ``swan``. A file that `gold` and `predictions` both match is a
+    prediction.
+
+    Attributes:
+        gold: A file, a folder (its ``*.json``), a glob pattern, or a list of them; relative to the suite file's folder.
+        predictions: The same for the predictions; ``None`` where a target answers.
+        suffixes: Ends of file names that do not belong to the name of the story.
+    """
+
+    format: ClassVar[str] = "json_v3"
+
+    gold: str | tuple[str, ...]
+    predictions: str | tuple[str, ...] | None = None
+    suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
+
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the cases, in the order of `gold`, and of the file names where one entry stands for many files.
+
+        Faults of ground truth stop their own case only. A prediction that is no JSON is the text that stands there.
+        """
+        predicted = list(_files(folder, "predictions", self.predictions, problems))
+        answers = _by_name(predicted, self.suffixes, 0, problems)
+        taken = {path.resolve() for path in predicted}
+        files = [path for path in _files(folder, "gold", self.gold, problems) if path.resolve() not in taken]
+        gold = _by_name(files, self.suffixes, 1, problems)
+        problems.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
+        cases = [_case(name, path, problems) for name, path in gold.items()]
+        return [_answered(case, answers.get(case.id), problems) for case in cases if case is not None]
+
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return how many files of ground truth have faults; theirs alone have a line."""
+        return len({problem.file for problem in problems if problem.line})
+
+    def file_of(self, case: Case) -> str:
+        """Return the name of the story: a case has no row of its own."""
+        return case.id
+
+
+def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, problems: list[Problem]) -> Iterator[Path]:
+    """Yield the files that an option names; an entry that names none is a fault."""
+    if entries is None:
+        return
+    for entry in (entries,) if isinstance(entries, str) else entries:
+        path = folder / entry
+        if path.is_file():
+            found = [path]
+        elif path.is_dir():
+            found = sorted(each for each in path.glob(f"*{_SUFFIX}") if not each.name.startswith("."))
+        else:
+            names = sorted(glob(entry, root_dir=folder, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute one)
+            found = [folder / name for name in names if (folder / name).is_file()]
+        if not found:
+            message = f"found no file for {entry!r}, expected at least one"
+            problems.append(Problem(shown_path(path), 0, 0, option, message))
+        yield from found
+
+
+def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, problems: list[Problem]) -> dict[str, Path]:
+    """Return the files by the name of their story; two files of one name are a fault in `line` of the second."""
+    named: dict[str, Path] = {}
+    for path in files:
+        stem = path.name.removesuffix(_SUFFIX)
+        end = max((suffix for suffix in suffixes if stem.endswith(suffix) and stem != suffix), key=len, default="")
+        name = str(case_id(stem.removesuffix(end)))
+        first = named.setdefault(name, path)
+        if first.resolve() != path.resolve():
+            message = f"found a second file for the story {name!r}, expected one (first is {shown_path(first)})"
+            problems.append(Problem(shown_path(path), line, line, "", message))
+    return named
+
+
+def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Problem:
+    message = f"found a prediction for {name!r}, expected ground truth of that name{suggest(name, gold)}"
+    return Problem(shown_path(path), 0, 0, "", message)
+
+
+def _case(name: str, path: Path, problems: list[Problem]) -> Case | None:
+    """Return the case of a file of ground truth; ``None`` if it has faults."""
+    shown = shown_path(path)
+    wrong = id_fault(name)
+    found = [Problem(shown, 1, 1, "", wrong)] if wrong is not None else []
+    data: Any = None
+    try:
+        document = load_json(path, shown)
+        data = document.data
+        found += annotation_problems(document)
+    except SuiteError as error:
+        found += error.problems
+    # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
+    problems.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
+    return None if found else Case(name, _story(data), data, labels=_labels(data))
+
+
+def _story(data: Mapping[str, Any]) -> str | None:
+    text = (data.get("source_info") or {}).get("text_content")
+    return text if isinstance(text, str) and text.strip() else None
+
+
+def _labels(data: Mapping[str, Any]) -> dict[str, str]:
+    languages = ((data.get(part) or {}).get("language") for part in ("source_info", "metadata"))
+    given = [each.strip() for each in languages if isinstance(each, str) and each.strip()]
+    return {"language": given[0]} if given else {}
+
+
+def _answered(case: Case, path: Path | None, problems: list[Problem]) -> Case:
+    """Return the case with its prediction; what is no JSON is an answer as well, and evaluators say so."""
+    if path is None:
+        return case
+    shown = shown_path(path)
+    try:
+        data = read_bytes(path, shown)
+    except SuiteError as error:
+        problems.extend(error.problems)
+        return case
+    try:
+        return case.answered(load_json(path, shown).data)
+    except SuiteError:
+        return case.answered(data.decode("utf-8-sig", errors="replace"))

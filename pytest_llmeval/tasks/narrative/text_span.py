@@ -1,0 +1,153 @@
+"""Evaluator ``narrative.text_span``: where in the text the events of a story stand."""
+
+__all__ = ("TextSpan",)
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.measures.confusion import ratio
+from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk, window_diff
+from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, sentence_index, sentence_spans, span_faults
+from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.document import Event
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_WINDOWED = {"pk": pk, "window_diff": window_diff}
+_OVERLAP = "overlap_ratio"
+_ABSENT = "the ground truth has no text span with start and end"
+_NO_TEXT = "text is required for text spans: give it as input, or in source_info.text_content"
+
+
+@dataclass(frozen=True)
+class TextSpan(NarrativeEvaluator):
+    """Similarity of the boundaries that text spans draw between sentences, and overlap of the spans.
+
+    A span whose start and end lie in different sentences draws a boundary before the sentence of its end. Predicted
+    spans of events whose gold event has none are left out. Spans are not judged event by event:
+
+    * ``boundary_score``, ``exact_matches``, ``near_misses``, ``insertions``, ``deletions``, ``pk`` and ``window_diff``
+      compare the two sets of boundaries as `segmentation` does;
+    * ``overlap_ratio`` is the mean over gold spans of intersection over union with the predicted span that an optimal
+      one-to-one assignment gives them, in [0, 1]; 0 without one.
+
+    Attributes:
+        tolerance: n_t of Fournier (2013): boundaries less than this many sentences apart are near misses.
+        align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+    """
+
+    name = "narrative.text_span"
+
+    tolerance: int = 2
+    align: tuple[str, ...] = ALIGN
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tolerance < 1:
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of `segmentation`, and the overlap."""
+        overlap = Metric(_OVERLAP, signature=f"assignment:optimal|{self._signature()}")
+        return [*describe_boundaries(self.tolerance, self.version), overlap]
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair.
+
+        Raises:
+            ValueError: There is no text: neither given nor in a document.
+        """
+        if not self._read(Case(id="", input=text, expected=ground_truth, prediction=prediction)).text:
+            raise ValueError(_NO_TEXT)
+        return super().evaluate(prediction, ground_truth, text)
+
+    def observe(self, stories: Alignment) -> Observation:
+        """Count the boundaries and overlaps of two stories; undefined without a text."""
+        gold = [event for event, _ in stories.events if event.span]
+        predicted, excluded = _judged(stories)
+        if not gold or not stories.text:
+            reason = _NO_TEXT if gold else _ABSENT
+            undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
+            return Observation({}, _no_details(len(excluded), reason), undefined)
+        sentences = sentence_spans(stories.text)
+        right, found = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
+        counts = boundary_counts(match_boundaries(right, found, self.tolerance))
+        undefined = {}
+        for name, measure in _WINDOWED.items():
+            errors, windows = measure(len(sentences), right, found)
+            if windows:
+                counts |= {f"{name}.errors": errors, f"{name}.windows": windows}
+            else:
+                undefined[name] = "the text is not longer than one window"
+        overlaps = assign_spans(_spans(gold), _spans(predicted))
+        counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
+        details = {
+            "overlap_scores": sorted(overlaps, reverse=True),
+            "mean_overlap": math.fsum(overlaps) / len(overlaps),
+            "predicted_boundaries": found,
+            "ground_truth_boundaries": right,
+            "n_predicted": len(found),
+            "n_ground_truth": len(right),
+            "n_spans_excluded": len(excluded),
+            "gt_incomplete": bool(excluded),
+            "gt_incomplete_reason": f"{_ABSENT} in event {listed(excluded)}" if excluded else None,
+        }
+        return Observation(counts, details | _faults(gold, predicted, len(stories.text)), undefined)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return everything for the boundaries and the spans of all stories pooled."""
+        rates = {name: ratio(sums[f"{name}.errors"], sums[f"{name}.windows"]) for name in _WINDOWED}
+        return summarize_boundaries(sums) | rates | {_OVERLAP: ratio(sums["overlap"], sums["spans"])}
+
+
+def _judged(stories: Alignment) -> tuple[list[Event], list[str]]:
+    """Return the predicted events whose spans are judged, and the gold events without a span that others belong to."""
+    unjudged = {id(partner): event for event, partner in stories.events if partner and partner.span and not event.span}
+    judged = [event for event in stories.predicted.events if event.span and id(event) not in unjudged]
+    return judged, [event.label for event in unjudged.values()]
+
+
+def _spans(events: Sequence[Event]) -> list[Span]:
+    return [event.span for event in events if event.span]
+
+
+def _boundaries(spans: Sequence[Span], sentences: Sequence[Span]) -> list[int]:
+    found = set()
+    for start, end in spans:
+        last = sentence_index(end, sentences)
+        if sentence_index(start, sentences) < last:
+            found.add(last - 1)
+    return sorted(found)
+
+
+def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> dict[str, Any]:
+    """Return the events whose spans are odd: outside the text, empty, reversed, overlapping."""
+    sides = {"ground_truth": gold, "prediction": predicted}
+    faults = {
+        side: {kind: [events[index].label for index in found] for kind, found in kinds.items()}
+        for side, events in sides.items()
+        if (kinds := span_faults(_spans(events), length))
+    }
+    return {"span_faults": faults} if faults else {}
+
+
+def _no_details(excluded: int, reason: str) -> dict[str, Any]:
+    return {
+        "overlap_scores": [],
+        "mean_overlap": None,
+        "predicted_boundaries": [],
+        "ground_truth_boundaries": [],
+        "n_predicted": 0,
+        "n_ground_truth": 0,
+        "n_spans_excluded": excluded,
+        "gt_incomplete": reason == _ABSENT,
+        "gt_incomplete_reason": reason,
+    }

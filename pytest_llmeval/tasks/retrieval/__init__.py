@@ -1,0 +1,3 @@
+"""Case retrieval: ranked results against gold lists and attributes."""
+
+__all__ = ()

@@ -1,0 +1,105 @@
+"""The subcommand ``build-retrieval-set`` of ``llmeval``: an evaluation set for case retrieval from a corpus."""
+
+__all__ = ("add_commands",)
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.core.errors import Problem, SuiteError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from pytest_llmeval.tasks.retrieval.evaluation_set import BuiltSet
+
+_DESCRIPTION = (
+    "Draws queries from a corpus of judgements, one JSON object a line, and finds for each the cases with the same "
+    "accusations, the same articles and a close term of imprisonment. Writes the set, and a report of what was dropped "
+    "and why."
+)
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
+    build = commands.add_parser(
+        "build-retrieval-set", help="draw an evaluation set for case retrieval from a corpus", description=_DESCRIPTION
+    )
+    build.add_argument(
+        "corpus", type=Path, help="JSONL: fact, and accusation, relevant_articles and term_of_imprisonment"
+    )
+    build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
+    build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
+    build.add_argument("--queries", type=int, default=100, metavar="N", help="how many are wanted (default: 100)")
+    build.add_argument(
+        "--candidates", type=int, metavar="N", help="how many cases are drawn for them (default: 4 for each query)"
+    )
+    build.add_argument("--positives", type=int, default=10, metavar="N", help="at most, for a query (default: 10)")
+    build.add_argument(
+        "--min-positives", type=int, metavar="N", help="at least, or the query is dropped (default: --positives)"
+    )
+    build.add_argument(
+        "--relative", type=float, default=0.2, metavar="SHARE", help="how far terms may be apart (default: 0.2)"
+    )
+    build.add_argument(
+        "--absolute", type=float, default=6.0, metavar="MONTHS", help="that they may be apart anyway (default: 6)"
+    )
+    build.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: 0)")
+    build.set_defaults(run=_build, refuse=build.error)
+
+
+def _build(options: Namespace) -> int:
+    from pytest_llmeval.data.files.documents import read_jsonl
+    from pytest_llmeval.tasks.retrieval.evaluation_set import SetOptions, build_set, set_line
+
+    try:
+        how = SetOptions(
+            queries=options.queries,
+            candidates=options.queries * 4 if options.candidates is None else options.candidates,
+            positives=options.positives,
+            min_positives=options.positives if options.min_positives is None else options.min_positives,
+            relative=options.relative,
+            absolute=options.absolute,
+            seed=options.seed,
+        )
+    except ValueError as error:
+        options.refuse(str(error))
+    path = options.report or options.output.parent / f"{options.output.stem}.report.json"
+    if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
+        options.refuse("found one file as two of corpus, output and report, expected three files")
+    problems: list[Problem] = []
+
+    def corpus() -> Iterator[tuple[int, Any]]:
+        problems.clear()  # the second reading tells the same faults again
+        return read_jsonl(options.corpus, str(options.corpus), problems)
+
+    built = build_set(corpus, how)
+    if not built.rows:
+        say(problems or ["found no row, expected a corpus"], error=True)
+        return 1
+    report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
+    try:
+        write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+        write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
+    except SuiteError as error:
+        say(error.problems, error=True)
+        return 1
+    say(problems, error=True)
+    say(_summary(built, options.output, path))
+    return 0 if built.queries else 1
+
+
+def _summary(built: "BuiltSet", output: Path, report: Path) -> Iterator[str]:
+    positives = sum(len(each) for _, each in built.queries)
+    yield f"{output}: {len(built.queries)} queries with {positives} positives"
+    yield f"{built.rows} rows, {built.usable} of them usable; {built.drawn} candidates drawn"
+    yield from _dropped(built.dropped)
+    yield f"report: {report}"
+
+
+def _dropped(dropped: Mapping[str, int]) -> Iterator[str]:
+    for reason, number in dropped.items():
+        yield f"dropped {number}: {reason}"

@@ -1,0 +1,270 @@
+"""Evaluation sets for case retrieval, built from a corpus: queries drawn at random, and the cases most like them."""
+
+__all__ = ("TERM", "BuiltSet", "Charge", "Corpus", "Judgement", "SetOptions", "build_set", "read_judgement", "set_line")
+
+import heapq
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from pytest_llmeval.data.formats.fields import case_id, id_fault
+from pytest_llmeval.tasks.retrieval.rules import Measured, Near
+
+TERM = Near("near", "term_of_imprisonment", number="imprisonment", flags=("death_penalty", "life_imprisonment"))
+"""How terms are compared; how far they may be apart is not said."""
+
+Charge: TypeAlias = tuple[frozenset[str], frozenset[str]]
+
+_TEXT_FIELDS = ("fact", "text", "content", "sentence")
+_ID_FIELDS = ("id", "doc_id", "docno", "_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One case of a corpus.
+
+    Attributes:
+        line: Where it stands.
+        id: ``None`` where it has none.
+        fact: Its text, without the blanks around it.
+        accusation: What the accused are guilty of.
+        relevant_articles: The articles applied.
+        term: ``term_of_imprisonment``: months under ``imprisonment``, and the flags ``death_penalty`` and
+            ``life_imprisonment``.
+    """
+
+    line: int
+    id: str | None
+    fact: str
+    accusation: tuple[str, ...]
+    relevant_articles: tuple[str, ...]
+    term: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What a query is called: its id, or its line where it has none that can name a case."""
+        return f"line-{self.line}" if self.id is None or id_fault(self.id) else self.id
+
+    @property
+    def charge(self) -> Charge:
+        """What a positive must have in common with its query, whatever the order."""
+        return frozenset(self.accusation), frozenset(self.relevant_articles)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the case as a query or a positive of an evaluation set."""
+        meta = {
+            "accusation": list(self.accusation),
+            "relevant_articles": list(self.relevant_articles),
+            "term_of_imprisonment": dict(self.term),
+        }
+        known = {} if self.id is None else {"id": self.id}
+        return {**known, "fact": self.fact, "meta": meta}
+
+
+def read_judgement(line: int, row: Any) -> Judgement | str:
+    """Read a row of a corpus: attributes under ``meta``, or beside the text.
+
+    Returns:
+        The case, or the reason why it cannot be used.
+    """
+    if not isinstance(row, dict):
+        return "no object"
+    meta = row["meta"] if isinstance(row.get("meta"), dict) else row
+    fact = next((row[name] for name in _TEXT_FIELDS if isinstance(row.get(name), str) and row[name].strip()), None)
+    accusation, articles = _values(meta.get("accusation")), _values(meta.get("relevant_articles"))
+    term: Any = meta.get("term_of_imprisonment", meta.get("imprisonment"))
+    if isinstance(term, int | float) and not isinstance(term, bool):
+        term = {"imprisonment": term}
+    has_term: Any = isinstance(term, dict) and term and not TERM.fault({TERM.field: term})
+    needed = {"text": fact, "accusation": accusation, "article": articles, "term of imprisonment": has_term}
+    lacking = next((name for name, value in needed.items() if not value), None)
+    if lacking or not isinstance(fact, str):
+        return f"no {lacking}"
+    known = next((found for name in _ID_FIELDS if (found := case_id(row.get(name))) is not None), None)
+    return Judgement(line, known, fact.strip(), accusation, articles, term)
+
+
+def _values(value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(str(each) for each in values if isinstance(each, str | int) and str(each).strip())
+
+
+Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
+"""Reads the corpus anew: line numbers and rows, in the order of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    """How a set is built.
+
+    Attributes:
+        queries: How many queries are wanted.
+        candidates: How many cases are drawn for them, since not each has enough positives.
+        positives: How many positives a query gets at most.
+        min_positives: How many it must have.
+        relative: How far terms may be apart, as a share of the query's.
+        absolute: How many months they may be apart in any case.
+        seed: Of the draw.
+
+    Raises:
+        ValueError: A number is out of its range.
+    """
+
+    queries: int = 100
+    candidates: int = 400
+    positives: int = 10
+    min_positives: int = 10
+    relative: float = 0.2
+    absolute: float = 6.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("queries", 1), ("min_positives", 1), ("relative", 0), ("absolute", 0)):
+            if not least <= (found := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name}: found {found}, expected a number from {least}")
+        for name, other in (("candidates", "queries"), ("positives", "min_positives")):
+            if (found := getattr(self, name)) < (least := getattr(self, other)):
+                raise ValueError(f"{name}: found {found}, expected at least {least}, as many as {other}")
+
+
+@dataclass(slots=True)
+class BuiltSet:
+    """An evaluation set.
+
+    Attributes:
+        queries: In the order of the draw, each with its positives, the closest first.
+        rows: How many rows the corpus has.
+        usable: How many of them are cases with all attributes.
+        drawn: How many cases were drawn as candidates.
+        dropped: Reason to the number of rows or candidates that were left out.
+    """
+
+    queries: list[tuple[Judgement, list[Judgement]]]
+    rows: int
+    usable: int
+    drawn: int
+    dropped: Mapping[str, int]
+
+    def report(self, options: SetOptions) -> dict[str, Any]:
+        """Return what was built, and what was dropped and why, as JSON data."""
+        sizes = Counter(len(positives) for _, positives in self.queries)
+        return {
+            "options": {name: getattr(options, name) for name in options.__slots__},
+            "rows": self.rows,
+            "usable": self.usable,
+            "drawn": self.drawn,
+            "queries": len(self.queries),
+            "positives_per_query": {str(size): sizes[size] for size in sorted(sizes)},
+            "dropped": dict(self.dropped),
+        }
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A drawn case, and by text the closest cases met so far, each with its distance and its line."""
+
+    query: Judgement
+    term: Measured
+    closest: dict[str, tuple[float, int, Judgement]] = field(default_factory=dict)
+    farthest: float = math.inf
+
+    def offer(self, other: Judgement, distance: float, most: int) -> None:
+        """Take a case among the closest: of equal distances the first of the corpus, of equal texts the closest."""
+        full = len(self.closest) == most
+        if full and distance >= self.farthest:
+            return
+        known = self.closest.get(other.fact)
+        if known is not None and known[0] <= distance:
+            return
+        if full and known is None:
+            del self.closest[max(self.closest, key=lambda text: self.closest[text][:2])]
+        self.closest[other.fact] = (distance, other.line, other)
+        self.farthest = max(entry[0] for entry in self.closest.values())
+
+    def positives(self) -> list[Judgement]:
+        """Return the closest cases, the closest first."""
+        return [each for *_, each in sorted(self.closest.values(), key=lambda entry: entry[:2])]
+
+
+def build_set(corpus: Corpus, options: SetOptions) -> BuiltSet:
+    """Draw queries from a corpus and find their positives in it.
+
+    A positive has the same accusations and the same articles as its query, and a term of imprisonment that is close:
+    the same flags, and, unless one is set, months that differ by no more than the tolerance. It is never a case with
+    the text of the query. The corpus is read twice; memory holds the candidates and their positives, not the corpus.
+
+    Args:
+        corpus: Reads it.
+        options: How.
+
+    Returns:
+        The set: the same for the same corpus, options and seed.
+    """
+    dropped: Counter[str] = Counter()
+    counted = {"rows": 0, "usable": 0}
+    drawn = _draw(_counted(corpus, counted, dropped), options)
+    candidates = list(_distinct(drawn, dropped))
+    by_charge: dict[Charge, list[_Candidate]] = {}
+    for candidate in candidates:
+        by_charge.setdefault(candidate.query.charge, []).append(candidate)
+    _find_positives(corpus, by_charge, options)
+    queries: list[tuple[Judgement, list[Judgement]]] = []
+    for candidate in candidates:
+        if len(candidate.closest) < options.min_positives:
+            dropped[f"candidate with fewer than {options.min_positives} positives"] += 1
+        elif len(queries) == options.queries:
+            dropped["candidate not needed"] += 1
+        else:
+            queries.append((candidate.query, candidate.positives()))
+    return BuiltSet(queries, counted["rows"], counted["usable"], len(drawn), dict(sorted(dropped.items())))
+
+
+def _counted(corpus: Corpus, counted: dict[str, int], dropped: Counter[str]) -> Iterator[Judgement]:
+    for line, row in corpus():
+        counted["rows"] += 1
+        read = read_judgement(line, row)
+        if isinstance(read, str):
+            dropped[f"row with {read}"] += 1
+        else:
+            counted["usable"] += 1
+            yield read
+
+
+def _draw(cases: Iterable[Judgement], options: SetOptions) -> list[Judgement]:
+    """Return cases drawn without replacement, in random order: each gets a random number, and the smallest win."""
+    rng = random.Random(options.seed)  # noqa: S311 (a sample that can be drawn again, no secret)
+    numbered = ((rng.random(), each.line, each) for each in cases)
+    return [each for *_, each in heapq.nsmallest(options.candidates, numbered, key=lambda entry: entry[:2])]
+
+
+def _distinct(drawn: Iterable[Judgement], dropped: Counter[str]) -> Iterator[_Candidate]:
+    seen: dict[str, set[str]] = {"text": set(), "id": set()}
+    for each in drawn:
+        keys = {"text": each.fact, "id": each.name}
+        if known := next((kind for kind, key in keys.items() if key in seen[kind]), None):
+            dropped[f"candidate with the {known} of another"] += 1
+            continue
+        for kind, key in keys.items():
+            seen[kind].add(key)
+        yield _Candidate(each, TERM.read(each.term))
+
+
+def _find_positives(corpus: Corpus, by_charge: Mapping[Charge, list[_Candidate]], options: SetOptions) -> None:
+    rule = replace(TERM, relative=options.relative, absolute=options.absolute)
+    for line, row in corpus():
+        other = read_judgement(line, row)
+        if isinstance(other, str):
+            continue
+        term = rule.read(other.term)
+        for candidate in by_charge.get(other.charge, ()):
+            distance = rule.distance(candidate.term, term)
+            if distance is not None and other.fact != candidate.query.fact:
+                candidate.offer(other, distance, options.positives)
+
+
+def set_line(query: Judgement, positives: Iterable[Judgement]) -> dict[str, Any]:
+    """Return a line of an evaluation set, as the source ``case_retrieval`` reads it."""
+    return {"query_id": query.name, "query": query.to_json(), "positives": [each.to_json() for each in positives]}

@@ -1,0 +1,295 @@
+"""Evaluator ``retrieval``: ranked results of a search, judged by lists of positives and by attributes."""
+
+__all__ = ("Retrieval",)
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress, count
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.evaluator import Evaluator, Grid, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.tasks.retrieval.items import (
+    Entries,
+    Fields,
+    Query,
+    Reader,
+    Results,
+    gains_of,
+    listed_positives,
+    positive_faults,
+)
+from pytest_llmeval.tasks.retrieval.ranking import (
+    LISTED_MEASURES,
+    RANKED_MEASURES,
+    SET_MEASURES,
+    ranked_counts,
+    ranked_scores,
+    relevant_gains,
+    relevant_ranks,
+    set_counts,
+    set_scores,
+    size_counts,
+)
+from pytest_llmeval.tasks.retrieval.rules import LEGAL, GoldList, Near, Rule, SameSet, Tasks
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_ABSENT = "no expected positives"
+_NO_ATTRIBUTES = "the query has no meta"
+_NO_POSITIVE = "the list of expected positives is empty"
+_MAY_EXCEED_ONE = LISTED_MEASURES
+_SHOWN = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
+_SHOWN_TEXT = 40
+
+
+@dataclass(frozen=True)
+class Retrieval(Evaluator):
+    """Precision, recall, hit rate and F1 of the first k results, and nDCG, MAP and MRR.
+
+    A case is one query. ``input`` is its text, or an object with a text under one of `text_fields` and attributes under
+    ``meta``. ``expected`` is ``{"positives": [...]}`` or the list alone, best first: texts, ids, or objects that hold
+    them, with a ``relevance`` above 0 where grades are known. ``prediction`` is the list of results, best first:
+    objects, or ids where a rule goes by id. Where none does, a bare text is no result, and is skipped.
+
+    Each task is a rule that says which results are relevant, and has its own scores. A document that is listed twice
+    counts twice, except in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its relevance, each
+    query with a positive counts, and results are taken in their order, whatever score they carry.
+
+    Recall is relevant results over positives, for every task; it exceeds 1 where more results are relevant than
+    positives are listed. It is 0 for a query with an empty list of positives, and undefined without a list, as F1 is. A
+    query without ``meta`` has no scores by rules that compare attributes.
+
+    Attributes:
+        k: How many results count; each gives scores of its own.
+        max_positives: How many positives count at most, the first ones; ``null`` for all.
+        exclude_self: Whether a result with the text of the query is left out, and where a rule goes by id, one with its
+            id.
+        text_fields: Where a text stands; the first field that is not empty counts.
+        id_fields: Where an id stands.
+        tasks: Name to rule; ``legal`` stands for the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
+        unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
+            query does not count.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    name = "retrieval"
+
+    k: tuple[int, ...] = (3, 5, 10)
+    max_positives: int | None = 10
+    exclude_self: bool = True
+    text_fields: tuple[str, ...] = ("fact", "text", "content", "sentence")
+    id_fields: tuple[str, ...] = ("id", "doc_id", "docno", "_id")
+    tasks: Tasks = "legal"
+    unfilled_ranks: Literal["miss", "skip"] = "miss"
+
+    def __post_init__(self) -> None:
+        if not self.k or min(self.k) < 1 or len(set(self.k)) < len(self.k):
+            raise ValueError(f"k: found {list(self.k)}, expected different numbers of at least 1")
+        if self.max_positives is not None and self.max_positives < 1:
+            raise ValueError(f"max_positives: found {self.max_positives}, expected at least 1, or null")
+        if not (self.text_fields and self.id_fields):
+            raise ValueError("text_fields, id_fields: found an empty list, expected at least one field")
+        if not self.tasks:
+            raise ValueError("tasks: found none, expected at least one")
+        if self.unfilled_ranks not in ("miss", "skip"):
+            raise ValueError(f"unfilled_ranks: found {self.unfilled_ranks!r}, expected 'miss' or 'skip'")
+        for task in self._rules:
+            if not task.isidentifier():
+                raise ValueError(f"tasks: found the name {task!r}, expected letters, digits and underscores")
+
+    @cached_property
+    def _rules(self) -> Mapping[str, Rule]:
+        return LEGAL if isinstance(self.tasks, str) else self.tasks
+
+    @cached_property
+    def _gold(self) -> Mapping[str, GoldList]:
+        return {task: rule for task, rule in self._rules.items() if isinstance(rule, GoldList)}
+
+    @cached_property
+    def _others(self) -> Mapping[str, SameSet | Near]:
+        return {task: rule for task, rule in self._rules.items() if not isinstance(rule, GoldList)}
+
+    @cached_property
+    def _reader(self) -> Reader:
+        kinds = frozenset(rule.by for rule in self._gold.values())
+        return Reader(self._fields, kinds, self.exclude_self)
+
+    @cached_property
+    def _cutoffs(self) -> tuple[int, ...]:
+        return tuple(sorted(self.k))
+
+    @cached_property
+    def _fields(self) -> Fields:
+        return Fields(self.id_fields, self.text_fields)
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics, task by task."""
+        out = []
+        for task, rule in self._rules.items():
+            signature = self._signature(rule)
+            for name in SET_MEASURES:
+                high = None if name in _MAY_EXCEED_ONE else 1.0
+                out += [Metric(f"{task}_{name}@{k}", high=high, signature=signature) for k in self._cutoffs]
+            if task in self._gold:
+                ranked = [f"{task}_{name}@{k}" for name in RANKED_MEASURES for k in self._cutoffs]
+                out += [Metric(name, signature=signature) for name in [*ranked, f"{task}_mrr"]]
+        return out
+
+    def _signature(self, rule: Rule) -> str:
+        most = "all" if self.max_positives is None else self.max_positives
+        parts = (rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}")
+        return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
+
+    def grids(self) -> Sequence[Grid]:
+        """Return the table of the tasks, a column for each k."""
+        labels = {name: name.replace("_", " ").replace("f1", "F1") for name in _SHOWN}
+        rows = [
+            ((task, labels[name]), tuple(f"{task}_{name}@{k}" for k in self._cutoffs))
+            for task in self._rules
+            for name in _SHOWN
+        ]
+        return [Grid(("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the query's attributes and with the positives."""
+        meta = self._fields.query_of(case.input).meta
+        if not isinstance(meta, Mapping | None):
+            yield f"input.meta: found {describe_found(meta)}, expected an object"
+        for task, rule in self._others.items():
+            if fault := rule.fault(meta):
+                yield f"input.meta: task {task!r}: {fault}"
+        yield from positive_faults(case.expected, self._reader.kinds, self._fields)
+
+    def measure(self, case: Case) -> Observation:
+        """Count one query.
+
+        Raises:
+            EvaluatorError: The positives cannot be read.
+        """
+        positives = listed_positives(case.expected)
+        if positives is not None:
+            positives = positives[: self.max_positives]
+        number = None if positives is None else len(positives)
+        gold = {task: gains_of(positives or (), rule.by, self._fields) for task, rule in self._gold.items()}
+        query = self._fields.query_of(case.input)
+        entries = self._reader.entries(case.prediction)
+        results = self._reader.first(entries, query, self._cutoffs[-1])
+        ranks = {} if number is None else self._gold_ranks(results, gold)
+        attributes = query.meta is not None
+        if attributes:
+            ranks |= self._attribute_ranks(results, query)
+        retrieved = len(results.items)
+        cutoffs = self._cutoffs
+        if self.unfilled_ranks == "skip":
+            cutoffs = tuple([k for k in cutoffs if k <= retrieved])
+        counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, number, attributes=attributes))
+        for task, relevant in ranks.items():
+            counts.update(set_counts(task, relevant, cutoffs, number))
+        for task, gains in gold.items():
+            if gains:
+                ideal = tuple(sorted(gains.values(), reverse=True))
+                found = self._found(task, gains, ranks[task], entries, query, results)
+                counts.update(ranked_counts(task, found, ideal, self._cutoffs))
+        details = self._details(entries, results, ranks, gold)
+        undefined = self._undefined(number, gold, retrieved, attributes=attributes)
+        return Observation(counts, details, undefined, entries.fault)
+
+    def _gold_ranks(self, results: Results, gold: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[int, ...]]:
+        """Return the ranks of positives up to the largest k, by task."""
+        most = self._cutoffs[-1]
+        return {task: relevant_ranks(results.keys[self._gold[task].by], gains, most) for task, gains in gold.items()}
+
+    def _attribute_ranks(self, results: Results, query: Query) -> dict[str, tuple[int, ...]]:
+        """Return the ranks of results up to the largest k that have the query's attributes, by task."""
+        head = results.items[: self._cutoffs[-1]]
+        return {task: tuple(compress(count(1), rule.judge(query.meta, head))) for task, rule in self._others.items()}
+
+    def _found(
+        self,
+        task: str,
+        gains: Mapping[str, float],
+        ranks: tuple[int, ...],
+        entries: Entries,
+        query: Query,
+        results: Results,
+    ) -> tuple[tuple[int, float], ...]:
+        """Return rank and gain of the positives found, reading on behind the largest k as far as that matters."""
+        by = self._gold[task].by
+        most = self._cutoffs[-1]
+        keys = results.keys[by]
+        found = relevant_gains(keys, gains, ranks, most, complete=results.complete)
+        if found is None:
+            for part in self._reader.behind(entries, query, results):
+                keys = [*keys, *part.keys[by]]
+                found = relevant_gains(keys, gains, ranks, most, complete=part.complete)
+                if found is not None:
+                    break
+        return found or ()
+
+    def _details(
+        self,
+        entries: Entries,
+        results: Results,
+        ranks: Mapping[str, Sequence[int]],
+        gold: Mapping[str, Mapping[str, float]],
+    ) -> dict[str, Any]:
+        """Return what people want to see; what there is none of is left out."""
+        details: dict[str, Any] = {"relevant_ranks": {}, "n_results": len(entries.items)}
+        for task, each in ranks.items():
+            details["relevant_ranks"][task] = list(each)
+        if results.itself:
+            details["n_self"] = results.itself
+        if entries.junk:
+            details["n_skipped"] = entries.junk
+        for task, gains in gold.items():
+            by = self._gold[task].by
+            keys = results.keys[by]
+            if unknown := keys.count(None):
+                details[f"n_without_{by}"] = unknown
+            there = [keys[rank - 1] for rank in ranks.get(task, ())]
+            if left := [key for key in gains if key not in there] if there else list(gains):
+                shown = left if by == "id" else [text[:_SHOWN_TEXT] for text in left]
+                details.setdefault("missing_positives", {})[task] = shown
+        return details
+
+    def _undefined(
+        self, number: int | None, gold: Mapping[str, Mapping[str, float]], retrieved: int, *, attributes: bool
+    ) -> dict[str, str]:
+        """Say which metrics have no value for a query, and why."""
+        reasons: dict[str, str] = {}
+        if self.unfilled_ranks == "skip":
+            for k in self._cutoffs:
+                if retrieved < k:
+                    names = [f"{task}_{name}@{k}" for task in self._rules for name in SET_MEASURES]
+                    reasons |= dict.fromkeys(names, f"{retrieved} results, fewer than {k}")
+        if number is None:
+            for task in self._rules:
+                reasons |= self._without(task, SET_MEASURES if task in gold else LISTED_MEASURES, _ABSENT)
+        if not attributes:
+            for task in self._others:
+                reasons |= self._without(task, SET_MEASURES, _NO_ATTRIBUTES)
+        for task, gains in gold.items():
+            if not gains:
+                why = _ABSENT if number is None else _NO_POSITIVE
+                reasons |= self._without(task, RANKED_MEASURES, why) | {f"{task}_mrr": why}
+        return reasons
+
+    def _without(self, task: str, measures: Iterable[str], why: str) -> dict[str, str]:
+        return {f"{task}_{name}@{k}": why for name in measures for k in self._cutoffs}
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return means over queries, and the micro scores of summed counts."""
+        scores: dict[str, FloatArray] = {}
+        for task in self._rules:
+            for k in self._cutoffs:
+                scores |= set_scores(sums, task, k, gold=task in self._gold)
+            if task in self._gold:
+                scores |= ranked_scores(sums, task, self._cutoffs)
+        return scores

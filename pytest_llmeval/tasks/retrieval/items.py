@@ -1,0 +1,299 @@
+"""Reading queries, positives and results of the evaluator ``retrieval``: their ids and texts."""
+
+__all__ = (
+    "By",
+    "Entries",
+    "Fields",
+    "Key",
+    "Query",
+    "Reader",
+    "Results",
+    "gains_of",
+    "listed_positives",
+    "positive_faults",
+)
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.evaluators.answers import describe_found
+
+By: TypeAlias = Literal["id", "text"]
+
+Key: TypeAlias = str | None
+"""What a document is known by: its id, or its text without the blanks around it; ``None`` if it has none.
+
+A text stands for itself: Python hashes it when it is first looked up, remembers the hash, and compares it only with
+texts of the same hash. A digest of it would be one pass more.
+"""
+
+_GROWTH = 4
+"""How much longer the part of a list is that has been read, after each reading on."""
+
+_SPARE = 2
+"""Results that are read more than asked for, since the query itself may be among them."""
+
+
+class Query(NamedTuple):
+    """What a case asks: its keys, and its attributes."""
+
+    id: Key
+    text: Key
+    meta: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Where ids and texts stand: in the first of these fields that holds one."""
+
+    id: tuple[str, ...]
+    text: tuple[str, ...]
+
+    def names(self, by: By) -> tuple[str, ...]:
+        """Return the fields of a kind of key."""
+        return self.id if by == "id" else self.text
+
+    def key_of(self, document: Any, by: By) -> Key:
+        """Return the key of a document: an object has it in its fields, anything else is it."""
+        read = _READERS[by]
+        if not isinstance(document, dict):
+            return read(document)
+        value = next(
+            (value for name in self.names(by) if (value := document.get(name)) and read(value, raw=True)), None
+        )
+        return read(value)
+
+    def query_of(self, asked: Any) -> Query:
+        """Return the query of a case's input: an object, or a text."""
+        if isinstance(asked, dict):
+            return Query(self.key_of(asked, "id"), self.key_of(asked, "text"), asked.get("meta"))
+        return Query(None, _text(asked), None)
+
+    def keys_of(self, items: Sequence[Mapping[str, Any]], by: By) -> Sequence[Key]:
+        """Return the keys of objects: what `key_of` returns for each, but faster where all have the same field."""
+        for name in self.names(by):
+            values = _values(items, name)
+            if by == "id" and all(values) and _all_texts(values):
+                return values
+            kinds = set(map(type, values))
+            if kinds == {type(None)}:
+                continue
+            if by == "text" and kinds == {str} and all(values):
+                return [text.strip() or None for text in cast("list[str]", values)]
+            return [self.key_of(item, by) for item in items]
+        return [None] * len(items)
+
+
+def _values(items: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Return a field of each, ``None`` where there is none."""
+    try:
+        return list(map(itemgetter(name), items))  # a third of the time of asking each whether it has the field
+    except KeyError:
+        return [item.get(name) for item in items]
+
+
+def _id(value: Any, *, raw: bool = False) -> Key:
+    del raw
+    if type(value) is int:
+        return str(value)
+    return value if isinstance(value, str) and value else None
+
+
+def _text(value: Any, *, raw: bool = False) -> Key:
+    if not isinstance(value, str):
+        return None
+    return (value if raw else value.strip()) or None
+
+
+_READERS: Mapping[By, Callable[..., Key]] = {"id": _id, "text": _text}
+
+
+class Entries(NamedTuple):
+    """What was answered, as far as it can be a result.
+
+    Attributes:
+        items: Their fields; empty for a bare id where all are.
+        ids: The ids, where all are bare ids.
+        junk: How many entries can be no result.
+        fault: Why the prediction is no list of results.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    ids: Sequence[str] | None = None
+    junk: int = 0
+    fault: str | None = None
+
+
+class Results(NamedTuple):
+    """The first results of a query, without the query itself.
+
+    Attributes:
+        items: Their fields.
+        keys: By kind, the key of each.
+        itself: How many entries were left out because they are the query.
+        read: How many entries were looked at for them.
+        complete: Whether no result follows.
+    """
+
+    items: Sequence[Mapping[str, Any]]
+    keys: Mapping[By, Sequence[Key]]
+    itself: int
+    read: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How results are read.
+
+    Attributes:
+        fields: Where ids and texts stand.
+        kinds: The keys that are asked for. A bare id is a result only if ids are among them.
+        exclude_self: Whether results with the text of the query are left out; with its id, if ids are asked for.
+    """
+
+    fields: Fields
+    kinds: frozenset[By]
+    exclude_self: bool
+
+    def entries(self, prediction: Any) -> Entries:
+        """Tell results from junk: texts that are no ids are what models produce, anything else is a fault."""
+        if not isinstance(prediction, list):
+            return Entries((), fault=f"found {describe_found(prediction)}, expected a list of results")
+        bare = "id" in self.kinds
+        if bare and _all_texts(prediction) and all(prediction):
+            return Entries([{}] * len(prediction), prediction)
+        if list(map(type, prediction)).count(dict) == len(prediction):
+            return Entries(prediction)
+        items = [self._item(each, bare=bare) for each in prediction]
+        kept = [item for item in items if item is not None]
+        return Entries(kept, junk=len(items) - len(kept), fault=_fault(prediction))
+
+    def _item(self, entry: Any, *, bare: bool) -> Mapping[str, Any] | None:
+        if isinstance(entry, dict):
+            return entry if type(entry) is dict else dict(entry)  # others may make up fields that are not there
+        return {self.fields.id[0]: entry} if bare and _id(entry) is not None else None
+
+    def first(self, entries: Entries, query: Query, most: int) -> Results:
+        """Return at least the first `most` results, if there are so many.
+
+        Long lists are not read to their end: their last texts matter to nobody.
+        """
+        results = self._read(entries, query, 0, most + _SPARE)
+        if not results.complete and len(results.items) < most:
+            for rest in self.behind(entries, query, results):
+                keys = {by: [*each, *rest.keys[by]] for by, each in results.keys.items()}
+                items, itself = [*results.items, *rest.items], results.itself + rest.itself
+                results = Results(items, keys, itself, rest.read, rest.complete)
+                if len(items) >= most:
+                    break
+        return results
+
+    def behind(self, entries: Entries, query: Query, first: Results) -> Iterator[Results]:
+        """Yield the results behind the first ones, in parts of growing length."""
+        part = first
+        while not part.complete:
+            part = self._read(entries, query, part.read, _GROWTH * part.read)
+            yield part
+
+    def _read(self, entries: Entries, query: Query, start: int, stop: int) -> Results:
+        items = entries.items[start:stop]
+        own: dict[By, str] = {}
+        if self.exclude_self:
+            if query.id is not None and "id" in self.kinds:  # where texts are compared, ids may be ranks or row numbers
+                own["id"] = query.id
+            if query.text is not None:
+                own["text"] = query.text
+        keys: dict[By, Sequence[Key]] = {}
+        for by in self.kinds.union(own) if own else self.kinds:
+            bare = by == "id" and entries.ids is not None
+            keys[by] = entries.ids[start:stop] if bare else self.fields.keys_of(items, by)  # type: ignore[index]  # bare says that there are ids
+        complete, itself = stop >= len(entries.items), 0
+        for by, key in own.items():
+            if key in keys[by]:
+                others = [each != key for each in keys[by]]
+                items = list(compress(items, others))
+                keys = {kind: list(compress(each, others)) for kind, each in keys.items()}
+                itself += others.count(False)
+        return Results(items, keys, itself, stop, complete)
+
+
+def _all_texts(entries: list[Any]) -> bool:
+    if not entries or type(entries[0]) is not str:
+        return False
+    try:
+        "".join(entries)  # fails at the first that is no text, and takes a quarter of the time of looking at types
+    except TypeError:
+        return False
+    return True
+
+
+def _fault(prediction: Iterable[Any]) -> str | None:
+    for rank, each in enumerate(prediction, 1):
+        if isinstance(each, bool) or not isinstance(each, dict | str | int):
+            return f"result {rank}: found {describe_found(each)}, expected an object or an id"
+    return None
+
+
+def listed_positives(expected: Any) -> list[Any] | None:
+    """Return the list of positives; ``None`` if there is no ground truth.
+
+    Raises:
+        EvaluatorError: There is something else than a list.
+    """
+    listed = expected.get("positives") if isinstance(expected, dict) else expected
+    if expected is None or isinstance(listed, list):
+        return listed
+    raise EvaluatorError(f"expected.positives: found {describe_found(listed)}, expected a list")
+
+
+def gains_of(positives: Sequence[Any], by: By, fields: Fields) -> Mapping[str, float]:
+    """Return the keys of positives, and their relevance; of a document listed twice the first counts.
+
+    Raises:
+        EvaluatorError: A relevance is no number above 0.
+    """
+    if by == "id" and set(map(type, positives)) == {str} and all(positives):
+        return dict.fromkeys(positives, 1.0)
+    gains: dict[str, float] = {}
+    for place, each in enumerate(positives):
+        if fault := _relevance_fault(each):
+            raise EvaluatorError(f"expected.positives[{place}].{fault}")
+        key = fields.key_of(each, by)
+        if key is not None:
+            gains.setdefault(key, _relevance(each))
+    return gains
+
+
+def positive_faults(expected: Any, kinds: Iterable[By], fields: Fields) -> Iterator[str]:
+    """Yield what is wrong with the positives of a case, and with what they are known by."""
+    try:
+        positives = listed_positives(expected)
+    except EvaluatorError as error:
+        yield str(error)
+        return
+    for by in sorted(kinds):
+        lacking = [place for place, each in enumerate(positives or ()) if fields.key_of(each, by) is None]
+        if lacking:
+            names, more = ", ".join(fields.names(by)), f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+            expected = f"expected one ({names}): a task compares documents by it"
+            yield f"expected.positives[{lacking[0]}]{more}: found no {by}, {expected}"
+    for place, each in enumerate(positives or ()):
+        if fault := _relevance_fault(each):
+            yield f"expected.positives[{place}].{fault}"
+
+
+def _relevance(positive: Any) -> Any:
+    return positive.get("relevance", 1) if isinstance(positive, dict) else 1
+
+
+def _relevance_fault(positive: Any) -> str | None:
+    grade = _relevance(positive)
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and 0 < grade <= sys.float_info.max:
+        return None
+    return f"relevance: found {describe_found(grade)}, expected a number above 0"

@@ -1,0 +1,130 @@
+"""Cases from the files of TREC: judgements (qrels), and runs."""
+
+__all__ = ("TrecSource",)
+
+import math
+from collections.abc import Iterable, Iterator
+from ctypes import c_float
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.text import read_text
+from pytest_llmeval.data.formats.base import Source, shown_path
+from pytest_llmeval.data.formats.fields import id_fault
+
+_QRELS = ("query", "iteration", "document", "relevance")
+_RUN = ("query", "Q0", "document", "rank", "score", "tag")
+
+
+class _Line(NamedTuple):
+    """A judgement or a result: a document of a query, with its relevance or its score."""
+
+    number: int
+    query: str
+    document: str
+    value: float
+
+
+@dataclass(frozen=True)
+class TrecSource(Source):
+    """Judgements in lines ``QUERY 0 DOCUMENT RELEVANCE``, and results in lines ``QUERY Q0 DOCUMENT RANK SCORE TAG``.
+
+    A case is a query, and its id is the query's; the input is that id, too. What is expected are the documents with a
+    relevance above 0, the most relevant first. As in trec_eval, results are ordered by score in single precision, equal
+    ones by id of the document backwards, and ranks are passed over.
+
+    Attributes:
+        qrels: The judgements; relative to the suite file's folder, or absolute.
+        predictions: The run, or ``None`` where a target answers. A judged query without results has an empty list. A
+            query with results but no judgement is a case without ground truth.
+    """
+
+    format: ClassVar[str] = "trec"
+
+    qrels: str
+    predictions: str | None = None
+
+    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+        """Return the queries, in the order of the judgements; see `Source.load`."""
+        judged = _by_query(folder / self.qrels, _QRELS, problems) or {}
+        results = _by_query(folder / self.predictions, _RUN, problems) if self.predictions is not None else None
+        cases = []
+        for query in [*judged, *(query for query in results or () if query not in judged)]:
+            lines = judged.get(query)
+            found = MISSING if results is None else [each.document for each in _ranked(results.get(query, ()))]
+            line = lines[0].number if lines else 0
+            cases.append(Case(query, query, None if lines is None else _expected(lines), found, line=line))
+        return cases
+
+    def faulty(self, problems: Iterable[Problem]) -> int:
+        """Return 0: a faulty line costs its query a document, but not the case."""
+        del problems
+        return 0
+
+    def file_of(self, case: Case) -> str:
+        """Return the file that names the query first."""
+        return self.qrels if case.line or self.predictions is None else self.predictions
+
+
+def _by_query(path: Path, columns: tuple[str, ...], problems: list[Problem]) -> dict[str, list[_Line]] | None:
+    """Read a file, ``None`` if that cannot be; faults are added to `problems`, and good lines survive them."""
+    faults = Faults(shown_path(path))
+    queries: dict[str, list[_Line]] = {}
+    first: dict[tuple[str, str], int] = {}
+    try:
+        for line in _lines(read_text(path, faults.file, f"lines of {len(columns)} columns"), columns, faults):
+            place = (line.query, line.document)
+            if place in first:
+                message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
+                faults.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
+                continue
+            first[place] = line.number
+            queries.setdefault(line.query, []).append(line)
+    except SuiteError as error:
+        problems.extend(error.problems)
+        return None
+    problems.extend(faults.problems())
+    return queries
+
+
+def _lines(text: str, columns: tuple[str, ...], faults: Faults) -> Iterator[_Line]:
+    expected = " ".join(columns)
+    whole = columns is _QRELS
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = line.split()
+        if not cells:
+            continue
+        if len(cells) != len(columns):
+            faults.add(number, 1, "", f"found {len(cells)} columns, expected {len(columns)}: {expected}")
+            continue
+        name = "relevance" if whole else "score"
+        cell = cells[columns.index(name)]
+        value = _number(cell, whole=whole)
+        if value is None:
+            faults.add(number, 1, name, f"found {cell!r}, expected {'a whole' if whole else 'a finite'} number")
+        elif wrong := id_fault(cells[0]):
+            faults.add(number, 1, "query", wrong)
+        else:
+            yield _Line(number, cells[0], cells[2], value)
+
+
+def _number(cell: str, *, whole: bool) -> float | None:
+    try:
+        value = int(cell) if whole else float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
+    relevant = sorted((line for line in lines if line.value > 0), key=lambda line: -line.value)
+    return {"positives": [{"id": line.document, "relevance": line.value} for line in relevant]}
+
+
+def _ranked(lines: Iterable[_Line]) -> list[_Line]:
+    # trec_eval holds scores in single precision: what that cannot tell apart is equal.
+    return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)

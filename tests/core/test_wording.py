@@ -1,0 +1,60 @@
+"""How numbers are written for people."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.core.wording import counted, interval, limit, number, seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "n/a"),
+        (0.0, "0.0000"),
+        (-0.0, "0.0000"),
+        (-0.00004, "0.0000"),
+        (-0.00006, "-0.0001"),
+        (2 / 3, "0.6667"),
+        (1, "1.0000"),
+        (-0.5, "-0.5000"),
+        (999.99, "999.9900"),
+        (1000.0, "1000.0"),
+        (-1234.56, "-1234.6"),
+        (1234567.0, "1234567.0"),
+    ],
+)
+def test_scores_have_four_decimals_and_large_numbers_one(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_no_number_is_written_as_negative_zero(value: float) -> None:
+    text = number(value)
+    assert not text.startswith("-") or float(text) < 0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.5, 0.75, "0.5000..0.7500"), (None, None, "n/a"), (0.5, None, "n/a"), (-0.1, -0.0, "-0.1000..0.0000")],
+)
+def test_an_interval_needs_both_ends(low: float | None, high: float | None, text: str) -> None:
+    assert interval(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.7, "0.7"), (1.0, "1"), (20, "20"), (1e-7, "1e-07"), (0.1 + 0.2, "0.3"), (-0.5, "-0.5")]
+)
+def test_a_limit_is_written_as_typed(value: float, text: str) -> None:
+    assert limit(value) == text
+
+
+def test_things_are_counted_in_words() -> None:
+    assert [counted(count, "case") for count in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0 ms"), (0.0041, "4 ms"), (0.5, "500 ms"), (1.0, "1.0 s"), (754.26, "754.3 s")]
+)
+def test_durations_are_milliseconds_or_seconds(value: float, text: str) -> None:
+    assert seconds(value) == text

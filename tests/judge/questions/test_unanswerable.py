@@ -1,0 +1,36 @@
+"""The rule for questions that cannot be answered."""
+
+import pytest
+
+from pytest_llmeval.judge.questions.rules import is_unanswerable
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n", "n/a", "N/A", " na ", "None", "NULL", "unanswerable"])
+def test_some_whole_texts_say_so(text: str) -> None:
+    assert is_unanswerable(text)
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "not mentioned",
+        "not in the conversation",
+        "cannot answer",
+        "can't answer",
+        "insufficient",
+        "unknown",
+        "no information",
+        "not provided",
+        "information not found",
+        "not found",
+        "not available",
+        "no data",
+    ],
+)
+def test_some_phrases_say_so_anywhere(phrase: str) -> None:
+    assert is_unanswerable(f"Well, {phrase.upper()}, I think.")
+
+
+@pytest.mark.parametrize("text", ["no", "None.", "Unanswerable.", "I don't know", "not  mentioned", "nan", "n / a"])
+def test_what_is_only_like_them_does_not(text: str) -> None:
+    assert not is_unanswerable(text)

@@ -1,0 +1,539 @@
+"""The working cache: what is kept, what is damaged, and what processes of a run share."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from judge_entries import entry
+from llm_server import PATIENCE
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.store.database import SCHEMA_VERSION
+
+DAY_S = 86_400.0
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until a test moves it."""
+
+    now: float = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".llmeval" / "cache.sqlite3"
+
+
+@pytest.fixture
+def cache(path: Path, clock: Clock) -> Iterator[Cache]:
+    with Cache(path, clock=clock) as opened:
+        yield opened
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement, values)
+    connection.close()
+
+
+def test_what_is_put_is_got_whatever_the_judge_said(cache: Cache) -> None:
+    odd = entry(reply="half \ud800, nul \0, 東京")
+    cache.put(odd, "run")
+    assert cache.get(odd.key) == odd
+    assert cache.get("0" * 32) is None
+
+
+def test_another_process_sees_what_was_put(cache: Cache, path: Path) -> None:
+    cache.put(entry(), "run")
+    code = (
+        "import sys; from pathlib import Path; from pytest_llmeval.judge.store.cache import Cache; "
+        "print(Cache(Path(sys.argv[1])).get(sys.argv[2]).reply)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), entry().key],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == "0.5\n"
+
+
+def test_many_are_got_at_once(cache: Cache) -> None:
+    entries = {each.key: each for each in (entry(str(number)) for number in range(1200))}
+    cache.put_many(list(entries.values()), "run")
+    assert cache.get_many([*entries, "0" * 32]) == entries
+    assert cache.get_many([]) == {}
+    assert {each.key: each for each in cache.entries()} == entries
+
+
+def test_a_later_judgement_replaces_the_earlier_and_is_known_by_its_run(cache: Cache) -> None:
+    cache.put(entry(), "first")
+    assert cache.made_in(entry().key, "first")
+    later = replace(entry(), reply="1")
+    cache.put(later, "second")
+    assert cache.get(entry().key) == later
+    assert not cache.made_in(entry().key, "first")
+    assert cache.made_in(entry().key, "second")
+
+
+def test_nothing_of_a_failed_write_is_kept(cache: Cache) -> None:
+    good = entry("Rome")
+    with pytest.raises(ValueError, match="JSON"):
+        cache.put_many([good, replace(entry(), score=float("nan"))], "run")
+    assert cache.get(good.key) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entries SET entry = x'00ff' WHERE key = ?",
+        "UPDATE entries SET checksum = x'00' WHERE key = ?",
+        "UPDATE entries SET entry = replace(CAST(entry AS TEXT), '0.5', '0.9') WHERE key = ?",
+        "UPDATE entries SET entry = CAST(x'ff' AS TEXT) WHERE key = ?",
+        "UPDATE entries SET entry = 7, checksum = 'text' WHERE key = ?",
+    ],
+)
+def test_a_damaged_row_reads_as_absent_is_reported_and_can_be_replaced(cache: Cache, path: Path, damage: str) -> None:
+    bad, good = entry(), entry("Rome")
+    cache.put_many([bad, good], "run")
+    assert cache.verify() == []
+    change(path, damage, bad.key)
+    assert cache.get(bad.key) is None
+    assert cache.get_many([bad.key, good.key]) == {good.key: good}
+    assert list(cache.entries()) == [good]
+    assert cache.verify() == [f"entry {bad.key}: found a wrong checksum, or what is no judgement"]
+    cache.put(bad, "run")
+    assert cache.verify() == []
+    assert cache.get(bad.key) == bad
+
+
+def test_pruning_deletes_by_age_and_model_and_what_is_damaged(cache: Cache, path: Path, clock: Clock) -> None:
+    old, bad = entry(), entry("bad")
+    cache.put_many([old, bad], "run")
+    clock.now += 2 * DAY_S
+    new, other = entry("new"), entry("new", model="openai:b")
+    cache.put_many([new, other], "run")
+    change(path, "UPDATE entries SET checksum = x'00' WHERE key = ?", bad.key)
+    assert cache.prune(older_than_s=DAY_S, model="openai:b") == 1
+    assert cache.prune(older_than_s=DAY_S) == 1
+    assert {each.key for each in cache.entries()} == {new.key, other.key}
+    assert cache.prune(model="openai:b") == 1
+    assert list(cache.entries()) == [new]
+    assert cache.prune() == 1
+
+
+def test_the_folder_is_kept_out_of_git(cache: Cache, path: Path) -> None:
+    assert (path.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    cache.close()
+    assert sorted(each.name for each in path.parent.iterdir()) == [".gitignore", path.name]
+
+
+def test_a_folder_that_is_the_users_is_not_kept_out_of_git(tmp_path: Path) -> None:
+    Cache(tmp_path / "cache.sqlite3").close()
+    assert [each.name for each in tmp_path.iterdir()] == ["cache.sqlite3"]
+
+
+def test_the_users_own_gitignore_stays(path: Path) -> None:
+    path.parent.mkdir()
+    (path.parent / ".gitignore").write_text("mine\n", encoding="utf-8")
+    Cache(path).close()
+    assert (path.parent / ".gitignore").read_text(encoding="utf-8") == "mine\n"
+
+
+def database(path: Path, *statements: str) -> None:
+    for statement in statements:
+        change(path, statement)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no database, but long enough to look at" * 40, b"SQLite format 3\0" + b"x" * 900]
+)
+def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(LlmevalError, match=r"found .*notes\.txt, which is no judge cache, expected one"):
+        Cache(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "app.sqlite3"
+    database(path, "CREATE TABLE entries (key TEXT)")
+    content = path.read_bytes()
+    with pytest.raises(LlmevalError, match=r"app\.sqlite3, which is no judge cache"):
+        Cache(path)
+    assert path.read_bytes() == content
+
+
+def test_a_cache_of_a_newer_version_is_refused_and_stays(cache: Cache, path: Path) -> None:
+    cache.put(entry(), "run")
+    cache.close()
+    database(path, f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    content = path.read_bytes()
+    with pytest.raises(
+        LlmevalError, match=rf"newer version .*schema {SCHEMA_VERSION + 1}.*expected schema {SCHEMA_VERSION}"
+    ):
+        Cache(path)
+    assert path.read_bytes() == content
+    database(path, f"PRAGMA user_version={SCHEMA_VERSION}")
+
+
+def test_a_place_that_cannot_hold_a_cache_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(LlmevalError, match=r"file/cache\.sqlite3 cannot be made \(.+\): name a file in a folder that"):
+        Cache(tmp_path / "file" / "cache.sqlite3")
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.judge.store.cache import Cache
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    Cache(Path(sys.argv[1]))
+except LlmevalError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_folder_that_cannot_be_written_is_an_error_that_says_so(existing: bool) -> None:
+    # Not below tmp_path, which other users may not enter.
+    folder = Path("/tmp") / f"llmeval-read-only-{os.getpid()}"
+    folder.mkdir()
+    try:
+        path = folder / "cache.sqlite3"
+        if existing:
+            Cache(path).close()
+            path.chmod(0o444)
+        folder.chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(path)], capture_output=True, text=True, check=True, timeout=PATIENCE
+        )
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+    assert str(path) in done.stdout
+    assert "writable" in done.stdout or "can be written" in done.stdout
+
+
+def test_damage_of_the_file_itself_is_an_error_that_says_what_to_do(cache: Cache, path: Path) -> None:
+    cache.put_many([entry(str(number)) for number in range(200)], "run")
+    cache.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(LlmevalError, match=r"cache\.sqlite3: .*delete the file"):
+        Cache(path).get(entry("3").key)
+
+
+def test_a_closed_cache_opens_again_when_it_is_used(cache: Cache) -> None:
+    cache.put(entry(), "run")
+    cache.close()
+    assert cache.get(entry().key) == entry()
+
+
+def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: Path, clock: Clock) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from judge_entries import entry; "
+        "from pytest_llmeval.judge.store.cache import Cache; cache = Cache(Path(sys.argv[1])); "
+        "cache._rows('PRAGMA wal_autocheckpoint=0'); "
+        "cache.put_many([entry(str(n), reply='x' * 5000) for n in range(1500)], 'run'); os._exit(0)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
+    wal = path.with_name(path.name + "-wal")
+    assert wal.stat().st_size > 4 << 20
+    with Cache(path, clock=clock) as cache:
+        assert wal.stat().st_size == 0
+        assert len(list(cache.entries())) == 1500
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_child_has_a_connection_of_its_own(cache: Cache) -> None:
+    cache.put(entry("parent"), "run")
+    inherited = cache._connection
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            cache.put(entry("child"), "run")
+            code = 0 if cache.get(entry("parent").key) and cache._connection is not inherited else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert cache._connection is inherited
+    assert cache.get(entry("child").key) == entry("child")
+    assert cache.verify() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_child_forked_while_another_thread_writes_does_not_hang(cache: Cache) -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with cache._session():
+            inside.set()
+            done.wait(PATIENCE)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(PATIENCE)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if cache.get("0" * 32) is None else 1)
+    status = os.waitpid(child, 0)[1]
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_threads_share_the_connection(cache: Cache) -> None:
+    entries = [entry(str(number)) for number in range(200)]
+
+    def put(part: int) -> None:
+        for each in entries[part::4]:
+            cache.put(each, "run")
+            assert cache.get(each.key) == each
+
+    threads = [threading.Thread(target=put, args=(part,)) for part in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(cache.get_many(each.key for each in entries)) == 200
+
+
+def test_one_owner_at_a_time_has_a_lease(cache: Cache) -> None:
+    assert cache.lease("key", "a", 30)
+    assert not cache.lease("key", "b", 30)
+    assert cache.lease("other", "b", 30)
+    cache.release("key", "b")
+    assert not cache.lease("key", "b", 30)
+    cache.release("key", "a")
+    assert cache.lease("key", "b", 30)
+
+
+def test_a_lease_ends_by_itself_and_its_owner_can_put_that_off(cache: Cache, clock: Clock) -> None:
+    cache.lease("asked again", "a", 30)
+    cache.lease("renewed", "a", 30)
+    cache.lease("not renewed", "b", 30)
+    clock.now += 20
+    assert cache.lease("asked again", "a", 30)
+    cache.renew("a", 30)
+    clock.now += 20
+    assert [cache.lease(key, "c", 30) for key in ("asked again", "renewed", "not renewed")] == [False, False, True]
+
+
+def test_what_a_dead_owner_held_ends_at_once_and_its_calls_count_as_spent(cache: Cache) -> None:
+    for owner in ("dead", "alive"):
+        assert cache.lease(f"of {owner}", owner, 30)
+        assert cache.take_slot("run", owner, 2, 30) is not None
+        assert cache.reserve("run", Budget(calls=3), owner).granted
+    cache.end("dead")
+    assert [cache.lease(f"of {owner}", "heir", 30) for owner in ("dead", "alive")] == [True, False]
+    assert [cache.take_slot("run", "heir", 2, 30) for _ in range(2)] == [0, None]
+    assert cache.reserve("run", Budget(calls=1), "heir").exhausted
+
+
+def test_a_lease_that_must_not_be_inherited_stays_orphaned(cache: Cache, clock: Clock) -> None:
+    assert cache.lease("key", "dead", 30, inherit=False)
+    assert not cache.is_orphaned("key")
+    clock.now += 30
+    assert not cache.lease("key", "heir", 30, inherit=False)
+    assert cache.is_orphaned("key")
+    assert not cache.is_orphaned("other")
+    assert cache.lease("key", "heir", 30)
+    assert not cache.is_orphaned("key")
+
+
+def test_what_has_expired_is_not_renewed(cache: Cache, clock: Clock) -> None:
+    cache.lease("key", "a", 30)
+    clock.now += 30
+    cache.renew("a", 30)
+    assert cache.lease("key", "b", 30)
+
+
+def test_slots_are_limited_over_all_owners_of_a_run(cache: Cache) -> None:
+    assert [cache.take_slot("run", owner, 2, 30) for owner in "aba"] == [0, 1, None]
+    assert cache.take_slot("other run", "c", 1, 30) == 0
+    cache.free_slot("run", 0, "b")
+    assert cache.take_slot("run", "c", 2, 30) is None
+    cache.free_slot("run", 0, "a")
+    assert cache.take_slot("run", "c", 2, 30) == 0
+
+
+def test_a_lowered_limit_counts_the_slots_that_are_taken(cache: Cache) -> None:
+    slots = [cache.take_slot("run", "a", 4, 30) for _ in range(4)]
+    cache.free_slot("run", 0, "a")
+    assert slots == [0, 1, 2, 3]
+    assert cache.take_slot("run", "a", 2, 30) is None
+    assert cache.take_slot("run", "a", 0, 30) is None
+
+
+def test_slots_of_a_dead_owner_become_free(cache: Cache, clock: Clock) -> None:
+    cache.take_slot("run", "dead", 2, 30)
+    cache.take_slot("run", "alive", 2, 30)
+    clock.now += 20
+    cache.renew("alive", 30)
+    clock.now += 20
+    assert cache.take_slot("run", "new", 2, 30) == 0
+    assert cache.take_slot("run", "new", 2, 30) is None
+    cache.free_slot("run", 0, "dead")
+    assert cache.take_slot("run", "newer", 2, 30) is None
+
+
+def test_the_limit_halves_once_a_second_and_climbs_back(cache: Cache, clock: Clock) -> None:
+    assert cache.limit("run", 16) == 16
+    assert cache.lower_limit("run", 16) == 8
+    assert cache.lower_limit("run", 16) == 8
+    clock.now += 1
+    assert cache.lower_limit("run", 16) == 4
+    assert cache.limit("run", 16) == 4
+    assert cache.limit("other run", 16) == 16
+    assert [cache.raise_limit("run", 6) for _ in range(3)] == [5, 6, 6]
+    assert cache.limit("run", 16) == 6
+
+
+def test_the_limit_never_falls_below_one_and_is_never_above_what_is_configured(cache: Cache, clock: Clock) -> None:
+    for _ in range(5):
+        clock.now += 1
+        lowest = cache.lower_limit("run", 4)
+    assert lowest == 1
+    assert cache.raise_limit("untouched", 4) == 4
+    assert cache.limit("run", 0) == 0
+
+
+def test_a_budget_is_shared_and_what_is_under_way_counts(cache: Cache) -> None:
+    budget = Budget(calls=2)
+    first = cache.reserve("run", budget, "a")
+    second = cache.reserve("run", budget, "b")
+    assert first.granted
+    assert second.granted
+    refused = cache.reserve("run", budget, "a")
+    assert (refused.granted, refused.exhausted) == (False, False)
+    assert cache.reserve("other run", budget, "a").granted
+    cache.settle(first)
+    cache.settle(second)
+    spent = cache.reserve("run", budget, "a")
+    assert (spent.granted, spent.exhausted) == (False, True)
+
+
+def test_what_was_reserved_and_not_used_can_be_used_by_others(cache: Cache) -> None:
+    budget = Budget(tokens=100)
+    first = cache.reserve("run", budget, "a", tokens=80)
+    assert not cache.reserve("run", budget, "b", tokens=30).granted
+    cache.settle(first, tokens=60)
+    assert cache.reserve("run", budget, "b", tokens=40).granted
+    assert cache.reserve("run", budget, "b", tokens=41).exhausted
+
+
+def test_what_no_budget_can_hold_is_exhausted_at_once(cache: Cache) -> None:
+    assert cache.reserve("run", Budget(tokens=100), "a", tokens=101).exhausted
+
+
+def test_where_the_use_is_not_known_all_that_was_reserved_counts(cache: Cache) -> None:
+    budget = Budget(tokens=100, usd=1.0)
+    cache.settle(cache.reserve("run", budget, "a", tokens=60, usd=0.6))
+    assert cache.reserve("run", budget, "a", tokens=41).exhausted
+    assert cache.reserve("run", budget, "a", usd=0.41).exhausted
+    assert cache.reserve("run", budget, "a", tokens=40, usd=0.4).granted
+
+
+def test_money_adds_up_without_error(cache: Cache) -> None:
+    budget = Budget(usd=0.3)
+    assert [cache.reserve("run", budget, "a", usd=0.1).granted for _ in range(4)] == [True, True, True, False]
+
+
+def test_a_reservation_is_settled_once(cache: Cache) -> None:
+    budget = Budget(tokens=100)
+    first = cache.reserve("run", budget, "a", tokens=50)
+    cache.settle(first, tokens=50)
+    second = cache.reserve("run", budget, "a", tokens=50)
+    cache.settle(first, tokens=50)
+    assert second.granted
+    cache.settle(second, tokens=10)
+    assert cache.reserve("run", budget, "a", tokens=40).granted
+
+
+def test_a_reservation_of_a_dead_owner_counts_as_spent(cache: Cache, clock: Clock) -> None:
+    budget = Budget(calls=2)
+    cache.reserve("run", budget, "dead", ttl=30)
+    alive = cache.reserve("run", budget, "alive", ttl=30)
+    clock.now += 20
+    cache.renew("alive", 30)
+    clock.now += 20
+    waiting = cache.reserve("run", budget, "new")
+    assert (waiting.granted, waiting.exhausted) == (False, False)
+    cache.settle(alive)
+    assert cache.reserve("run", budget, "new").exhausted
+
+
+def test_answers_of_the_target_are_shared_within_a_run(cache: Cache) -> None:
+    cache.put_answer("run", "key", '"half \ud800"')
+    assert cache.get_answer("run", "key") == '"half \ud800"'
+    assert cache.get_answer("other run", "key") is None
+    cache.put_answer("run", "key", "1")
+    assert cache.get_answer("run", "key") == "1"
+
+
+def test_a_run_that_is_forgotten_leaves_judgements_only(cache: Cache) -> None:
+    cache.put(entry(), "run")
+    for run in ("run", "other"):
+        cache.put_answer(run, "key", "1")
+        cache.settle(cache.reserve(run, Budget(calls=1), "a"))
+        cache.lower_limit(run, 16)
+        cache.take_slot(run, "a", 1, 30)
+        cache.lease(f"asked in {run}", f"{run} gw0", 30)
+    cache.forget_run("run")
+    assert cache.get(entry().key) == entry()
+    assert cache.get_answer("run", "key") is None
+    assert cache.reserve("run", Budget(calls=1), "a").granted
+    assert cache.limit("run", 16) == 16
+    assert cache.take_slot("run", "a", 1, 30) == 0
+    assert cache.lease("asked in run", "next", 30)
+    assert cache.get_answer("other", "key") == "1"
+    assert cache.reserve("other", Budget(calls=1), "a").exhausted
+    assert cache.limit("other", 16) == 8
+    assert cache.take_slot("other", "a", 1, 30) is None
+    assert not cache.lease("asked in other", "next", 30)
+
+
+def test_what_runs_left_behind_is_forgotten_after_a_day(cache: Cache, path: Path, clock: Clock) -> None:
+    cache.put(entry(), "old")
+    cache.put_answer("old", "key", "1")
+    cache.lower_limit("old", 16)
+    cache.reserve("old", Budget(calls=1), "a", ttl=30)
+    clock.now += DAY_S
+    cache.put_answer("new", "key", "2")
+    cache.close()
+    clock.now += 100
+    with Cache(path, clock=clock) as again:
+        assert again.get_answer("old", "key") is None
+        assert again.limit("old", 16) == 16
+        assert again.reserve("old", Budget(calls=1), "a").granted
+        assert again.get_answer("new", "key") == "2"
+        assert again.get(entry().key) == entry()

@@ -1,0 +1,101 @@
+"""What a failing case shows."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.reports.failures import explain, marked_difference
+from pytest_llmeval.scoring.limits import Limit, Unmet
+
+
+@pytest.mark.parametrize(
+    ("expected", "prediction", "marked"),
+    [
+        ("Paris", "Paris", "Paris"),
+        ("Paris", "It is Paris.", "{+It is +}Paris{+.+}"),
+        ("It is Paris", "Paris", "[-It is -]Paris"),
+        ("in May 2022", "in June 2022", "in [-May-]{+June+} 2022"),
+        ("", "Paris", "{+Paris+}"),
+        ("Paris", "", "[-Paris-]"),
+        ("東京都に住む", "京都に住む", "[-東-]京都に住む"),
+        ("他住在北京", "他住在南京", "他住在[-北-]{+南+}京"),
+        ("서울", "부산", "[-서울-]{+부산+}"),
+    ],
+)
+def test_what_differs_is_marked_by_word_and_in_east_asian_text_by_character(
+    expected: str, prediction: str, marked: str
+) -> None:
+    assert marked_difference(expected, prediction) == marked
+
+
+@given(st.text(alphabet="ab 京都,", max_size=12), st.text(alphabet="ab 京都,", max_size=12))
+def test_both_texts_can_be_read_back_from_the_marks(expected: str, prediction: str) -> None:
+    parts = marked_difference(expected, prediction).replace("[-", "\0-").replace("-]", "\0")
+    parts = parts.replace("{+", "\0+").replace("+}", "\0")
+    pieces = parts.split("\0")
+    assert "".join(each[1:] if each[:1] == "+" else each for each in pieces if each[:1] != "-") == prediction
+    assert "".join(each[1:] if each[:1] == "-" else each for each in pieces if each[:1] != "+") == expected
+
+
+def explained(expected: Any, prediction: Any, *missed: Unmet, reason: str | None = "f1 0.2500, limit >= 0.5") -> str:
+    record = CaseRecord("x", outcome="failed", reason=reason)
+    return explain(Case("x", expected=expected, prediction=prediction), record, missed)
+
+
+def test_reason_limits_answer_and_difference_are_shown() -> None:
+    missed = [Unmet("f1", 0.25, Limit(0.5)), Unmet("rougeL", 0.1, Limit(0.2, 0.9))]
+    assert explained("Paris", "It is Lyon.", *missed) == (
+        "f1 0.2500, limit >= 0.5\n"
+        "metric    score    limit\n"
+        "f1        0.2500   >= 0.5\n"
+        "rougeL    0.1000   >= 0.2 and <= 0.9\n"
+        "expected:   Paris\n"
+        "prediction: It is Lyon.\n"
+        "difference: [-Paris-]{+It is Lyon.+}"
+    )
+
+
+def test_of_several_references_the_nearest_is_compared() -> None:
+    assert explained(["Lyon", "in Paris", 3], "in Paris.").endswith("difference: in Paris{+.+}")
+
+
+def test_an_answer_as_expected_has_no_difference() -> None:
+    text = explained(["Lyon", "Paris"], "Paris", reason="judge: no verdict")
+    assert text.endswith('expected:   ["Lyon", "Paris"]\nprediction: Paris')
+
+
+def test_a_case_without_prediction_shows_its_reason_only() -> None:
+    assert explained("Paris", MISSING, reason="no target") == "no target"
+    assert explained("Paris", MISSING, reason=None) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("expected", "prediction"), [({"a": 1}, "x"), ("x", ["x"]), (None, "x"), ([], "x"), ([3], "x")]
+)
+def test_data_are_shown_as_json_without_difference(expected: Any, prediction: Any) -> None:
+    text = explained(expected, prediction)
+    assert "difference" not in text
+    assert text.count("\n") == 2
+
+
+def test_data_are_shown_as_json_with_their_own_characters() -> None:
+    assert 'expected:   {"城市": [null, true]}' in explained({"城市": [None, True]}, "x")
+
+
+def test_control_characters_are_escaped_everywhere() -> None:
+    hostile = "red \x1b[31m, bell \x07, line\nbreak, right-to-left \u202e, null \0"
+    text = explained("red", hostile)
+    shown = "red \\x1b[31m, bell \\x07, line\\nbreak, right-to-left \\u202e, null \\x00"
+    assert f"prediction: {shown}" in text
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert text.count("\n") == 3
+
+
+def test_long_text_is_cut_and_not_compared() -> None:
+    text = explained("x", "y" * 5_000)
+    assert f"prediction: {'y' * 1_000}... (5000 characters)" in text
+    assert "difference" not in text

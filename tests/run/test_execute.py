@@ -1,0 +1,202 @@
+"""One case from prediction to verdict: what becomes a record, and what passes through."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case, Evaluator, Metric, MissingDataError, Observation, PredictionError, Sums
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.run import execute as module
+from pytest_llmeval.run.answering import Answering
+from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.job import Job
+from pytest_llmeval.scoring.limits import Limit
+from pytest_llmeval.services.background import Background
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.python import Predictor
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    """Counts letters; a prediction that is no text is malformed."""
+
+    name = "length"
+    error: Exception | None = None
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("length", high=None)]
+
+    def measure(self, case: Case) -> Observation:
+        if self.error is not None:
+            raise self.error
+        if case.expected is None:
+            return Observation({}, undefined={"length": "no gold"})
+        if not isinstance(case.prediction, str):
+            return Observation({"letters": 0}, malformed=f"found {case.prediction!r}, expected text")
+        return Observation({"letters": len(case.prediction)})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"length": sums["letters"]}
+
+
+def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:
+    return Suite("s", Path("s.eval.yaml"), evaluators or {"length": Length()}, (), thresholds=limits or {})
+
+
+def asked(answer: Any) -> Callable[[Case], Any]:
+    def predict(_: Case) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return predict
+
+
+def execute(
+    suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
+) -> Execution:
+    answering = Answering(Predictor(Background()), CallLimit(1))
+    job = Job(suite, case, "s.eval.yaml", "", 0, lambda: lambda _: predict(case))
+    return module.execute(suite, answering.now(job), measure)
+
+
+def run(answer: Any, *, expected: Any = "gold", **options: Any) -> Execution:
+    return execute(suite(**options), Case("c", expected=expected), asked(answer))
+
+
+def test_a_passing_case_has_its_prediction_observations_and_scores() -> None:
+    execution = run("four")
+    record = execution.record
+    assert (execution.case.prediction, record.outcome, record.reason) == ("four", "passed", None)
+    assert record.observations == {"length": Observation({"letters": 4})}
+    assert execution.scores(suite()) == {"length": 4.0}
+
+
+def test_a_case_that_carries_its_prediction_asks_nobody() -> None:
+    execution = execute(suite(), Case("c", expected="gold", prediction="abc"), asked(AssertionError("asked")))
+    assert execution.record.outcome == "passed"
+
+
+def test_a_prediction_of_null_is_a_prediction() -> None:
+    execution = execute(suite(), Case("c", expected="gold", prediction=None), asked(AssertionError("asked")))
+    assert execution.record.reason == "length: found None, expected text"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no such model"), "ValueError: no such model"),
+        (PredictionError("took longer than 2 s"), "took longer than 2 s"),
+        (RecursionError("too deep"), "RecursionError: too deep"),
+        (TimeoutError(), "TimeoutError: "),
+    ],
+)
+def test_whatever_a_target_raises_is_in_the_record(error: BaseException, reason: str) -> None:
+    execution = run(error)
+    record = execution.record
+    assert execution.error is error
+    assert (record.outcome, record.reason, record.errors) == ("errored", reason, {"": reason})
+    assert record.observations == {}
+    assert execution.scores(suite()) == {}
+
+
+def test_keyboard_interrupt_passes_through() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(KeyboardInterrupt())
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        (object(), "object"),
+        ({1, 2}, "set"),
+        (b"bytes", "bytes"),
+        (float("nan"), "float"),
+        ([float("inf")], "list"),
+        pytest.param(10**5000, "int", id="a number of 5001 digits"),
+    ],
+)
+def test_an_answer_that_json_cannot_carry_is_an_error_of_the_case(answer: Any, name: str) -> None:
+    record = run(answer).record
+    assert record.outcome == "errored"
+    assert record.reason is not None
+    assert record.reason.startswith(f"the target returned {name}, expected text or JSON data (")
+
+
+def test_an_answer_that_contains_itself_is_an_error_of_the_case() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    assert run(endless).record.outcome == "errored"
+
+
+def test_an_answer_becomes_what_a_recording_would_give_back() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    assert run({"a": (1, Text("x"))}).case.prediction == {"a": [1, "x"]}
+    assert type(run(Text("x")).case.prediction) is str
+
+
+def test_a_malformed_prediction_fails_with_its_reason_and_is_scored() -> None:
+    execution = run({"answer": 4})
+    assert (execution.record.outcome, execution.record.errors) == ("failed", {})
+    assert execution.record.reason == "length: found {'answer': 4}, expected text"
+    assert execution.scores(suite()) == {"length": 0.0}
+
+
+def test_a_score_outside_its_limit_fails_the_case() -> None:
+    execution = run("four", limits={"length": Limit(min=5)})
+    assert (execution.record.outcome, execution.record.reason) == ("failed", "length 4.0000, limit >= 5")
+    assert [each.metric for each in execution.unmet] == ["length"]
+
+
+def test_the_limits_of_a_case_replace_those_of_its_suite_by_metric() -> None:
+    case = Case("c", expected="gold", prediction="four", thresholds={"length": Limit(max=3)})
+    strict = suite(limits={"length": Limit(min=1), "other": Limit(min=1)})
+    assert execute(strict, case, asked("")).record.reason == "length 4.0000, limit <= 3"
+
+
+def test_an_undefined_score_is_held_against_no_limit() -> None:
+    execution = run("four", expected=None, limits={"length": Limit(min=5)})
+    assert execution.record.outcome == "passed"
+    assert execution.scores(suite()) == {"length": None}
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("oh"), MissingDataError("no WordNet: install it")])
+def test_an_evaluator_that_raises_costs_its_own_metrics_only(error: Exception) -> None:
+    both = suite(
+        length=Length(), other=Length(error=error), limits={"length": Limit(min=5), "other.length": Limit(min=5)}
+    )
+    record = execute(both, Case("c", expected="gold"), asked("four")).record
+    assert record.outcome == "errored"
+    assert list(record.observations) == ["length"]
+    assert record.errors == {"other": f"{type(error).__name__}: {error}"}
+    assert record.reason == f"other: {type(error).__name__}: {error}; length 4.0000, limit >= 5"
+
+
+def test_renamed_evaluators_have_their_limits_and_scores_under_their_names() -> None:
+    renamed = suite(mine=Length(), limits={"mine.length": Limit(min=9)})
+    execution = execute(renamed, Case("c", expected="gold"), asked("four"))
+    assert execution.scores(renamed) == {"mine.length": 4.0}
+    assert execution.record.reason == "mine.length 4.0000, limit >= 9"
+
+
+def test_measuring_can_be_done_by_somebody_else() -> None:
+    seen: list[tuple[str, Any]] = []
+
+    def measure(label: str, evaluator: Evaluator, case: Case) -> Observation:
+        seen.append((label, case.prediction))
+        return evaluator.measure(case)
+
+    execution = execute(suite(), Case("c", expected="gold"), asked("four"), measure)
+    assert execution.scores(suite()) == {"length": 4.0}
+    assert seen == [("length", "four")]
+
+
+def test_execution_knows_nothing_of_pytest() -> None:
+    assert "pytest" not in vars(sys.modules["pytest_llmeval.run.execute"])

@@ -1,0 +1,130 @@
+"""Looking ahead: what is asked in advance, in which order, and what is left to the case's own turn."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case
+from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.prefetch import Ahead, Look
+from pytest_llmeval.suite.suite import Suite
+
+SUITE = Suite("s", Path("s.eval.yaml"), {}, ())
+EARLY = Look(target=True, judge=True)
+
+
+@dataclass
+class Answers:
+    """Answers that note where they were asked for.
+
+    Attributes:
+        known: Cases that can be answered at once.
+        predicted: Cases that need no target.
+        log: What happened.
+    """
+
+    known: set[str] = field(default_factory=set)
+    predicted: set[str] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def predictor(self) -> "Answers":
+        return self
+
+    @property
+    def background(self) -> "Answers":
+        return self
+
+    def at_once(self, job: Job) -> Answer | None:
+        return Answer(job.case) if job.case.id in self.known else None
+
+    def needs_target(self, job: Job) -> bool:
+        return job.case.id not in self.predicted
+
+    def now(self, job: Job) -> Answer:
+        self.log.append(f"now {job.case.id}{job.repeat}")
+        return Answer(job.case)
+
+    def answer(self, job: Job) -> Job:
+        return job
+
+    def submit(self, job: Job) -> "Future[Answer]":
+        self.log.append(f"early {job.case.id}{job.repeat}")
+        done: Future[Answer] = Future()
+        done.set_result(Answer(job.case))
+        return done
+
+    def prepare(self, asks_target: bool) -> None:
+        self.log.append(f"prepare {'target' if asks_target else 'judge'}")
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def ahead(answers: Answers) -> Ahead:
+    return Ahead(answers, 4)  # type: ignore[arg-type]  # it answers to the same calls
+
+
+def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "") -> list[Job]:
+    def target() -> Any:
+        raise AssertionError("who answers calls it")
+
+    case = Case(name)
+    return [Job(SUITE, case, "s.eval.yaml", variant, each, target, prepare=answers.prepare) for each in range(repeats)]
+
+
+def test_what_may_not_be_asked_early_is_asked_in_its_turn(ahead: Ahead, answers: Answers) -> None:
+    told = ahead.take(jobs(answers, "a", 2), [], Look())
+    assert [each.case.id for each in told] == ["a", "a"]
+    assert answers.log == ["now a0", "now a1"]
+
+
+def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twice(
+    ahead: Ahead, answers: Answers
+) -> None:
+    following = [jobs(answers, name, 2) for name in "bc"]
+    ahead.take(jobs(answers, "a", 2), following, EARLY)
+    asked = [line for line in answers.log if line.startswith("early")]
+    assert asked == ["early a0", "early a1", "early b0", "early b1", "early c0", "early c1"]
+    assert answers.log[0] == "prepare target"
+    assert [ahead.looked(SUITE.path, "", name) for name in "abcd"] == [False, True, True, False]
+    assert [each.case.id for each in ahead.take(jobs(answers, "b", 2), [], EARLY)] == ["b", "b"]
+    assert len([line for line in answers.log if line.startswith("early")]) == 6
+    assert not ahead.looked(SUITE.path, "", "b")
+
+
+def test_an_answer_is_given_out_once(ahead: Ahead, answers: Answers) -> None:
+    ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
+    ahead.take(jobs(answers, "b"), [], EARLY)
+    ahead.take(jobs(answers, "b"), [], EARLY)  # a case that is run again is asked again
+    assert answers.log.count("early b0") == 2
+
+
+def test_a_judge_may_be_asked_early_where_a_target_may_not(ahead: Ahead, answers: Answers) -> None:
+    answers.predicted = {"b", "c"}
+    following = [jobs(answers, name) for name in ("b", "x", "c")]
+    ahead.take(jobs(answers, "a"), following, Look(target=False, judge=True))
+    assert answers.log == ["prepare judge", "early b0", "prepare judge", "early c0", "now a0"]
+    assert ahead.looked(SUITE.path, "", "x")  # so that it is not looked at again and again
+    ahead.take(jobs(answers, "x"), [], Look(target=False, judge=True))
+    assert answers.log[-1] == "now x0"
+
+
+def test_what_is_known_is_neither_prepared_nor_asked(ahead: Ahead, answers: Answers) -> None:
+    answers.known = {"a", "b"}
+    told = ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
+    assert [each.case.id for each in told + ahead.take(jobs(answers, "b"), [], EARLY)] == ["a", "b"]
+    assert answers.log == []
+
+
+def test_variants_of_a_target_are_looked_at_one_by_one(ahead: Ahead, answers: Answers) -> None:
+    ahead.take(jobs(answers, "a"), [jobs(answers, "b", variant="gpt")], EARLY)
+    assert (ahead.looked(SUITE.path, "gpt", "b"), ahead.looked(SUITE.path, "", "b")) == (True, False)
+    ahead.take(jobs(answers, "b"), [], EARLY)
+    assert answers.log.count("early b0") == 2

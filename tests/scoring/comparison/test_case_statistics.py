@@ -1,0 +1,106 @@
+"""What is kept of a run for later comparisons: deterministic lines that read back as they were."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from strategies import SplitAverage, records
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.summary import summarize
+
+RECORD = CaseRecord(
+    "b",
+    {"kind": "x"},
+    "failed",
+    {
+        "text": Observation(
+            {"n": 1, "f1": 0.1 + 0.2}, {"matched": ["secret"]}, {"bleu": "no word"}, None, {"llm": "down"}
+        )
+    },
+    {"judge": "timed out"},
+    "f1 0.3, limit >= 0.5",
+)
+
+
+def test_a_line_holds_counts_and_names_but_no_text_of_the_case() -> None:
+    (line,) = CaseStatistics.of([RECORD]).to_lines()
+    assert json.loads(line) == {
+        "id": "b",
+        "outcome": "failed",
+        "labels": {"kind": "x"},
+        "counts": {"text": {"f1": 0.3, "n": 1}},
+        "undefined": {"text": ["bleu"]},
+        "errored": {"text": ["llm"]},
+        "errors": ["judge"],
+    }
+
+
+def test_whole_numbers_are_written_as_such() -> None:
+    record = CaseRecord("a", observations={"e": Observation({"x": 2.0, "y": 3, "z": 0.5})})
+    assert list(CaseStatistics.of([record]).to_lines()) == [
+        '{"id": "a", "outcome": "passed", "counts": {"e": {"x": 2, "y": 3, "z": 0.5}}}'
+    ]
+
+
+@given(records())
+def test_the_round_trip_is_identity_and_independent_of_order(made: list[CaseRecord]) -> None:
+    kept = CaseStatistics.of(made)
+    lines = list(kept.to_lines())
+    assert CaseStatistics.from_lines(lines) == kept
+    shuffled = random.Random(1).sample(made, len(made))
+    assert list(CaseStatistics.of(shuffled).to_lines()) == lines
+
+
+@given(records())
+def test_the_table_gives_the_metrics_of_the_run(made: list[CaseRecord]) -> None:
+    evaluators = {SplitAverage.name: SplitAverage()}
+    table = CaseStatistics.of(made).table(evaluators)
+    found = table.metrics(range(len(made)), None)
+    wanted = summarize(evaluators, made, confidence=None)
+    for name, metric in {**wanted.metrics, "pass_rate": wanted.pass_rate}.items():
+        assert found[name].value == pytest.approx(metric.value, nan_ok=True)
+        assert (found[name].scored, found[name].undefined) == (metric.scored, metric.undefined)
+        assert (found[name].errored, found[name].missing) == (metric.errored, metric.missing)
+
+
+def test_only_the_evaluators_asked_for_are_kept() -> None:
+    (line,) = CaseStatistics.of([RECORD], ["other"]).to_lines()
+    assert json.loads(line) == {"id": "b", "outcome": "failed", "labels": {"kind": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "message"),
+    [
+        ("{", "", "found no JSON"),
+        ("[]", "", "found list, expected one case as an object"),
+        ('{"id": 3, "outcome": "passed"}', "id", "found 3, expected text"),
+        ('{"id": "a", "outcome": "good"}', "outcome", "found 'good', expected one of passed, failed"),
+        ('{"id": "a", "outcome": "passed", "extra": 1}', "extra", "found an unknown key"),
+        ('{"id": "a", "outcome": "passed", "labels": {"k": 1}}', "labels", "expected text for every label"),
+        ('{"id": "a", "outcome": "passed", "labels": []}', "labels", "found list, expected an object"),
+        ('{"id": "a", "outcome": "passed", "counts": {"e": 1}}', "counts.e", "found int, expected an object"),
+        ('{"id": "a", "outcome": "passed", "counts": {"e": {"n": NaN}}}', "counts.e.n", "found nan"),
+        ('{"id": "a", "outcome": "passed", "counts": {"e": {"n": true}}}', "counts.e.n", "found True"),
+        ('{"id": "a", "outcome": "passed", "counts": {"e": {"n": 1' + "0" * 400 + "}}}", "counts.e.n", "found 1000"),
+        ('{"id": "a", "outcome": "passed", "errored": {"e": ["x"]}}', "counts", "found no counts of 'e'"),
+        ('{"id": "a", "outcome": "passed", "errors": "judge"}', "errors", "found str, expected a list of names"),
+    ],
+)
+def test_a_broken_line_is_told_with_its_place(line: str, path: str, message: str) -> None:
+    good = '{"id": "b", "outcome": "passed"}'
+    with pytest.raises(SuiteError) as caught:
+        CaseStatistics.from_lines([good, line], "s.cases.jsonl")
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line, problem.path) == ("s.cases.jsonl", 2, path)
+    assert message in problem.message
+
+
+def test_an_id_that_occurs_twice_is_told() -> None:
+    line = '{"id": "b", "outcome": "passed"}'
+    with pytest.raises(SuiteError, match="found 'b' a second time"):
+        CaseStatistics.from_lines([line, line])

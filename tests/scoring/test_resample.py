@@ -1,0 +1,114 @@
+"""Bootstrap totals and percentile intervals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pytest_llmeval.scoring import resample
+from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals, swapped_totals
+
+
+@pytest.mark.parametrize(
+    ("cases", "resamples"),
+    [(0, 10_000), (1, 10_000), (2_000, 10_000), (2_001, 9_995), (4_000, 5_000), (20_000, 1_000), (10**6, 1_000)],
+)
+def test_the_number_of_resamples_falls_with_the_number_of_cases(cases: int, resamples: int) -> None:
+    assert resample_count(cases) == resamples
+
+
+@pytest.mark.parametrize("cases", [1, 2, 7, 1_000])
+def test_the_weights_of_every_resample_add_up_to_the_number_of_cases(cases: int) -> None:
+    assert np.all(resampled_totals(np.ones((cases, 1)), 500) == cases)
+
+
+def test_weights_are_whole_numbers_that_count_draws() -> None:
+    weights = resampled_totals(np.eye(6), 300)
+    assert np.all(weights == np.floor(weights))
+    assert np.all(weights >= 0)
+    assert np.all(weights.sum(axis=1) == 6)
+
+
+def test_every_case_is_drawn_once_on_average() -> None:
+    weights = resampled_totals(np.eye(8), 20_000)
+    assert np.allclose(weights.mean(axis=0), 1.0, atol=0.03)
+    assert np.allclose(weights.var(axis=0), 7 / 8, atol=0.05)
+
+
+def test_the_same_seed_gives_the_same_totals_and_another_seed_others() -> None:
+    matrix = np.arange(20.0).reshape(10, 2)
+    first, again, other = (resampled_totals(matrix, 50, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_equal_shapes_draw_equal_weights_so_that_two_runs_are_paired() -> None:
+    left, right = resampled_totals(np.eye(5), 40), resampled_totals(np.eye(5) * 3, 40)
+    assert np.array_equal(left * 3, right)
+
+
+@pytest.mark.parametrize("draws", [1, 10, 35, 1_000])
+def test_slicing_changes_nothing(monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
+    matrix = np.arange(20.0).reshape(10, 2)
+    whole = resampled_totals(matrix, 37)
+    monkeypatch.setattr(resample, "_SLICE_DRAWS", draws)
+    assert np.array_equal(resampled_totals(matrix, 37), whole)
+
+
+@pytest.mark.parametrize("draws", [1, 16, 1_000])
+def test_slicing_changes_no_coin(monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
+    monkeypatch.setattr(resample, "_SLICE_DRAWS", draws)
+    assert np.array_equal(swapped_totals(np.eye(8), 37), swapped_totals(np.eye(8), 37))
+    assert set(np.unique(swapped_totals(np.eye(8), 37))) == {-1.0, 1.0}
+
+
+def test_coins_are_fair_and_independent() -> None:
+    signs = swapped_totals(np.eye(6), 20_000)
+    assert np.allclose(signs.mean(axis=0), 0, atol=0.03)
+    assert np.allclose(signs.T @ signs / 20_000, np.eye(6), atol=0.03)
+
+
+def test_more_draws_allow_full_precision_for_more_cases() -> None:
+    assert [resample_count(cases, 100_000_000) for cases in (10_000, 20_000, 10**6)] == [10_000, 5_000, 1_000]
+
+
+def test_a_fault_while_multiplying_is_raised() -> None:
+    with pytest.raises(TypeError):
+        resampled_totals(np.array([[object()]]), 3)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
+def test_the_interval_is_that_of_numpy_quantiles(confidence: float) -> None:
+    values = np.random.default_rng(3).normal(size=999)
+    expected = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    assert percentile_interval(values, confidence) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1.0, 2.0, 3.0], (1.0, 3.0)),
+        ([1.0, math.nan, 3.0], (1.0, 3.0)),
+        ([1.0, math.inf, 3.0], (1.0, 3.0)),
+        ([1.0, math.nan], None),
+        ([math.nan, math.nan, 3.0], None),
+        ([], None),
+    ],
+)
+def test_resamples_without_value_are_left_out_and_few_left_give_no_interval(
+    values: list[float], expected: tuple[float, float] | None
+) -> None:
+    found = percentile_interval(np.array(values), 1 - 1e-12)
+    assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_the_interval_of_a_share_is_about_as_wide_as_normal_theory_says(share: float) -> None:
+    size = 400
+    hits = np.zeros((size, 1))
+    hits[: int(size * share)] = 1
+    bounds = percentile_interval(resampled_totals(hits, resample_count(size))[:, 0] / size, 0.95)
+    assert bounds is not None
+    theory = 2 * 1.96 * math.sqrt(share * (1 - share) / size)
+    assert bounds[1] - bounds[0] == pytest.approx(theory, rel=0.1)
+    assert bounds[0] < share < bounds[1]

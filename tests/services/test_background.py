@@ -1,0 +1,120 @@
+"""The event loop beside the tests: results and errors come out of it, and nothing keeps it from ending."""
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Iterator
+
+import pytest
+from llm_server import PATIENCE
+
+from pytest_llmeval.services.background import Background, in_thread
+
+
+@pytest.fixture
+def background() -> Iterator[Background]:
+    made = Background()
+    yield made
+    made.close()
+
+
+async def name_of_thread() -> str:
+    await asyncio.sleep(0)
+    return threading.current_thread().name
+
+
+async def fails(error: BaseException) -> None:
+    await asyncio.sleep(0)
+    raise error
+
+
+def test_it_starts_with_the_first_work_and_all_work_shares_its_thread(background: Background) -> None:
+    before = set(threading.enumerate())
+    found = (background.run(name_of_thread()), background.submit(name_of_thread()).result(PATIENCE))
+    assert found == ("llmeval", "llmeval")
+    assert [each.name for each in threading.enumerate() if each not in before] == ["llmeval"]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt()])
+def test_errors_reach_whoever_waits_without_frames_of_the_loop_and_the_loop_lives_on(
+    background: Background, error: BaseException
+) -> None:
+    with pytest.raises(type(error)) as found:
+        background.run(fails(error))
+    assert found.value is error
+    frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    assert not any("concurrent" in name or name.endswith("base_events.py") for name in frames)
+    assert background.run(name_of_thread()) == "llmeval"
+
+
+def test_closing_cancels_what_runs_then_releases_and_can_be_done_twice() -> None:
+    done: list[str] = []
+    started = threading.Event()
+
+    async def waits() -> None:
+        try:
+            started.set()
+            await asyncio.Event().wait()
+        finally:
+            done.append("cancelled")
+
+    async def breaks() -> None:
+        done.append("broke")
+        raise OSError
+
+    async def releases() -> None:
+        done.append("released")
+
+    background = Background([breaks, releases])
+    running = background.submit(waits())
+    assert started.wait(PATIENCE)
+    background.close()
+    background.close()
+    assert done == ["cancelled", "broke", "released"]
+    assert running.cancelled()
+
+
+def test_closing_what_never_ran_does_nothing() -> None:
+    Background([lambda: fails(AssertionError("ran"))]).close()
+
+
+def test_it_can_be_used_again_after_it_was_closed(background: Background) -> None:
+    background.run(name_of_thread())
+    background.close()
+    assert background.run(name_of_thread()) == "llmeval"
+
+
+def test_a_plain_function_runs_in_a_thread_of_its_own(background: Background) -> None:
+    assert background.run(in_thread(lambda: threading.current_thread().name, "mine")) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(ValueError("no"), ValueError), (SystemExit(3), SystemExit), (StopIteration(4), RuntimeError)],
+)
+def test_what_a_function_in_a_thread_raises_reaches_whoever_waits(
+    background: Background, error: BaseException, expected: type[BaseException]
+) -> None:
+    def work() -> None:
+        raise error
+
+    with pytest.raises(expected, match=str(error)):
+        background.run(in_thread(work, "mine"))
+
+
+def test_a_function_that_hangs_keeps_nobody_from_closing() -> None:
+    background = Background()
+    started, over = threading.Event(), threading.Event()
+
+    def hangs() -> None:
+        started.set()
+        over.wait(PATIENCE)
+
+    waiting = background.submit(in_thread(hangs, "hangs"))
+    assert started.wait(PATIENCE)
+    background.close()
+    assert waiting.cancelled()
+    over.set()  # what it answers now finds the loop closed
+    hanging = next((each for each in threading.enumerate() if each.name == "hangs"), None)
+    if hanging is not None:
+        hanging.join(PATIENCE)

@@ -1,0 +1,305 @@
+"""Score files: names, text, reading back, approving."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.files.beside import own_file
+from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint, fingerprint
+from pytest_llmeval.snapshots.files import (
+    PendingFile,
+    approve,
+    baseline_fault,
+    is_orphan,
+    python_score_file,
+    read_if_there,
+    score_file,
+    statistics_file,
+)
+from pytest_llmeval.snapshots.layout import parse, render
+from pytest_llmeval.snapshots.scores import Approval, Cases, Score, SuiteScores, TestScores, rounded
+from pytest_llmeval.snapshots.stamp import Stamp
+from pytest_llmeval.suite.suite import SuiteKey
+
+COMPARABLE = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1", {"tokenizer": "zh", "list": [1, 2]})})
+STAMP = Stamp("2024-02-29", "abc")
+
+
+def suite_scores(value: float | None = 0.5, **changes: Any) -> SuiteScores:
+    score = Score(value, 0.25, 0.75, 4, 0, 0, 0, "tok:auto")
+    group = replace(score, signature="")
+    scores = SuiteScores(
+        "s.eval.yaml", "", "", Cases(4, "x"), COMPARABLE, {"f1": score}, {"kind": {"ä\n": {"f1": group}}}
+    )
+    return replace(scores, **changes)
+
+
+def approved(value: float | None = 0.5) -> SuiteScores:
+    return approve(None, suite_scores(value), STAMP, 20)
+
+
+def test_a_file_has_one_line_per_metric_sorted_keys_and_a_final_newline() -> None:
+    assert render(approved()) == (
+        """\
+{
+  "cases": {"count": 4, "statistics": "x"},
+  "checksum": "sha256:3d4ebbeecc159f79bfaff607f108d1c3",
+  "comparable": {
+    "cases": "c",
+    "data": "d",
+    "evaluators": {
+      "text": {
+        "name": "text",
+        "options": {"list": [1, 2], "tokenizer": "zh"},
+        "version": "1"
+      }
+    },
+    "judges": {},
+    "repeats": "",
+    "thresholds": ""
+  },
+  "groups": {
+    "kind": {
+      "ä\\n": {
+        "f1": {"value": 0.5, "low": 0.25, "high": 0.75, "scored": 4, "undefined": 0, "errored": 0, "missing": 0}
+      }
+    }
+  },
+  "history": [
+    {"commit": "abc", "time": "2024-02-29", "values": {"f1": 0.5}}
+  ],
+  "metrics": {
+"""
+        '    "f1": {"value": 0.5, "low": 0.25, "high": 0.75, "scored": 4, "undefined": 0, "errored": 0, "missing": 0, '
+        """"signature": "tok:auto"}
+  },
+  "schema": 1,
+  "suite": "s.eval.yaml",
+  "test": "",
+  "variant": ""
+}
+"""
+    )
+
+
+values = st.none() | st.floats(-1e9, 1e9).map(rounded)
+
+
+@given(value=values, options=st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans())))
+def test_reading_gives_what_was_written(tmp_path_factory: Any, value: float | None, options: dict[str, Any]) -> None:
+    comparable = replace(COMPARABLE, evaluators={"text": EvaluatorPrint("text", "1", options)})
+    scores = approve(None, suite_scores(value, comparable=comparable), STAMP, 20)
+    path = tmp_path_factory.getbasetemp() / "s.scores.json"
+    path.write_text(render(scores), encoding="utf-8", newline="\r\n")
+    assert parse(path, "s", SuiteScores) == scores
+
+
+@given(st.dictionaries(st.text(), st.dictionaries(st.text(), values)))
+def test_scores_of_tests_are_read_as_they_were_written(
+    tmp_path_factory: Any, tests: dict[str, dict[str, float | None]]
+) -> None:
+    scores = approve(None, TestScores("test_x.py", tests), STAMP, 20)
+    path = tmp_path_factory.getbasetemp() / "t.scores.json"
+    path.write_text(render(scores), encoding="utf-8")
+    assert parse(path, "t", TestScores) == scores
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('"scored": 4', '"scored": -4', "metrics.f1: found a negative count, expected at least 0"),
+        ('"scored": 4', '"scored": true', "found true, expected a whole number"),
+        ('"value": 0.5', '"value": NaN', "NaN"),
+        ('"value": 0.5', '"value": 0.6', "metrics.f1.value: found 0.6, expected 0.5"),
+        (
+            '"values": {"f1": 0.5}',
+            '"values": {"f1": 0.5, "f2": 1}',
+            "history[0].values.f2: found 1.0, expected no value",
+        ),
+        ('"values": {"f1": 0.5}', '"values": {}', "history[0].values: found no value of 'f1', expected 0.5"),
+        ('"schema": 1', '"schema": 2', "schema: found 2, expected 1: a newer version"),
+        ('"schema": 1', '"schema": 0', "schema: found the number 0, expected 1"),
+        ('  "schema": 1,\n', "", "schema: found nothing (null), expected 1"),
+        ('"suite": "s.eval.yaml"', '"suite": 1', "suite: found the number 1, expected text"),
+        ('"test": "",', '"tset": "",', "found the unknown key 'tset'"),
+        ('"errored": 0', '"errored": 9', "checksum: found the text 'sha256:"),
+        ('"data": "d"', '"data": "e"', "checksum: found the text 'sha256:"),
+        ('  "checksum": "sha256:', '  "checksum": "sha512:', "checksum: found the text 'sha512:"),
+        ('"commit": "abc", ', "", "found nothing, expected 'commit'"),
+    ],
+)
+def test_an_edited_file_is_told_with_the_place(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    path = tmp_path / "s.scores.json"
+    text = render(approved())
+    assert old in text
+    edited = text.replace(old, new)
+    path.write_text(edited, encoding="utf-8")
+    with pytest.raises(SuiteError) as raised:
+        read_if_there(path, "s.scores.json", SuiteScores)
+    assert fault in str(raised.value)
+    assert str(raised.value).startswith("s.scores.json:")
+    assert "nothing was changed: restore the file from version control" in str(raised.value)
+    assert path.read_text(encoding="utf-8") == edited
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\x00\x01", '{"history": []}'])
+def test_a_file_that_holds_no_scores_is_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "s.scores.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SuiteError, match="nothing was changed"):
+        read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_a_file_without_checksum_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    data = json.loads(render(approved()))
+    del data["checksum"]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(SuiteError, match=r"checksum: found nothing .*: the file was changed by hand"):
+        read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_blanks_and_the_order_of_keys_are_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    path.write_text(json.dumps(dict(reversed(json.loads(render(approved())).items()))), encoding="utf-8")
+    assert read_if_there(path, "s.scores.json", SuiteScores) == approved()
+
+
+def test_every_changed_byte_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    data = render(approved()).encode()
+    for place in range(0, len(data), 5):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(SuiteError):
+            read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_every_prefix_of_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    text = render(approved())
+    for end in range(0, len(text) - 2, 7):
+        path.write_text(text[:end], encoding="utf-8")
+        with pytest.raises(SuiteError):
+            read_if_there(path, "s.scores.json", SuiteScores)
+
+
+def test_no_file_is_no_fault(tmp_path: Path) -> None:
+    assert read_if_there(tmp_path / "none.json", "none.json", SuiteScores) is None
+
+
+def test_an_approval_is_remembered_only_if_something_changed() -> None:
+    first = approved()
+    assert approve(first, suite_scores(), Stamp("2025-01-01", "def"), 20) is first
+    second = approve(first, suite_scores(0.6), Stamp("2025-01-01", None), 20)
+    assert second.history == (Approval("2024-02-29", "abc", {"f1": 0.5}), Approval("2025-01-01", None, {"f1": 0.6}))
+
+
+@pytest.mark.parametrize("remembered", [1, 3])
+def test_the_history_is_bounded_and_keeps_the_last(remembered: int) -> None:
+    scores = approved(0.0)
+    for number in range(1, 6):
+        scores = approve(scores, suite_scores(number / 10), STAMP, remembered)
+    assert [each.values["f1"] for each in scores.history] == [0.3, 0.4, 0.5][-remembered:]
+
+
+def test_a_value_is_rounded_to_six_decimals_and_never_a_negative_zero() -> None:
+    assert rounded(2 / 3) == 0.666667
+    assert str(rounded(-1e-9)) == "0.0"
+    assert rounded(None) is None
+
+
+def key(test: str = "", variant: str = "") -> SuiteKey:
+    return SuiteKey("evals/capitals.eval.yaml", "evals/capitals.eval.yaml", test, variant)
+
+
+def test_a_suite_has_its_stem_and_a_variant_a_name_of_its_own() -> None:
+    assert score_file(key()) == Path("evals/__llmeval__/capitals.scores.json")
+    assert statistics_file(score_file(key())).name == "capitals.cases.jsonl"
+    name = score_file(key("tests/test_app.py::test_answers", "GPT/4 ü")).name
+    assert name.startswith("capitals.gpt-4-")
+    assert name.endswith(".scores.json")
+    assert score_file(key("tests/test_app.py::test_answers")).name.startswith("capitals.test-answers-")
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), min_size=2, max_size=2, unique=True))
+def test_no_two_variants_share_a_file_whatever_their_ids(ids: list[tuple[str, str]]) -> None:
+    one, other = (score_file(key(*each)).name for each in ids)
+    assert one.lower() != other.lower()
+    assert one.isascii()
+    assert not set(one) & set('/\\:*?"<>|[] ')
+    assert len(one) < 100
+
+
+def test_suites_of_the_same_stem_have_their_full_names(tmp_path: Path) -> None:
+    for name in ("a.eval.yaml", "a.eval.json", "b.eval.yaml"):
+        (tmp_path / name).touch()
+    names = [own_file(tmp_path / name, "scores.json").name for name in ("a.eval.yaml", "a.eval.json", "b.eval.yaml")]
+    assert names == ["a.eval.yaml.scores.json", "a.eval.json.scores.json", "b.scores.json"]
+
+
+def test_a_test_module_beside_a_suite_of_its_stem_has_its_full_name(tmp_path: Path) -> None:
+    assert python_score_file(tmp_path / "test_a.py").name == "test_a.scores.json"
+    (tmp_path / "test_a.eval.yaml").touch()
+    assert python_score_file(tmp_path / "test_a.py").name == "test_a.py.scores.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "orphan"),
+    [
+        ("gone", '{"suite": "gone.eval.yaml"}', True),
+        ("gone.gpt-4-1f0c5ad2b7", '{"suite": "gone.eval.yaml"}', True),
+        ("gone.eval.yaml", '{"suite": "gone.eval.yaml"}', True),
+        ("test_gone", '{"module": "test_gone.py"}', True),
+        ("test_gone.py", '{"module": "test_gone.py"}', True),
+        ("here", '{"suite": "here.eval.yaml"}', False),
+        ("renamed", '{"suite": "gone.eval.yaml"}', False),
+        ("gone", '{"suite": "../gone.eval.yaml"}', False),
+        ("gone", '{"suite": ""}', False),
+        ("gone", '{"suite": 1}', False),
+        ("gone", "[]", False),
+        ("gone", "{", False),
+    ],
+)
+def test_only_a_file_whose_suite_is_gone_is_an_orphan(tmp_path: Path, name: str, content: str, orphan: bool) -> None:
+    (tmp_path / "here.eval.yaml").touch()
+    path = tmp_path / "__llmeval__" / f"{name}.scores.json"
+    path.parent.mkdir()
+    path.write_text(content, encoding="utf-8")
+    assert is_orphan(path) is orphan
+
+
+def test_statistics_are_checked_against_the_scores_whatever_their_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "s.cases.jsonl"
+    scores = suite_scores(cases=Cases(2, fingerprint('{"id": "a"}\n{"id": "b"}\n')))
+    assert baseline_fault(path, scores) is None
+    path.write_bytes(b'{"id": "a"}\r\n{"id": "b"}\r\n')
+    assert baseline_fault(path, scores) is None
+    path.write_bytes(b'{"id": "a"}\n{"id": "c"}\n')
+    assert "restore the file from version control" in str(baseline_fault(path, scores))
+    path.write_bytes(b"\xff")
+    assert "found no readable file" in str(baseline_fault(path, scores))
+
+
+def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -> None:
+    same, other = tmp_path / "same.json", tmp_path / "folder" / "other.json"
+    same.write_text("1\n", encoding="utf-8")
+    same.chmod(0o400)
+    inode = same.stat().st_ino
+    PendingFile(same, {}, {}, frozenset(), {same: "1\n", other: "2\n"}).write()
+    assert (same.stat().st_ino, other.read_text(encoding="utf-8")) == (inode, "2\n")
+    assert sorted(path.name for path in tmp_path.rglob("*.json*")) == ["other.json", "same.json"]
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "s.json").mkdir()
+    pending = PendingFile(tmp_path / "s.json", {}, {}, frozenset(), {tmp_path / "s.json": "1"})
+    with pytest.raises(OSError, match="directory"):
+        pending.write()
+    assert pending.fault == f"{tmp_path / 's.json'}: not written: Is a directory"
+    assert json.dumps([path.name for path in tmp_path.iterdir()]) == '["s.json"]'

@@ -1,0 +1,97 @@
+"""Gates with ``max_drop`` in suite files: read into the suite, faults with their place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.schema import suite_schema
+from pytest_llmeval.suite.suite import Suite
+
+Load = Callable[[str], Suite]
+
+HEAD = (
+    "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x, labels: {talk: 1, kind: q}}]\n"
+)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(gates: str) -> Suite:
+        path = tmp_path / "s.eval.yaml"
+        path.write_text(f"{HEAD}gates: {gates}\n", encoding="utf-8")
+        return load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+
+    return load
+
+
+def test_they_stand_beside_other_gates(load: Load) -> None:
+    suite = load(
+        "[f1 > 0.5, {metric: f1, max_drop: 0.02, by: kind}, {metric: pass_rate, max_drop: 0, cluster_by: talk}]"
+    )
+    assert [str(gate) for gate in suite.gates] == ["f1 > 0.5"]
+    assert suite.regressions == (
+        RegressionGate("f1", 0.02, by="kind"),
+        RegressionGate("pass_rate", 0.0, cluster_by="talk"),
+    )
+    assert suite.group_by == ("kind",)
+
+
+@pytest.mark.parametrize(
+    ("gates", "fault"),
+    [
+        (
+            "[{metric: latency_s, max_drop: 0.1}]",
+            "3:18  gates[0].metric: found 'latency_s' with a baseline, expected a metric of an evaluator",
+        ),
+        ("[{metric: f1, max_drop: -1}]", "3:9  gates[0]: found max_drop -1.0, expected a finite number of at least 0"),
+        (
+            "[{metric: f1, max_drop: a}]",
+            "3:32  gates[0].max_drop: found the text 'a', expected a number",
+        ),
+        (
+            "[{metric: f1, max_drop: 0, rule: proven_dorp}]",
+            "3:41  gates[0].rule: found the text 'proven_dorp', expected one of 'proven_drop', 'proven_safe' (",
+        ),
+        (
+            "[{metric: f1, max_drop: 0, test: t}]",
+            "3:41  gates[0].test: found the text 't', expected one of 'bootstrap', 'bca', 'mcnemar'",
+        ),
+        ("[{metric: f2, max_drop: 0}]", "3:18  gates[0].metric: found the unknown metric 'f2'"),
+        ("[{metric: f1, max_drop: 0, max_dorp: 1}]", "3:35  gates[0].max_dorp: found the unknown key 'max_dorp'"),
+        (
+            "[{metric: f1, max_drop: 0}, {metric: f1, max_drop: 0.0}]",
+            "3:36  gates[1]: found the gate 'drop(f1) <= 0' a second time, expected it once",
+        ),
+        ("[{metric: f1, rule: proven_safe}]", "3:9  gates[0]: found rule without max_drop, expected both"),
+    ],
+)
+def test_faults_are_told_with_their_place(load: Load, gates: str, fault: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        load(gates)
+    assert str(caught.value).startswith(f"s.eval.yaml:{fault}")
+
+
+def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
+    (problem,) = load("[{metric: f1, max_drop: 0, cluster_by: tlak}]").problems
+    assert problem.path == "gates"
+    assert (
+        problem.message
+        == "found the label 'tlak', which no case has, expected one of: kind, talk (did you mean 'talk'?)"
+    )
+
+
+def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
+    load("[{metric: f1, max_drop: 0.02, rule: proven_safe, test: bca, confidence: 0.9, cluster_by: talk}]")
+    data = read_document(tmp_path / "s.eval.yaml", "s.eval.yaml").data
+    schema = suite_schema(default_registry())
+    jsonschema.validate(data, schema)
+    data["gates"][0]["test"] = "t"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, schema)

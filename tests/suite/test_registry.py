@@ -1,0 +1,203 @@
+"""Which evaluators there are, and what is said of a wrong name or option."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import (
+    Case,
+    Evaluator,
+    EvaluatorError,
+    Metric,
+    Observation,
+    Registry,
+    Sums,
+    get_evaluator,
+    register_tokenizer,
+)
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.evaluators.measures import tokens
+from pytest_llmeval.suite import registry
+from pytest_llmeval.suite.registry import default_registry
+
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    name = "length"
+    unit: str = "words"
+
+    def describe(self) -> list[Metric]:
+        return [Metric("length", high=None)]
+
+    def measure(self, case: Case) -> Observation:
+        return Observation({"size": len(case.prediction.split()), "n": 1})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"length": sums["size"] / sums["n"]}
+
+
+class Other(Length):
+    """Another class of the same name."""
+
+
+class Half(Evaluator):
+    name = "half"
+
+
+class Nameless(Length):
+    name = ""
+
+
+def test_a_registered_class_is_found_by_its_name() -> None:
+    some = Registry({})
+    assert some.register(Length) is Length
+    assert some.get("length") is Length
+    assert list(some) == ["length"]
+
+
+def test_registering_twice_is_fine_and_another_class_of_that_name_is_not() -> None:
+    some = Registry({})
+    some.register(Length)
+    some.register(Length)
+    with pytest.raises(EvaluatorError, match=r"^the evaluator name 'length' is taken by Length: choose another$"):
+        some.register(Other)
+
+
+def test_a_shipped_name_cannot_be_taken() -> None:
+    class Mine(Length):
+        name = "text"
+
+    with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
+        default_registry().register(Mine)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict, "found <class 'dict'>, expected a subclass of pytest_llmeval.Evaluator"),
+        (Length(), "found Length(unit='words'), expected a subclass of pytest_llmeval.Evaluator"),
+        (Nameless, "Nameless: found name '', expected a class attribute name = 'text'"),
+        (Half, "Half: found no describe, measure, summarize, expected a method for each"),
+    ],
+)
+def test_what_is_no_evaluator_is_refused_with_the_reason(wrong: Any, message: str) -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        Registry({}).register(wrong)
+    assert str(caught.value) == message
+
+
+def test_an_evaluator_without_a_name_is_refused() -> None:
+    class NoName(Evaluator):
+        describe = Length.describe
+        measure = Length.measure
+        summarize = Length.summarize
+
+    with pytest.raises(EvaluatorError, match="NoName: found name None, expected a class attribute"):
+        Registry({}).register(NoName)
+
+
+def test_an_unknown_name_is_told_with_what_there_is_and_what_was_meant() -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        get_evaluator("txet")
+    assert str(caught.value) == (
+        f"found evaluator 'txet', expected one of {', '.join(default_registry())} (did you mean 'text'?)"
+    )
+
+
+def test_a_copy_can_be_added_to_without_changing_the_original() -> None:
+    default_registry().register(Length)
+    assert "length" not in default_registry()
+
+
+@dataclass
+class Point:
+    """A fake entry point."""
+
+    name: str
+    found: Any
+    value: str = "some_package:Thing"
+
+    def load(self) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+@pytest.fixture
+def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
+    some: list[Point] = []
+    asked: list[str] = []
+
+    def entry_points(*, group: str) -> list[Point]:
+        asked.append(group)
+        return some
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    registry._installed.cache_clear()
+    yield some
+    registry._installed.cache_clear()
+    assert asked == ["pytest_llmeval.evaluators"]
+
+
+def test_evaluators_of_installed_packages_are_found(points: list[Point]) -> None:
+    shipped = list(registry._SHIPPED)
+    points.append(Point("length", Length))
+    assert get_evaluator("length", unit="letters") == Length("letters")
+    assert list(default_registry()) == sorted([*shipped, "length"])
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (ImportError("no torch"), "ImportError: no torch"),
+        (dict, "EvaluatorError: found <class 'dict'>, expected a subclass of pytest_llmeval.Evaluator"),
+    ],
+)
+def test_an_installed_package_that_is_broken_is_named(points: list[Point], found: Any, reason: str) -> None:
+    points.append(Point("mine", found))
+    with pytest.raises(EvaluatorError) as caught:
+        default_registry()
+    assert str(caught.value) == f"entry point 'mine' of pytest_llmeval.evaluators (some_package:Thing): {reason}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"metric": ["f1"]},
+            "found the unknown key 'metric', expected one of metrics, tokenizer, wordnet (did you mean 'metrics'?)",
+        ),
+        ({"metrics": ["f2"]}, "unknown metric 'f2'"),
+        ({"metrics": 3}, "metrics: found the number 3, expected a list"),
+        ({"metrics": ["f1", 3]}, "metrics[1]: found the number 3, expected text"),
+        ({"metrics": []}, "found metrics (), expected one or more different names"),
+        ({"tokenizer": None}, "tokenizer: found nothing (null), expected text"),
+        ({"tokenizer": "word"}, "(did you mean 'words'?)"),
+    ],
+)
+def test_a_wrong_option_is_told_as_in_a_suite_file(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        get_evaluator("text", **options)
+    assert str(caught.value).startswith("evaluator 'text': ")
+    assert message in str(caught.value)
+
+
+def test_several_wrong_options_are_told_at_once() -> None:
+    with pytest.raises(EvaluatorError) as caught:
+        get_evaluator("text", metrics=3, tokenizer=4)
+    assert str(caught.value).count("found the number") == 2
+
+
+def test_options_given_as_lists_are_kept_as_tuples() -> None:
+    assert get_evaluator("text", metrics=["f1"]) == get_evaluator("text", metrics=("f1",))
+
+
+def test_a_registered_tokenizer_can_be_named_in_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
+    register_tokenizer("commas", lambda text: text.split(","))
+    evaluator = get_evaluator("text", metrics=["f1"], tokenizer="commas")
+    assert evaluator.evaluate("a b,c", "c,d")["f1"] == 0.5
+    with pytest.raises(ValueError, match="tokenizer 'commas' exists already: choose another name"):
+        register_tokenizer("commas", str.split)

@@ -1,0 +1,446 @@
+"""A service as a target, over real HTTP: good, slow, failing, malformed, partial and dropped answers."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_server import PATIENCE
+from search_server import Answer, SearchServer, echo, serving
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.services.retrying import LONGEST_DELAY, is_transient
+from pytest_llmeval.targets.http import HttpTarget
+from pytest_llmeval.targets.spec import HttpSpec
+
+BATCH = {"queries": {"$each": {"$input": True}}, "top_k": 3}
+NUMBERED = {"queries": {"$each": {"id": {"$id": True}, "text": {"$input": True}}}}
+TOKEN = "s3cret-token-of-the-service"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+def ask(
+    server: SearchServer | str, *batches: Sequence[Any], waits: list[float] | None = None, **options: Any
+) -> list[list[Any]]:
+    """Send batches to the service, one after the other; errors come back as their texts, without the address."""
+    url = server if isinstance(server, str) else f"{server.url}/search?key=hidden"
+    keywords = {key: options.pop(key) for key in ("environment", "largest_reply") if key in options}
+    spec = HttpSpec(url, **{"request": BATCH, "response": "results", **options})
+
+    async def sleep(seconds: float) -> None:
+        if waits is not None:
+            waits.append(seconds)
+
+    async def run() -> list[list[Any]]:
+        target = HttpTarget(spec, sleep=sleep, **keywords)
+        try:
+            return [await target.answer(batch) for batch in batches]
+        finally:
+            await target.aclose()
+            await target.aclose()
+
+    shown = url.partition("?")[0]
+
+    def plain(answer: Any) -> Any:
+        return str(answer).replace(shown, "URL") if isinstance(answer, PredictionError) else answer
+
+    return [[plain(answer) for answer in answers] for answers in asyncio.run(run())]
+
+
+def always(answer: Answer) -> Any:
+    return lambda *_: answer
+
+
+def test_a_batch_is_one_request_and_its_results_are_the_predictions_in_order() -> None:
+    with serving() as server:
+        assert ask(server, ["a", "b"], ["東"], ["\ud800"]) == [["A", "B"], ["東"], ["\ud800"]]
+        assert server.requests[0].json == {"queries": ["a", "b"], "top_k": 3}
+        assert {(each.method, each.path) for each in server.requests} == {("POST", "/search?key=hidden")}
+        assert server.requests[0].headers["content-type"] == "application/json"
+        assert server.requests[0].headers["user-agent"].startswith("pytest-llmeval/")
+
+
+@pytest.mark.parametrize(
+    ("request_", "response", "body", "sent", "expected"),
+    [
+        ({"q": {"$input": True}}, None, "x", {"q": "in"}, "x"),
+        ({"q": {"$input": True}}, "a.0.b", {"a": [{"b": [1]}]}, {"q": "in"}, [1]),
+        ([{"$input": True}, 1, None], None, {"k": 0}, ["in", 1, None], {"k": 0}),
+        ({"$input": True}, "0", ["x"], "in", "x"),
+        (BATCH, None, ["x"], {"queries": ["in"], "top_k": 3}, "x"),
+        (BATCH, "a.b", {"a": {"b": [False]}}, {"queries": ["in"], "top_k": 3}, False),
+        (BATCH, "a.b", {"a.b": [0]}, {"queries": ["in"], "top_k": 3}, 0),
+        (BATCH, {"prediction": "hits"}, [{"hits": []}], {"queries": ["in"], "top_k": 3}, []),
+        (NUMBERED, {"items": "r", "prediction": "p.q", "id": "i"}, {"r": [{"i": 0, "p": {"q": "x"}}]}, None, "x"),
+        (NUMBERED, {"items": "r", "id": "i"}, {"r": [{"i": "0"}]}, None, {"i": "0"}),
+    ],
+)
+def test_request_and_response_are_described_by_placeholders_and_paths(
+    request_: Any, response: Any, body: Any, sent: Any, expected: Any
+) -> None:
+    with serving(always(Answer(body))) as server:
+        assert ask(server, ["in"], request=request_, response=response) == [[expected]]
+        assert sent is None or server.requests[0].json == sent
+
+
+def test_an_input_is_data_even_where_it_looks_like_a_placeholder() -> None:
+    value = {"$input": "x", "$each": [{"$id": True}]}
+    with serving(always(Answer({"results": ["x"]}))) as server:
+        ask(server, [value])
+        assert server.requests[0].json["queries"] == [value]
+
+
+def test_an_input_without_a_part_that_the_request_names_costs_its_case_only() -> None:
+    template = {"queries": {"$each": {"$input": "fact"}}}
+    with serving() as server:
+        [answers] = ask(server, [{"fact": "a"}, {"fct": "b"}, "c", {"fact": "d"}], request=template)
+        assert answers == [
+            "A",
+            "found an object with 'fct' as input, expected one with 'fact', which the request names",
+            "found text as input, expected one with 'fact', which the request names",
+            "D",
+        ]
+        assert server.requests[0].json == {"queries": ["a", "d"]}
+        assert ask(server, [{}], request=template)[0][0].startswith("found an empty object")
+        assert len(server.requests) == 1
+
+
+def test_get_sends_the_request_in_the_query_string() -> None:
+    template = {"q": {"$input": True}, "k": 3, "all": True, "none": None, "field": ["a", "b"]}
+    with serving(always(Answer({"results": "x"}))) as server:
+        assert ask(server, ["a b&c"], request=template, method="GET") == [["x"]]
+        assert server.requests[0].path == "/search?key=hidden&q=a+b%26c&k=3&all=true&none=&field=a&field=b"
+        assert server.requests[0].body == b""
+        [[reason]] = ask(server, [{"a": 1}], request=template, method="GET")
+        assert reason == (
+            "found an object with 'a' for the parameter 'q' of a GET request, expected text, a number or a list of them"
+        )
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 529])
+def test_a_failure_that_may_pass_is_tried_again(status: int) -> None:
+    def behave(request: Any, number: int) -> Answer:
+        return Answer("busy", status) if number < 2 else echo(request, number)
+
+    waits: list[float] = []
+    with serving(behave) as server:
+        assert ask(server, ["a"], waits=waits) == [["A"]]
+        assert len(server.requests) == 3
+    assert len(waits) == 2
+    assert 0.5 <= waits[0] <= waits[1] <= 3
+
+
+@pytest.mark.parametrize("status", [204, 301, 400, 401, 403, 404, 409, 413, 422])
+def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
+    with serving(always(Answer(b"" if status == 204 else b"no such index", status))) as server:
+        [answers] = ask(server, ["a", "b"])
+        assert len(server.requests) == 1
+    assert answers[0] == answers[1]
+    what = f"answered {status} " if status != 204 else "found no JSON ("
+    assert answers[0].startswith((f"POST URL {what}", f"POST URL: {what}"))
+    assert status == 204 or answers[0].endswith(": 'no such index'")
+
+
+def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
+    with serving(always(Answer(b"", 307, {"Location": "/search/?key=hidden#hidden"}))) as server:
+        assert ask(server, ["a"]) == [
+            ["POST URL answered 307 Temporary Redirect: ''; redirects are not followed, this one leads to '/search/'"]
+        ]
+        assert len(server.requests) == 1
+
+
+def test_what_is_no_http_is_told_on_one_line() -> None:
+    with serving(always(Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"}))) as server:
+        [[reason]] = ask(server, ["a"], retries=0)
+    assert reason == "POST URL failed: ClientPayloadError: 400, message: Can not decode content-encoding: gzip"
+
+
+def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> None:
+    def behave(request: Any, number: int) -> Answer:
+        return Answer({"error": "boom"}, 500) if "b" in request.json["queries"] else echo(request, number)
+
+    with serving(behave) as server:
+        first, second = ask(server, ["a", "b"], ["c"])
+    assert first == ['POST URL answered 500 Internal Server Error: \'{"error": "boom"}\' (3 attempts)'] * 2
+    assert second == ["C"]
+
+
+def test_retry_after_is_what_is_waited() -> None:
+    def behave(request: Any, number: int) -> Answer:
+        return (
+            Answer("slow down", 429, {"Retry-After": ["0", "7", "99999"][number]}) if number < 3 else echo(request, 0)
+        )
+
+    waits: list[float] = []
+    with serving(behave) as server:
+        assert ask(server, ["a"], retries=3, waits=waits) == [["A"]]
+    assert waits == [0, 7, LONGEST_DELAY]
+
+
+def test_other_statuses_are_final() -> None:
+    assert [status for status in range(200, 500) if is_transient(status)] == [408, 425, 429]
+
+
+def test_a_slow_service_is_given_up_after_its_time() -> None:
+    with serving(lambda *_: Answer({"results": ["late"]}, wait=server.released)) as server:
+        assert ask(server, ["a"], timeout=0.1, retries=1) == [["POST URL took longer than 0.1 s (2 attempts)"]]
+
+
+def test_a_request_that_takes_too_long_is_made_again() -> None:
+    def behave(request: Any, number: int) -> Answer:
+        return Answer({"results": ["late"]}, wait=server.released) if number == 0 else echo(request, number)
+
+    with serving(behave) as server:
+        assert ask(server, ["a"], timeout=0.5, retries=10) == [["A"]]
+
+
+@pytest.mark.parametrize("fault", [Answer(drop=True), Answer({"results": ["A"]}, cut=True)])
+def test_a_dropped_connection_is_tried_again_and_then_told(fault: Answer) -> None:
+    with serving(lambda request, number: fault if number == 0 else echo(request, number)) as server:
+        assert ask(server, ["a"]) == [["A"]]
+    with serving(always(fault)) as server:
+        [[reason]] = ask(server, ["a"], retries=1)
+        assert len(server.requests) == 2
+    assert reason.startswith(("POST URL failed: ServerDisconnectedError: ", "POST URL failed: ClientPayloadError: "))
+    assert reason.endswith(" (2 attempts)")
+
+
+def test_a_service_that_nobody_started_is_waited_for_once() -> None:
+    with serving() as server:
+        url = server.url
+    waits: list[float] = []
+    first, second = ask(url, ["a"], ["b"], waits=waits)
+    assert first == ["POST URL failed: no connection (Connection refused) (3 attempts)"]
+    assert second == ["POST URL failed: no connection (Connection refused)"]
+    assert len(waits) == 2
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_not_tried_again(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with serving(tls=context) as server:
+        waits: list[float] = []
+        [[reason]] = ask(server.url, ["a"], waits=waits)
+        assert server.requests == []
+    assert reason.startswith("POST URL failed: ClientConnectorCertificateError: ")
+    assert "self-signed certificate" in reason
+    assert waits == []
+
+
+def test_a_proxy_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+        monkeypatch.setenv("no_proxy", "")
+        assert ask("http://search.example:1/find", ["a"]) == [["A"]]
+        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"]
+
+
+def test_retries_can_be_turned_off() -> None:
+    with serving(always(Answer("", 503))) as server:
+        assert ask(server, ["a"], retries=0) == [["POST URL answered 503 Service Unavailable: '\"\"'"]]
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"<html>", "found no JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
+        (b'{"results": [NaN]}', "found no JSON (NaN is no JSON number): '{\"results\": [NaN]}'"),
+        (b'{"results": [-1e999]}', "found no JSON (-1e999 is no JSON number): '{\"results\": [-1e999]}'"),
+        (b"\xff\xfe\xff", "found no JSON ('utf-16-le' codec can't decode byte "),
+        (b"[" * 100_000, "found data nested more than 100 deep, expected less: '[[["),
+        (b'{"results": [' + b"[" * 99 + b"]" * 99 + b"]}", "found data nested more than 100 deep, expected less: '{"),
+        ({"error": "no index"}, "found nothing at 'results', expected a list of results: '{\"error\": \"no index\"}'"),
+        ({"results": None}, "found null at 'results', expected a list of results: "),
+        ({"results": {"a": 1}}, "found an object with 'a' at 'results', expected a list of results: "),
+        ([1], "found nothing at 'results', expected a list of results: '[1]'"),
+        ("results", "found nothing at 'results', expected a list of results: "),
+    ],
+)
+def test_a_malformed_reply_names_the_path_and_what_was_found(body: Any, reason: str) -> None:
+    with serving(always(Answer(body))) as server:
+        [answers] = ask(server, ["a", "b"])
+        assert len(server.requests) == 1
+    assert answers[0].startswith(f"POST URL: {reason}")
+    assert answers[1] == answers[0]
+
+
+def test_a_missing_prediction_costs_its_case_only() -> None:
+    results = [{"hits": ["x"]}, None, {"hits": None}, {"error": "too long"}, 7]
+    with serving(always(Answer({"results": results}))) as server:
+        [answers] = ask(server, ["a", "b", "c", "d", "e"], response={"items": "results", "prediction": "hits"})
+    assert answers == [
+        ["x"],
+        "POST URL: found nothing at 'hits' of results[1], expected a prediction",
+        "POST URL: found null at 'hits' of results[2], expected a prediction: '{\"hits\": null}'",
+        "POST URL: found nothing at 'hits' of results[3], expected a prediction: '{\"error\": \"too long\"}'",
+        "POST URL: found nothing at 'hits' of results[4], expected a prediction: '7'",
+    ]
+    with serving(always(Answer(["x", None]))) as server:
+        assert ask(server, ["a", "b"], response=None) == [["x", "POST URL: found null as [1], expected a prediction"]]
+
+
+def test_results_are_told_apart_by_id() -> None:
+    results = [{"id": 3, "p": "d"}, {"id": "0", "p": "a"}, {"id": 2, "p": "c"}, {"id": 2, "p": "C"}, {"id": 9}, {}, 5]
+    with serving(always(Answer(results))) as server:
+        [answers] = ask(server, ["a", "b", "c", "d"], request=NUMBERED, response={"prediction": "p", "id": "id"})
+        assert server.requests[0].json["queries"][3] == {"id": 3, "text": "d"}
+    assert answers == [
+        "a",
+        "POST URL: found no result whose 'id' is 1, but results with the ids '9'",
+        "POST URL: found 2 results whose 'id' is 2, expected one",
+        "d",
+    ]
+
+
+@pytest.mark.parametrize("surplus", [[], ["x", "x"]])
+def test_a_list_of_the_wrong_length_is_asked_for_one_by_one_and_never_guessed_at(surplus: list[str]) -> None:
+    def behave(request: Any, number: int) -> Answer:
+        known = [each.upper() for each in request.json["queries"] if each != "b"]
+        return Answer({"results": known + (surplus if number == 0 else [])})
+
+    with serving(behave) as server:
+        [answers] = ask(server, ["a", "b", "c"])
+        assert sorted(each.json["queries"] for each in server.requests[1:]) == [["a"], ["b"], ["c"]]
+    reason = "POST URL: found 0 results at 'results', expected 1: '{\"results\": []}'"
+    assert answers == ["A", reason, "C"]
+
+
+def test_no_more_requests_are_under_way_than_allowed() -> None:
+    enough = threading.Barrier(2, timeout=PATIENCE)
+
+    def behave(request: Any, number: int) -> Answer:
+        enough.wait()
+        return echo(request, number)
+
+    async def run(url: str) -> list[list[Any]]:
+        target = HttpTarget(HttpSpec(url, BATCH, response="results", concurrency=2))
+        answers = await asyncio.gather(*(target.answer([word]) for word in "abcdef"))
+        await target.aclose()
+        return answers
+
+    with serving(behave) as server:
+        assert asyncio.run(run(server.url)) == [["A"], ["B"], ["C"], ["D"], ["E"], ["F"]]
+        assert server.most == 2
+
+
+def test_a_reply_without_end_is_not_read_to_its_end() -> None:
+    with serving(always(Answer(b" " * 5000))) as server:
+        assert ask(server, ["a"], largest_reply=1000) == [["POST URL answered more than 1000 bytes, expected fewer"]]
+
+
+def test_headers_come_from_the_file_and_from_the_environment() -> None:
+    with serving() as server:
+        given = {"X-Client": "eval", "Content-Type": "application/vnd.search+json"}
+        secret = {"Authorization": "SEARCH_TOKEN"}
+        ask(server, ["a"], headers=given, headers_from_env=secret, environment={"SEARCH_TOKEN": f"Bearer {TOKEN}"})
+        headers = server.requests[0].headers
+    assert headers["x-client"] == "eval"
+    assert headers["content-type"] == "application/vnd.search+json"
+    assert headers["authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize("given", [{}, {"Authorization": "SEARCH_TOKEN"}])
+def test_passwords_of_netrc_go_to_no_service(
+    given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password mine\n", encoding="utf-8")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with serving() as server:
+        assert ask(server, ["a"], headers_from_env=given, environment={"SEARCH_TOKEN": TOKEN}) == [["A"]]
+        assert server.requests[0].headers.get("authorization") == (TOKEN if given else None)
+
+
+@pytest.mark.parametrize(("exempt", "through"), [("", 1), ("search.example", 0)])
+def test_a_proxy_of_the_environment_is_used(exempt: str, through: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", exempt)
+    with serving() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        ask("http://search.example:1/find", ["a"], retries=0)
+        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"] * through
+
+
+def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
+    [[reason]] = ask(f"http://{'a' * 70}.example/?key=hidden", ["a"])
+    assert reason.endswith("failed: found an address, a proxy or headers that cannot be used")
+    assert "hidden" not in reason
+
+
+def test_a_reply_that_is_no_http_is_told_without_the_query() -> None:
+    with serving(always(Answer({}, headers={"X": "x" * 100_000}))) as server:
+        [[reason]] = ask(server, ["a"], retries=0)
+    assert reason.startswith("POST URL failed: ")
+    assert "hidden" not in reason
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "environment variable SEARCH_TOKEN is not set, expected the header 'Authorization' for POST URL"),
+        ("", "environment variable SEARCH_TOKEN is not set, expected the header 'Authorization' for POST URL"),
+        (
+            f"{TOKEN}\n",
+            "environment variable SEARCH_TOKEN holds what no header can carry, expected one line of printable ASCII",
+        ),
+    ],
+)
+def test_a_missing_or_unusable_secret_is_named_by_its_variable(value: str | None, reason: str) -> None:
+    environment = {} if value is None else {"SEARCH_TOKEN": value}
+    with serving() as server:
+        asked = ask(server, ["a", "b"], headers_from_env={"Authorization": "SEARCH_TOKEN"}, environment=environment)
+        assert asked == [[reason, reason]]
+        assert server.requests == []
+
+
+@pytest.mark.parametrize("secret", [f"Bearer {TOKEN}", TOKEN, f'quo"ted\\{TOKEN}', f"a/b+{TOKEN}="])
+@pytest.mark.parametrize("padding", [0, 272])
+def test_a_secret_is_in_no_reason_even_where_the_service_repeats_it(secret: str, padding: int) -> None:
+    def behave(request: Any, number: int) -> Answer:
+        echoed = {"seen": "." * padding + request.headers["authorization"]}
+        replies = [Answer(echoed, 401), Answer(echoed), Answer({"results": [echoed, echoed]}), Answer(echoed, 500)]
+        return replies[min(number, 3)]
+
+    with serving(behave) as server:
+        found = ask(
+            server,
+            *[["a", "b"]] * 4,
+            response={"items": "results", "prediction": "hits"},
+            headers_from_env={"Authorization": "SEARCH_TOKEN"},
+            environment={"SEARCH_TOKEN": secret},
+        )
+    reasons = [reason for reasons in found for reason in reasons]
+    assert len(reasons) == 8
+    for reason in reasons:
+        assert "***" in reason
+        assert TOKEN[:6] not in reason
+        assert "hidden" not in reason
+
+
+def test_the_address_can_come_from_the_environment() -> None:
+    with serving() as server:
+        options: dict[str, Any] = {"url_from_env": "SEARCH_URL"}
+        elsewhere = {"SEARCH_URL": f"{server.url}/staging"}
+        assert ask("http://127.0.0.1:1/none", ["a"], environment=elsewhere, **options) == [["A"]]
+        assert server.requests[0].path == "/staging"
+        assert ask(server, ["a"], environment={}, **options) == [["A"]]
+        [[reason]] = ask(server, ["a"], environment={"SEARCH_URL": "http://me:pw@host/"}, **options)
+    assert reason == (
+        "environment variable SEARCH_URL: found a user name or a password in the address, expected http://HOST/PATH or "
+        "https://HOST/PATH, and the secret under headers_from_env"
+    )

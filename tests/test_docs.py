@@ -1,0 +1,276 @@
+"""The documentation says what the product does: files load, commands print what is shown, examples run."""
+
+import doctest
+import importlib
+import json
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from llm_server import PATIENCE
+from paths import ROOT
+
+import pytest_llmeval
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.evaluators.measures import tokens
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.suite import SuiteEntry
+
+PAGES = sorted(
+    [*ROOT.glob("docs/*.md"), *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))],
+    key=lambda path: path.name,
+)
+
+FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|jsonl?|csv|py|txt))`.*:\Z", re.DOTALL)
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
+
+OTHER_TOOLS = {"--check", "--plot"}
+"""Options of other commands that the pages show."""
+
+SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `name` is the file that the sentence before it announces."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    name: str | None
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+@cache
+def blocks(page: Path) -> tuple[Block, ...]:
+    text = page.read_text(encoding="utf-8")
+    return tuple(
+        Block(
+            page,
+            text.count("\n", 0, match.start()) + 1,
+            match["language"],
+            match["text"],
+            _announced(text[: match.start()]),
+        )
+        for match in FENCE.finditer(text)
+    )
+
+
+def _announced(text: str) -> str | None:
+    """Return the last file name in the paragraph that ends a text with a colon."""
+    found = FILE_NAME.fullmatch(text.rstrip().rpartition("\n\n")[2])
+    return found["name"] if found else None
+
+
+def every(language: str) -> list[Block]:
+    return [block for page in PAGES for block in blocks(page) if block.language == language]
+
+
+def is_broken(block: Block) -> bool:
+    return block.name is not None and block.name.startswith("broken")
+
+
+def write_files(folder: Path, page: Path, before: int | None = None) -> None:
+    """Write the files of a page that stand above a line; without a line, all that are not meant to be broken."""
+    for block in blocks(page):
+        wanted = not is_broken(block) if before is None else block.line < before
+        if block.name is not None and wanted:
+            path = folder / block.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+
+
+def top_level_keys(text: str) -> set[str]:
+    return set(re.findall(r"^(\w+):", text, re.MULTILINE))
+
+
+def suite_blocks() -> list[Block]:
+    return [each for each in every("yaml") if top_level_keys(each.text) <= SUITE_KEYS and not is_broken(each)]
+
+
+def completed(text: str) -> str:
+    """Add to a fragment of a suite what every suite must have."""
+    keys = top_level_keys(text)
+    if "evaluators" not in keys:
+        text += "\nevaluators: [text, classification: {as: labels}]\n"
+    if not keys & {"cases", "source"}:
+        labels = sorted(set(re.findall(r"group_by: \[(\w+)|by: (\w+)", text)[0])) if "by: " in text else []
+        text += f"\ncases: [{{prediction: x, labels: {{{', '.join(f'{label}: x' for label in labels if label)}}}}}]\n"
+    return text
+
+
+@pytest.mark.parametrize("block", suite_blocks(), ids=str)
+def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
+    write_files(tmp_path, block.page)
+    path = tmp_path / "shown.eval.yaml"
+    path.write_text(completed(block.text), encoding="utf-8")
+    registry = default_registry()
+    for each in blocks(block.page):
+        if each.name is not None and each.name.endswith("conftest.py"):
+            register = run_python(each.text).get("pytest_llmeval_register")
+            if register is not None:
+                register(registry)
+    suite = load_suite(path, registry, root=tmp_path)
+    assert suite.cases
+    assert not suite.problems
+
+
+def run_python(text: str) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "docs"}
+    exec(compile(text, "docs", "exec"), namespace)
+    return namespace
+
+
+def normal(line: str) -> str:
+    """Leave out what differs from run to run: durations, progress, the length of rules."""
+    line = re.sub(r"\s*\[ *\d+%\]$", "", line)
+    line = re.sub(r"\d+\.\d+s\b", "TIME", line)
+    return re.sub(r"[=_]{3,}|\s+", " ", line).strip()
+
+
+def run(command: str, folder: Path) -> str:
+    """Run ``pytest ...`` or ``llmeval ...`` as a user would, in an environment without traces of this one."""
+    tool, *arguments = command.split()
+    start = {
+        "pytest": ["-m", "pytest"],
+        "llmeval": ["-c", "import sys, pytest_llmeval.cli as cli; sys.exit(cli.main())"],
+    }[tool]
+    dropped = ("PYTEST_", "GITHUB_", "CI", "BUILD_NUMBER", "COVERAGE_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+    environment |= {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *start, *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", every("console"), ids=str)
+def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
+    write_files(tmp_path, block.page, before=block.line)
+    for part in filter(None, re.split(r"^\$ ", block.text, flags=re.MULTILINE)):
+        command, *shown = part.splitlines()
+        output = run(command, tmp_path)
+        printed = [normal(line) for line in output.splitlines()]
+        for line in shown:
+            wanted = normal(line)
+            if wanted in ("", "..."):
+                continue
+            assert wanted in printed, f"{block}: {line!r} is not in the rest of\n{output}"
+            del printed[: printed.index(wanted) + 1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_in_the_docs_runs(page: Path) -> None:
+    namespace: dict[str, object] = {}
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False)
+    for block in blocks(page):
+        if block.language == "python" and block.name is None:
+            if block.text.startswith(">>>"):
+                test = parser.get_doctest(block.text, namespace, str(block), str(page), 0)
+                runner.run(test, clear_globs=False)
+                namespace.update(test.globs)
+            else:
+                exec(compile(block.text, str(block), "exec"), namespace)
+    assert not runner.failures
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what links may name behind ``#``: headings in lower case, blanks as hyphens, marks dropped."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ +(.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in match["target"]:
+            continue
+        target = page.parent / match["target"] if match["target"] else page
+        assert target.exists(), f"{page.name}: {match[0]}"
+        assert not match["anchor"] or match["anchor"] in anchors(target), f"{page.name}: {match[0]}"
+
+
+@pytest.fixture(scope="module")
+def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    folder = tmp_path_factory.mktemp("help")
+    tools = ("build-retrieval-set", "cache import", "cache prune", "compare", "convert", "decide", "validate")
+    commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
+    return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_docs_name_only_options_that_exist(page: Path, known_options: set[str]) -> None:
+    named = set(OPTION.findall(page.read_text(encoding="utf-8")))
+    assert named <= known_options
+
+
+def modules() -> list[ModuleType]:
+    found = pkgutil.walk_packages(pytest_llmeval.__path__, "pytest_llmeval.")
+    return [importlib.import_module(each.name) for each in found]
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_examples_in_docstrings_run(module: ModuleType) -> None:
+    public = {name: getattr(pytest_llmeval, name) for name in pytest_llmeval.__all__}
+    assert not doctest.testmod(module, extraglobs=public).failed
+
+
+def test_every_key_of_a_suite_file_is_described() -> None:
+    text = (ROOT / "docs" / "suite-files.md").read_text(encoding="utf-8")
+    assert {key for key in SUITE_KEYS if f"| `{key}` |" not in text} == set()
+
+
+def test_every_public_name_is_described() -> None:
+    text = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    assert {name for name in pytest_llmeval.__all__ if name not in text} == set()
+
+
+def report_keys(data: Any) -> set[str]:
+    """Return the keys of a JSON report, without the names of metrics, labels and details."""
+    if isinstance(data, list):
+        return set().union(*(report_keys(each) for each in data))
+    if not isinstance(data, dict):
+        return set()
+    names = {"metrics", "groups", "details"}
+    below = [report_keys(value) for key, value in data.items() if key not in names]
+    metrics = [report_keys(value) for value in data.get("metrics", {}).values()]
+    groups = [report_keys(group) for label in data.get("groups", {}).values() for group in label.values()]
+    return set(data).union(*below, *metrics, *groups)
+
+
+def test_every_key_of_the_json_report_is_described(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "reports.md"
+    write_files(tmp_path, page)
+    run("pytest --llmeval --llmeval-report=report.json", tmp_path)
+    keys = report_keys(json.loads((tmp_path / "report.json").read_text(encoding="utf-8")))
+    assert {"schema_version", "signature", "limit", "cases", "duration_s", "not_run"} <= keys
+    text = page.read_text(encoding="utf-8")
+    assert {key for key in keys if f"`{key}`" not in text} == set()
+
+
+def test_json_suite_in_the_docs_loads(tmp_path: Path) -> None:
+    write_files(tmp_path, ROOT / "docs" / "suite-files.md")
+    assert read_document(tmp_path / "minimal.eval.json", "minimal.eval.json").data
