@@ -125,29 +125,31 @@ def run(folder: Path, *arguments: str) -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.judge.desks import Desks
+    from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.service import Asked
+    from pytest_llmeval.judge.service import BoundQuestion
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.services.background import Background
 
     evaluator: Any = get_evaluator("judge", mode="continuous")
-    desks = Desks(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())
-    desk = desks.desk(folder / "judged.eval.yaml", JudgeSpec(model="openai:local", base_url=url), "judged.eval.yaml")
+    judges = SuiteJudges(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())
+    suite_judge = judges.judge_of(
+        folder / "judged.eval.yaml", JudgeSpec(model="openai:local", base_url=url), "judged.eval.yaml"
+    )
     all_cases = [
         Case(str(n), f"What is the number {n}?", str(n), f"It is {n}.", {"language": "en"}) for n in range(cases)
     ]
 
     def serve_stored(case: Case) -> None:
         (question,) = evaluator.questions(case)
-        assert desks.service.known(Asked(desk, question, case.id)) is not None
+        assert judges.service.known(BoundQuestion(suite_judge, question, case.id)) is not None
 
     serve_stored(all_cases[0])  # opens the cache, and loads what is loaded once
     started = time.process_time()
     for case in all_cases:
         serve_stored(case)
     seconds = time.process_time() - started
-    desks.close(whole_run=False)
+    judges.close(whole_run=False)
     return cases / seconds
 
 

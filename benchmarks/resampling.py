@@ -10,9 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.scoring.comparison import compare
 from pytest_llmeval.scoring.resample import percentile_interval, resampled_totals
 
 CASES, COUNTS, RESAMPLES, ROUNDS = 10_000, 12, 10_000, 5

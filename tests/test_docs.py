@@ -127,7 +127,7 @@ def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, mon
                 register(registry)
     suite = load_suite(path, registry, root=tmp_path)
     assert suite.cases
-    assert not suite.problems
+    assert not suite.faults
 
 
 def run_python(text: str) -> dict[str, Any]:

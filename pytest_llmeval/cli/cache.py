@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Iterator
 
-    from pytest_llmeval.judge.entry import Entry
     from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _CACHE = Path(".llmeval", "cache.sqlite3")
 _DAY_S = 86_400
@@ -95,7 +95,7 @@ def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[Cache]":
 def _stats(options: Namespace) -> int:
     from tabulate import tabulate
 
-    groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[StoredJudgement]] = defaultdict(list)
     with _opened(options) as cache:
         for entry in cache.entries():
             groups[entry.components["mode"], entry.components["model"]].append(entry)
@@ -110,7 +110,7 @@ def _stats(options: Namespace) -> int:
     return 0
 
 
-def _sums(entries: "list[Entry]") -> tuple[str, ...]:
+def _sums(entries: "list[StoredJudgement]") -> tuple[str, ...]:
     tokens = [(entry.usage.input_tokens, entry.usage.output_tokens) for entry in entries]
     costs = [entry.cost_usd for entry in entries if entry.cost_usd is not None]
     size = sum(len(entry.reply.encode("utf-8", "surrogatepass")) for entry in entries)
@@ -183,7 +183,7 @@ def _import_scores(options: Namespace) -> int:
     return 1 if found.faults else 0
 
 
-def _keep(options: Namespace, entries: "list[Entry]") -> int:
+def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
     """Add verdicts; one that the cache has already is not replaced, since it may be what a judge really said."""
     with _opened(options, absent=True) as cache:
         known = cache.get_many(entry.key for entry in entries)
@@ -211,7 +211,7 @@ def _explain(options: Namespace) -> int:
     return _show(sorted(entries, key=lambda entry: entry.key))
 
 
-def _show(entries: "Iterable[Entry]") -> int:
+def _show(entries: "Iterable[StoredJudgement]") -> int:
     from tabulate import tabulate
 
     for entry in entries:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
-from pytest_llmeval.judge.desks import OWN_JUDGE
-from pytest_llmeval.judge.entry import Entry
+from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
-from pytest_llmeval.judge.service import Asked, Desk
+from pytest_llmeval.judge.service import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 
@@ -38,7 +38,7 @@ class SuiteQuestion:
 
     case: "Case"
     evaluator: str
-    asked: Asked
+    asked: BoundQuestion
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
     except ValueError as error:
         raise LlmevalError(str(error)) from None
     recordings = Judgements.read(judgements_of(path))
-    desk = Desk(chosen.model or OWN_JUDGE, chosen.request_parameters(), recordings)
+    suite_judge = SuiteJudge(chosen.model or OWN_JUDGE, chosen.request_parameters(), recordings)
     found = SuiteQuestions(suite, recordings)
     for case in suite.cases:
         if case.prediction is MISSING:
@@ -90,7 +90,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
                 found.unknown[case.id] = str(error)
                 continue
             found.questions.extend(
-                SuiteQuestion(case, label, Asked(desk, question, case.id, repeat))
+                SuiteQuestion(case, label, BoundQuestion(suite_judge, question, case.id, repeat))
                 for question in questions
                 for repeat in range(suite.repeats.times)
             )
@@ -108,7 +108,7 @@ class Imported:
         without: Ids of cases with a question and without a score.
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[StoredJudgement] = field(default_factory=list)
     ruled: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
@@ -172,7 +172,7 @@ def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: s
             f"{question.case.id}: found the score {share:g}, which mode {mode.name!r} cannot give or not give alone"
         )
         return
-    imported.entries.append(Entry(asked.key, question.case.id, asked.components(), reply, score))
+    imported.entries.append(StoredJudgement(asked.key, question.case.id, asked.components(), reply, score))
 
 
 def _reply(mode: Mode, score: float, reasoning: str) -> str | None:

@@ -69,7 +69,7 @@ def _compare(options: Namespace) -> int:
     try:
         here, there = ({(each.path, each.suite): each for each in read_report(path)} for path in _paths(options))
     except SuiteError as error:
-        say(error.problems, error=True)
+        say(error.faults, error=True)
         return 2
     common = [key for key in here if key in there]
     say(f"{suite} ({path}): only in {options.report}" for path, suite in here if (path, suite) not in there)

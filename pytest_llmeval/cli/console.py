@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import printable
 
 
@@ -31,4 +31,4 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
             stream.writelines(parts)
     except OSError as error:
         message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
-        raise SuiteError([Problem(str(path), 0, 0, "", message)]) from None
+        raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None

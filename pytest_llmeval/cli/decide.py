@@ -222,8 +222,8 @@ def _decide(options: Namespace) -> int:
         root = here if options.suite.resolve().is_relative_to(here) else options.suite.resolve().parent
         suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
     except SuiteError as error:
-        say(error.problems, error=True)
-        if any(problem.path.startswith("evaluators[") for problem in error.problems):
+        say(error.faults, error=True)
+        if any(fault.path.startswith("evaluators[") for fault in error.faults):
             say([_UNKNOWN_HERE], error=True)
         return 2
     if not recorded:

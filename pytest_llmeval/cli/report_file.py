@@ -69,21 +69,21 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
     document = load_json(path, str(path))
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:
-        raise SuiteError([document.problem((), f"found {describe(data)}, expected a report of --llmeval-report")])
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected a report of --llmeval-report")])
     version = data["schema_version"]
     if version != SCHEMA_VERSION:
         message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
-        raise SuiteError([document.problem(("schema_version",), message)])
-    report, problems = check(TypeAdapter(_Report), _Report, data, document, ())
-    if problems:
-        raise SuiteError(problems)
+        raise SuiteError([document.fault(("schema_version",), message)])
+    report, faults = check(TypeAdapter(_Report), _Report, data, document, ())
+    if faults:
+        raise SuiteError(faults)
     assert isinstance(report, _Report)
     for place, suite in enumerate(report.suites):
         ids: set[str] = set()
         for number, case in enumerate(suite.cases):
             if case.id in ids:
                 message = f"found {case.id!r} a second time, expected it once"
-                raise SuiteError([document.problem(("suites", place, "cases", number, "id"), message)])
+                raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
     return report.suites
 

@@ -3,6 +3,7 @@
 __all__ = (
     "BudgetError",
     "EvaluatorError",
+    "Fault",
     "FieldsError",
     "JudgeError",
     "LlmevalError",
@@ -10,9 +11,8 @@ __all__ = (
     "MissingExtraError",
     "NoJudgeError",
     "PredictionError",
-    "Problem",
     "SuiteError",
-    "said",
+    "format_error",
 )
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Fault:
     """One fault of one file, with where it is and what would be right.
 
     Attributes:
@@ -44,7 +44,7 @@ class Problem:
         return f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
 
 
-def said(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return an error as text, its type first, even if its own text cannot be had."""
     try:
         text = str(error)
@@ -72,9 +72,9 @@ class LlmevalError(Exception):
 class SuiteError(LlmevalError):
     """A suite file, or a file that it names, has faults; all of them are listed."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(map(str, self.faults)))
 
 
 class PredictionError(LlmevalError):

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.beside import own_file
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import decode, read_bytes
-from pytest_llmeval.judge.entry import Entry, difference
+from pytest_llmeval.judge.stored_judgement import StoredJudgement, difference
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -42,7 +42,7 @@ class Judgements:
         entries: Key to judgement.
     """
 
-    def __init__(self, path: Path, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, path: Path, entries: Iterable[StoredJudgement] = ()) -> None:
         self.path = path
         self.entries = {entry.key: entry for entry in entries}
 
@@ -59,7 +59,7 @@ class Judgements:
         """
         return cls(path, _read(path, shown or str(path)) if path.exists() else ())
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredJudgement | None:
         """Return the judgement recorded under a key."""
         return self.entries.get(key)
 
@@ -80,15 +80,17 @@ class Judgements:
         return f"nothing is recorded for this case; that of case {other.case!r} differs in {differs}"
 
     @cached_property
-    def _by_case(self) -> dict[str, list[Entry]]:
+    def _by_case(self) -> dict[str, list[StoredJudgement]]:
         return _grouped((entry.case, entry) for entry in self.entries.values())
 
     @cached_property
-    def _by_mode(self) -> dict[str, list[Entry]]:
+    def _by_mode(self) -> dict[str, list[StoredJudgement]]:
         return _grouped((entry.components["mode"], entry) for entry in self.entries.values())
 
 
-def merge_judgements(old: Iterable[Entry], new: Iterable[Entry], forget: Collection[str] = ()) -> list[Entry]:
+def merge_judgements(
+    old: Iterable[StoredJudgement], new: Iterable[StoredJudgement], forget: Collection[str] = ()
+) -> list[StoredJudgement]:
     """Add what a run used to what is recorded; a new judgement replaces the old one of its key.
 
     One with the same reply does not: how long it took this time is no reason to change a committed file.
@@ -107,7 +109,7 @@ def merge_judgements(old: Iterable[Entry], new: Iterable[Entry], forget: Collect
     return list(merged.values())
 
 
-def write_judgements(path: Path, entries: Iterable[Entry]) -> bool:
+def write_judgements(path: Path, entries: Iterable[StoredJudgement]) -> bool:
     """Write a file in one step, sorted by case, mode, repeat and key; of two judgements of a key the later is written.
 
     Returns:
@@ -130,25 +132,25 @@ def write_judgements(path: Path, entries: Iterable[Entry]) -> bool:
     return True
 
 
-def recorded_line(entry: Entry) -> str:
+def recorded_line(entry: StoredJudgement) -> str:
     """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def _order(entry: Entry) -> tuple[str, str, int, str]:
+def _order(entry: StoredJudgement) -> tuple[str, str, int, str]:
     return entry.case, entry.components["mode"], entry.components["repeat"], entry.key
 
 
-def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, list[Entry]]:
-    groups: dict[str, list[Entry]] = {}
+def _grouped(pairs: Iterable[tuple[str, StoredJudgement]]) -> dict[str, list[StoredJudgement]]:
+    groups: dict[str, list[StoredJudgement]] = {}
     for name, entry in pairs:
         groups.setdefault(name, []).append(entry)
     return groups
 
 
-def _most_like(components: Mapping[str, Any], entries: Iterable[Entry]) -> Entry | None:
-    def rank(entry: Entry) -> tuple[int, int, str]:
+def _most_like(components: Mapping[str, Any], entries: Iterable[StoredJudgement]) -> StoredJudgement | None:
+    def rank(entry: StoredJudgement) -> tuple[int, int, str]:
         theirs = entry.components
         texts, recorded = components["texts"], theirs["texts"]
         unlike = sum(components[name] != theirs[name] for name in components if name != "texts")
@@ -158,9 +160,9 @@ def _most_like(components: Mapping[str, Any], entries: Iterable[Entry]) -> Entry
     return min(entries, key=rank, default=None)
 
 
-def _read(path: Path, shown: str) -> list[Entry]:
-    faults = Faults(shown)
-    entries: dict[str, tuple[int, Entry]] = {}
+def _read(path: Path, shown: str) -> list[StoredJudgement]:
+    faults = FaultLog(shown)
+    entries: dict[str, tuple[int, StoredJudgement]] = {}
     for number, text in enumerate(decode(read_bytes(path, shown), shown).split("\n"), 1):
         if not text.strip():
             continue
@@ -173,7 +175,7 @@ def _read(path: Path, shown: str) -> list[Entry]:
             )
             continue
         try:
-            entry = Entry.from_json(_parse(text))
+            entry = StoredJudgement.from_json(_parse(text))
         except ValueError as error:
             faults.add(number, 1, "", str(error))
             continue
@@ -217,7 +219,7 @@ class Written(NamedTuple):
     fault: str = ""
 
 
-def encode_judgements(used: Iterable[tuple[Path, Entry]]) -> str:
+def encode_judgements(used: Iterable[tuple[Path, StoredJudgement]]) -> str:
     """Write judgements, each with the file that asked for it, as one line of ASCII."""
     return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
 
@@ -226,12 +228,12 @@ class UsedJudgements:
     """Judgements by the file that they are recorded in."""
 
     def __init__(self) -> None:
-        self._used: dict[Path, list[Entry]] = {}
+        self._used: dict[Path, list[StoredJudgement]] = {}
 
     def take(self, text: str) -> None:
         """Add what `encode_judgements` wrote."""
         for asking, entry in json.loads(text):
-            self._used.setdefault(judgements_of(Path(asking)), []).append(Entry.from_json(entry))
+            self._used.setdefault(judgements_of(Path(asking)), []).append(StoredJudgement.from_json(entry))
 
     def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[Written]:
         """Write recordings, in the order of their files.

@@ -38,14 +38,14 @@ class ScoreFile:
         document = load_json(path, str(path))
         if not isinstance(document.data, dict):
             found = f"a {type(document.data).__name__}"
-            raise SuiteError([document.problem((), f"found {found}, expected an object of question ids and scores")])
-        problems = [
-            document.problem([key], f"found {json.dumps(value)[:80]}, expected a score from 0 to 1")
+            raise SuiteError([document.fault((), f"found {found}, expected an object of question ids and scores")])
+        faults = [
+            document.fault([key], f"found {json.dumps(value)[:80]}, expected a score from 0 to 1")
             for key, value in document.data.items()
             if type(value) not in (int, float) or not 0 <= value <= 1
         ]
-        if problems:
-            raise SuiteError(problems)
+        if faults:
+            raise SuiteError(faults)
         scores = {key: float(value) for key, value in document.data.items()}
         return cls(path, scores, len(scores))
 

@@ -1,6 +1,6 @@
 """Asking judges: what is stored first, then the model, within limits that all processes of a run share."""
 
-__all__ = ("LEASE_S", "Asked", "Desk", "JudgeMode", "JudgeOffError", "JudgeService", "Judgement")
+__all__ = ("LEASE_S", "BoundQuestion", "JudgeMode", "JudgeOffError", "JudgeService", "Judgement", "SuiteJudge")
 
 import asyncio
 import time
@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, said
+from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.core.results import Call
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
-from pytest_llmeval.judge.entry import Entry, components, judgement_key
 from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spec import Price
+from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Message
@@ -44,7 +44,7 @@ class JudgeOffError(JudgeError):
 
 
 @dataclass
-class Desk:
+class SuiteJudge:
     """Where the questions of one suite go.
 
     Attributes:
@@ -71,18 +71,18 @@ class Desk:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BoundQuestion:
     """One question about one case, in one repeat.
 
     Attributes:
-        desk: Where it goes.
+        suite_judge: Where it goes.
         question: What is asked.
         case: Id of the case.
         repeat: Counted from 0.
         asker: Tells cases of one id apart: those of other suites, variants of the target, and tests.
     """
 
-    desk: Desk
+    suite_judge: SuiteJudge
     question: Question
     case: str
     repeat: int = 0
@@ -101,21 +101,23 @@ class Asked:
     @cached_property
     def key(self) -> str:
         """What the judgement is stored under."""
-        desk = self.desk
+        suite_judge = self.suite_judge
         return judgement_key(
-            self.question, self.messages, model=desk.model, parameters=desk.parameters, repeat=self.repeat
+            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
         )
 
     def components(self) -> dict[str, Any]:
         """Return what the key is made of."""
-        desk = self.desk
+        suite_judge = self.suite_judge
         return components(
-            self.question, self.messages, model=desk.model, parameters=desk.parameters, repeat=self.repeat
+            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
         )
 
     def request(self) -> JudgeRequest:
         """Return what a client is given."""
-        return JudgeRequest(self.messages, self.desk.name, self.desk.parameters, self.question.mode.reply_schema)
+        return JudgeRequest(
+            self.messages, self.suite_judge.name, self.suite_judge.parameters, self.question.mode.reply_schema
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Judgement:
 
     verdict: Verdict | LlmevalError
     call: Call | None = None
-    entry: Entry | None = None
+    entry: StoredJudgement | None = None
 
 
 @dataclass
@@ -176,7 +178,7 @@ class JudgeService:
     def _failures(self) -> Failures:
         return Failures(self.run, None if self.limit.shared is None else lambda: self.cache)
 
-    def known(self, asked: Asked) -> Judgement | None:
+    def known(self, asked: BoundQuestion) -> Judgement | None:
         """Return what can be said without asking a model: a stored verdict, or that there is none and none may be had.
 
         Raises:
@@ -185,14 +187,14 @@ class JudgeService:
         if self.mode == "off":
             return Judgement(JudgeOffError())
         if self.mode != "refresh":
-            recorded = asked.desk.recordings.get(asked.key)
+            recorded = asked.suite_judge.recordings.get(asked.key)
             if recorded is not None:
                 return _stored(asked, recorded, "recorded")
         if self.mode == "replay":
             return Judgement(JudgeError(_miss(asked)))
         return self._cached(asked)
 
-    def _cached(self, asked: Asked) -> Judgement | None:
+    def _cached(self, asked: BoundQuestion) -> Judgement | None:
         entry = self.cache.get(asked.key)
         if entry is None:
             return None
@@ -203,7 +205,7 @@ class JudgeService:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
         return self.limit.shared is not None and self.cache.made_in(key, self.run)
 
-    async def judge(self, asked: Asked) -> Judgement:
+    async def judge(self, asked: BoundQuestion) -> Judgement:
         """Return the verdict on a question, asking the model if need be.
 
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
@@ -216,21 +218,21 @@ class JudgeService:
             self._failed.add(asked.turn)
         return judgement
 
-    async def _known_or_asked(self, asked: Asked) -> Judgement:
+    async def _known_or_asked(self, asked: BoundQuestion) -> Judgement:
         while True:
             known = self.known(asked)
             if known is not None:
                 return known
             if asked.key not in self._waiting:
                 started = asyncio.ensure_future(self._leased(asked, again=asked.turn in self._failed))
-                self._waiting[asked.key] = asked.desk.way, started
+                self._waiting[asked.key] = asked.suite_judge.way, started
                 started.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
             way, waiting = self._waiting[asked.key]
             judgement = await asyncio.shield(waiting)
-            if way == asked.desk.way or not isinstance(judgement.verdict, JudgeError):
+            if way == asked.suite_judge.way or not isinstance(judgement.verdict, JudgeError):
                 return judgement
 
-    async def _leased(self, asked: Asked, *, again: bool) -> Judgement:
+    async def _leased(self, asked: BoundQuestion, *, again: bool) -> Judgement:
         """Ask, unless another process does already: then wait for what it gets."""
         self.beat()
         while not self.cache.lease(asked.key, self.owner, LEASE_S):
@@ -246,19 +248,19 @@ class JudgeService:
             return self._keep_failure(asked, error, None)
         except (KeyboardInterrupt, SystemExit) as error:
             # Of a judge's or mode's own making, as Ctrl-C reaches the main thread only: they would end the event loop.
-            return self._keep_failure(asked, JudgeError(f"the judge raised {said(error)}"), None)
+            return self._keep_failure(asked, JudgeError(f"the judge raised {format_error(error)}"), None)
         finally:
             self.cache.release(asked.key, self.owner)
 
-    def _settled(self, asked: Asked, *, again: bool) -> Judgement | None:
+    def _settled(self, asked: BoundQuestion, *, again: bool) -> Judgement | None:
         """Return what became of the question in this run or an earlier one."""
         if (known := self._cached(asked)) is not None:
             return known
         failed = None if again else self._failures.get(_failure_key(asked))
         return None if failed is None else Judgement(*failed)
 
-    async def _ask(self, asked: Asked) -> Judgement:
-        client = asked.desk.client
+    async def _ask(self, asked: BoundQuestion) -> Judgement:
+        client = asked.suite_judge.client
         if client is None:
             raise NoJudgeError(
                 "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, give --llmeval-judge-model, "
@@ -273,7 +275,7 @@ class JudgeService:
                 usage = reply.usage
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # as it is kept, so that a stored one reports alike
-                cost = cost_usd(asked.desk.price, usage)
+                cost = cost_usd(asked.suite_judge.price, usage)
                 if reservation is not None:
                     used = (usage.input_tokens, usage.output_tokens)
                     self.cache.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
@@ -284,16 +286,18 @@ class JudgeService:
         except JudgeError as error:
             # Whoever asks again makes a call of its own.
             return self._keep_failure(asked, error, call._replace(id=f"{asked.key} {self.owner} {started}"))
-        entry = Entry(asked.key, asked.case, asked.components(), reply.text, verdict.score, usage, seconds, cost)
+        entry = StoredJudgement(
+            asked.key, asked.case, asked.components(), reply.text, verdict.score, usage, seconds, cost
+        )
         self.cache.put(entry, self.run)
         self._made.add(asked.key)
         return Judgement(verdict, call, entry)
 
-    def _keep_failure(self, asked: Asked, error: JudgeError, call: Call | None) -> Judgement:
+    def _keep_failure(self, asked: BoundQuestion, error: JudgeError, call: Call | None) -> Judgement:
         self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
 
-    async def _reserve(self, asked: Asked) -> "Reservation | None":
+    async def _reserve(self, asked: BoundQuestion) -> "Reservation | None":
         """Set a part of the budget aside for a call, so that all processes together never spend more.
 
         Raises:
@@ -302,8 +306,8 @@ class JudgeService:
         if not self.budget:
             return None
         sent = sum(len(each.content.encode(errors="replace")) for each in asked.messages) // _BYTES_PER_TOKEN
-        written = int(asked.desk.parameters.get("max_tokens") or _REPLY_TOKENS)
-        usd = cost_usd(asked.desk.price, Usage(sent, written)) or 0.0
+        written = int(asked.suite_judge.parameters.get("max_tokens") or _REPLY_TOKENS)
+        usd = cost_usd(asked.suite_judge.price, Usage(sent, written)) or 0.0
         while True:
             found = self.cache.reserve(self.run, self.budget, self.owner, calls=1, tokens=sent + written, usd=usd)
             if found.granted:
@@ -332,8 +336,8 @@ class JudgeService:
             self.cache.renew(self.owner, LEASE_S)
 
 
-def _failure_key(asked: Asked) -> str:
-    return f"{asked.key} {asked.desk.way}"
+def _failure_key(asked: BoundQuestion) -> str:
+    return f"{asked.key} {asked.suite_judge.way}"
 
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
@@ -341,7 +345,7 @@ async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     return reply if isinstance(reply, JudgeReply) else await reply
 
 
-def _stored(asked: Asked, entry: Entry, where: str, *, fresh: bool = False) -> Judgement:
+def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> Judgement:
     usage = entry.usage
     call = Call(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
@@ -351,8 +355,8 @@ def _stored(asked: Asked, entry: Entry, where: str, *, fresh: bool = False) -> J
         return Judgement(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
-def _miss(asked: Asked) -> str:
-    why = asked.desk.recordings.nearest(asked.case, asked.components())
+def _miss(asked: BoundQuestion) -> str:
+    why = asked.suite_judge.recordings.nearest(asked.case, asked.components())
     return (
         f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
         f"({why}); run once with --llmeval-judge=record to ask the judge"

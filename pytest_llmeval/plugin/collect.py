@@ -18,7 +18,7 @@ from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgem
 from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.suites import LoadedCase, Suites
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.prefetch import Look
+from pytest_llmeval.run.prefetch import EarlyCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 
@@ -37,7 +37,7 @@ class CaseItem(pytest.Function):
         after: Gives the items of its suite and variant that come after it, once the session knows them.
     """
 
-    look = Look()
+    look = EarlyCalls()
     after: "Callable[[], Iterable[CaseItem]]" = staticmethod(lambda: ())
 
     def __init__(self, *, loaded: LoadedCase, cases: tuple[Case, ...] = (), **kwargs: Any) -> None:
@@ -180,17 +180,17 @@ class EvalModule(pytest.Module):
                 item = self._item(variant, LoadedCase(suites, suite, case, key), suite.cases if suite.bulk else ())
                 item.look = look
                 yield item
-        if suite.problems:
-            yield Faults.from_parent(self, name="<faults>", faults=SuiteError(suite.problems))
+        if suite.faults:
+            yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.faults))
 
-    def _look(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> Look:
+    def _look(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return what may be asked about a case before its test is set up."""
         info = variant._fixtureinfo  # noqa: SLF001 (as below)
         judge = all(
             outlives_its_test("judge_client", item._fixtureinfo.name2fixturedefs)  # noqa: SLF001 (as below)
             for item in judge_client
         )
-        return Look(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
+        return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
 
     def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
         case = loaded.case
@@ -230,7 +230,7 @@ def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
     return (items[position] for position in range(start, len(items)))
 
 
-class Faults(pytest.Collector):
+class FaultyCases(pytest.Collector):
     """Reports the faults of single cases, so that the other cases still run."""
 
     def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
@@ -284,6 +284,6 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         )
         for case in suite.cases
     ]
-    if suite.problems:
-        cases.append(pytest.param(SuiteError(suite.problems), id="<faults>"))
+    if suite.faults:
+        cases.append(pytest.param(SuiteError(suite.faults), id="<faults>"))
     metafunc.parametrize("eval_case", cases, indirect=True)

@@ -20,7 +20,7 @@ import pytest
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.service import Asked, Judgement, JudgeOffError
+from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import own_judge
 from pytest_llmeval.plugin.payload import keep_judgements
@@ -219,7 +219,7 @@ class AskJudge:
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
         verdicts = [
-            self._ask(Asked(self._desk(), each, case.id, asker=self.request.node.nodeid))
+            self._ask(BoundQuestion(self._suite_judge(), each, case.id, asker=self.request.node.nodeid))
             for each in evaluator.questions(case)
         ]
         judged = evaluator.judged(case)
@@ -228,16 +228,16 @@ class AskJudge:
             raise LlmevalError(f"there is nothing to judge: {judged.shown.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
 
-    def _desk(self) -> Any:
+    def _suite_judge(self) -> Any:
         path = self.request.path
-        return self.suites.desks.desk(path, JudgeSpec(), self.suites.shown(path))
+        return self.suites.judges.judge_of(path, JudgeSpec(), self.suites.shown(path))
 
-    def _ask(self, asked: Asked) -> Verdict | LlmevalError:
-        desks = self.suites.desks
-        told: Judgement | None = desks.service.known(asked)
+    def _ask(self, asked: BoundQuestion) -> Verdict | LlmevalError:
+        judges = self.suites.judges
+        told: Judgement | None = judges.service.known(asked)
         if told is None:
-            desks.open(self.request.path, JudgeSpec(), own_judge(self.request))
-            told = self.suites.background.run(desks.service.judge(asked))
+            judges.open(self.request.path, JudgeSpec(), own_judge(self.request))
+            told = self.suites.background.run(judges.service.judge(asked))
         if told.entry is not None:
             keep_judgements(self.request.node, self.suites, self.request.path, [replace(told.entry, case=asked.case)])
         if isinstance(told.verdict, BudgetError):

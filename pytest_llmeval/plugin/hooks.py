@@ -251,13 +251,13 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
-        node.workerinput["llmeval_run"] = self._run.suites.desks.enlist()
+        node.workerinput["llmeval_run"] = self._run.suites.judges.enlist()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Let the other workers go on with what a crashed one was asking."""
         if error:
-            self._run.suites.desks.bury(node.gateway.id)
+            self._run.suites.judges.bury(node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:

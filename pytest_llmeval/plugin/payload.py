@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import BudgetError, PredictionError, said
+from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import Call, CaseRecord
 from pytest_llmeval.core.wording import printable
@@ -33,7 +33,7 @@ from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import recording
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.entry import Entry
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 
 @dataclass(slots=True)
@@ -98,16 +98,16 @@ def decode(text: str) -> Payload:
     return Payload(SuiteKey(*key), total, records, [row for entry in entries for row in entry.get("recordings", ())])
 
 
-JUDGED = pytest.StashKey[list[tuple[Path, "Entry"]]]()
+JUDGED = pytest.StashKey[list[tuple[Path, "StoredJudgement"]]]()
 """Judgements that a test used, each with the file that asked for it."""
 
 PAYLOAD = pytest.StashKey[str]()
 """What an item hands to its report."""
 
 
-def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[Entry]") -> None:
+def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
-    if suites.desks.service.records:
+    if suites.judges.service.records:
         item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
 
 
@@ -170,7 +170,7 @@ def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]
     """Return the record of a case that its item has not scored."""
     if report.outcome == "passed":
         return CaseRecord(name, outcome="not_run", reason="the test did not score the case")
-    reason = said(call.excinfo.value) if call.excinfo else report.outcome
+    reason = format_error(call.excinfo.value) if call.excinfo else report.outcome
     if report.skipped:
         return CaseRecord(name, outcome="skipped", reason=reason)
     return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)

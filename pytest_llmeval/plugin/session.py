@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import pytest
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core.errors import LlmevalError, said
+from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Metric, metric_prefix
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.plugin.gather import Gathering
 from pytest_llmeval.plugin.options import is_suite_file
 from pytest_llmeval.plugin.payload import PAYLOAD
+from pytest_llmeval.plugin.result_collector import ResultCollector
 from pytest_llmeval.plugin.suites import Suites
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
@@ -30,7 +30,7 @@ from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_repo
 from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
 from pytest_llmeval.snapshots.comparable import owner_of
 from pytest_llmeval.snapshots.history import append_runs
-from pytest_llmeval.snapshots.keeper import Keeper, Taken
+from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -104,7 +104,7 @@ class Run:
     keeper: Keeper = field(init=False)
     uncollected: bool = False
     _started: float = field(default_factory=time.time)
-    _gathering: Gathering = field(default_factory=Gathering)
+    _collector: ResultCollector = field(default_factory=ResultCollector)
     _used: UsedJudgements = field(default_factory=UsedJudgements)
     _faults: dict[str, list[str]] = field(default_factory=dict)
 
@@ -113,7 +113,7 @@ class Run:
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
-        self._gathering.take(report, report.__dict__.pop("llmeval", None))
+        self._collector.take(report, report.__dict__.pop("llmeval", None))
         self._used.take(report.__dict__.pop("llmeval_judged", "[]"))
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
@@ -123,7 +123,7 @@ class Run:
         for item in items:
             payload = item.stash.get(PAYLOAD, None)
             if payload is not None:
-                self._gathering.salvage(item, payload)
+                self._collector.salvage(item, payload)
 
     def expect(self, nodeids: Iterable[str]) -> None:
         """Note the suite files of items that are to run."""
@@ -166,13 +166,13 @@ class Run:
         unscored: dict[Path, set[str]] = {}
         # Of a suite of which nothing was heard because the run broke, every case has yet to run.
         silent = [SuiteKey(str(path), self.suites.shown(path)) for path in self.selected] if self.broken else []
-        for key, total, records, made in self._gathering.suites(silent):
+        for key, total, records, made in self._collector.suites(silent):
             predictions += made
             try:
                 suite = self.suites.load(Path(key.path), session)
                 judged.append((key, suite, *self._judge(suite, key, total or suite.total, records, stamp)))
             except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
-                why = str(error) if isinstance(error, LlmevalError) else said(error)
+                why = str(error) if isinstance(error, LlmevalError) else format_error(error)
                 self.notes.append(f"{key.shown}: not judged: {why}")
                 emitted.append((key, GateResult("summary", "failed", None, None, f"not judged: {why}")))
         suites = list(with_regressions([report for _, _, report, _ in judged], [found for *_, found in judged]))
@@ -183,7 +183,7 @@ class Run:
                 complete.add((key.shown, key.variant))
             # A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases
             # out on purpose are not reported at all.
-            on_purpose = not (self.broken or suite.problems)
+            on_purpose = not (self.broken or suite.faults)
             verdicts: list[GateResult | Verdict] = [*report.gates, *report.snapshot]
             emitted += [(key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose]
         emitted.sort(key=lambda each: (each[0].shown, each[0].test, each[0].variant))
@@ -262,10 +262,10 @@ class Run:
         )
         incomplete = self._incomplete(suite, report.run, total)
         off = judges_off(suite, rows) if self.suites.options.mode == "off" and suite.judged else frozenset()
-        taken = Taken(suite, key, result, rows, self.suites.judges_of(suite))
+        suite_run = SuiteRun(suite, key, result, rows, self.suites.judges_of(suite))
         unjudged = JUDGES_OFF if off else ""
-        snapshot = self.keeper.judge(taken, incomplete or unjudged, stamp)
-        findings = examine_regressions(taken, self.keeper, snapshot, incomplete, unjudged)
+        snapshot = self.keeper.judge(suite_run, incomplete or unjudged, stamp)
+        findings = examine_regressions(suite_run, self.keeper, snapshot, incomplete, unjudged)
         gates = [
             gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "")
             for gate in suite.gates
@@ -275,7 +275,7 @@ class Run:
     def _incomplete(self, suite: Suite, run: int, total: int) -> str:
         """Say why results are not those of the whole suite, or nothing."""
         reasons = [f"{run} of {total} cases ran"] if run < total else []
-        if suite.problems:
+        if suite.faults:
             reasons.append("the suite's files have faults")
         if reasons and self.broken:
             reasons.append(self.broken)

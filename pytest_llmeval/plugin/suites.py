@@ -18,12 +18,12 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.judge.desks import Desks
+from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution, execute_repeats
 from pytest_llmeval.run.job import Answer, Job
-from pytest_llmeval.run.prefetch import Ahead, Look
+from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.loading import load_suite
@@ -61,14 +61,14 @@ class Suites:
 
     def __post_init__(self) -> None:
         self.background = Background()
-        self.desks = Desks(self.options, self.background)
-        answering = Answering(Predictor(self.background), self.desks.limit, self.recordings, self.desks.service)
-        self.ahead = Ahead(answering, 2 * self.options.concurrency)
+        self.judges = SuiteJudges(self.options, self.background)
+        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
+        self.ahead = Prefetch(answering, 2 * self.options.concurrency)
 
     def close(self) -> None:
         """Stop what still runs in the background, and close the cache."""
         self.background.close()
-        self.desks.close(whole_run=not hasattr(self.config, "workerinput"))
+        self.judges.close(whole_run=not hasattr(self.config, "workerinput"))
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
         """Read a suite file, with the evaluators that the conftests above it register.
@@ -83,7 +83,7 @@ class Suites:
             session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
             suite = load_suite(path, registry, root=self.config.rootpath, shown=self.shown(path))
             if suite.judged:
-                self.desks.desk(path, suite.judge, self.shown(path))
+                self.judges.judge_of(path, suite.judge, self.shown(path))
             for tag in sorted({tag for case in suite.cases for tag in case.tags}):
                 self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
             self._loaded[path] = suite
@@ -111,11 +111,11 @@ class Suites:
         """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
         if not suite.judged:
             return {}
-        desk = self.desks.desk(suite.path, suite.judge, self.shown(suite.path))
-        parameters = json.dumps(desk.parameters, sort_keys=True)
+        suite_judge = self.judges.judge_of(suite.path, suite.judge, self.shown(suite.path))
+        parameters = json.dumps(suite_judge.parameters, sort_keys=True)
         return {
             label: {
-                "model": desk.model,
+                "model": suite_judge.model,
                 "parameters": parameters,
                 "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
             }
@@ -133,7 +133,7 @@ class Suites:
         target: Target | None,
         client: Callable[[], Any] = lambda: None,
         following: "Iterable[LoadedCase]" = (),
-        look: Look = Look(),  # noqa: B008 (immutable)
+        look: EarlyCalls = EarlyCalls(),  # noqa: B008 (immutable)
     ) -> Execution:
         """Run one case.
 
@@ -183,26 +183,26 @@ class Suites:
         batched = http.batch * http.concurrency if http is not None else 0
         return max(self.ahead.window, min(batched, _WIDEST_WINDOW))
 
-    def _allowed(self, suite: Suite, look: Look) -> Look:
+    def _allowed(self, suite: Suite, look: EarlyCalls) -> EarlyCalls:
         """Return what may be asked early: nothing where calls are made one by one, or a debugger may stop them."""
         if self.options.concurrency == 1 or self.config.getoption("usepdb", False):
-            return Look()
+            return EarlyCalls()
         one_by_one = suite.target is not None and suite.target.concurrency == 1
-        return Look(look.target and not one_by_one, look.judge)
+        return EarlyCalls(look.target and not one_by_one, look.judge)
 
     def _jobs(
-        self, loaded: "LoadedCase", target: Target | None, client: Callable[[], Any], look: Look
+        self, loaded: "LoadedCase", target: Target | None, client: Callable[[], Any], look: EarlyCalls
     ) -> Sequence[Job]:
         suite, key = loaded.suite, loaded.key
-        desk = self.desks.desk(suite.path, suite.judge, key.shown) if suite.judged else None
+        suite_judge = self.judges.judge_of(suite.path, suite.judge, key.shown) if suite.judged else None
 
         def prepare(asks_target: bool) -> None:
             __tracebackhide__ = True
             if asks_target and target is None:
                 with contextlib.suppress(PredictionError):  # raised again for every case that asks
                     self._target(suite)
-            if desk is not None and self.desks.service.asks:
-                self.desks.open(suite.path, suite.judge, client)
+            if suite_judge is not None and self.judges.service.asks:
+                self.judges.open(suite.path, suite.judge, client)
 
         shared = self.options.shares and look.target and not key.test
         return [
@@ -213,7 +213,7 @@ class Suites:
                 key.variant,
                 repeat,
                 lambda: target or self._target(suite),
-                desk,
+                suite_judge,
                 shared,
                 prepare,
                 key.test,

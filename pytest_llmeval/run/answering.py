@@ -12,7 +12,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.service import Asked
+from pytest_llmeval.judge.service import BoundQuestion
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
@@ -64,7 +64,7 @@ class Answering:
         _enter(answer, found)
         return answer
 
-    def _known(self, asked: Asked) -> "Judgement | None":
+    def _known(self, asked: BoundQuestion) -> "Judgement | None":
         if self.judges is None:
             return None
         try:
@@ -98,7 +98,7 @@ class Answering:
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
             return answer
-        if job.desk is not None:
+        if job.suite_judge is not None:
             return self.predictor.background.run(self._judged(job, answer))
         return answer
 
@@ -175,9 +175,9 @@ class Answering:
             _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()})
         return answer
 
-    def _questions(self, job: Job, answer: Answer) -> dict[str, list[Asked]]:
+    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
         """Return what must be asked about an answered case, by evaluator."""
-        if job.desk is None:
+        if job.suite_judge is None:
             return {}
         questions = {}
         asker = " ".join((job.shown, job.test, job.variant))
@@ -186,7 +186,7 @@ class Answering:
             if isinstance(evaluator, JudgedEvaluator):
                 try:
                     put = evaluator.questions(answer.case)
-                    asked = [Asked(job.desk, each, job.case.id, job.repeat, asker) for each in put]
+                    asked = [BoundQuestion(job.suite_judge, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here
                     questions[label] = asked

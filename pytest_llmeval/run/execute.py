@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import BudgetError, PredictionError, said
+from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.evaluator import Evaluator, metric_prefix
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
@@ -19,7 +19,7 @@ from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.entry import Entry
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.run.job import Answer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
@@ -42,7 +42,7 @@ class Execution:
     record: CaseRecord
     unmet: list[Unmet] = field(default_factory=list)
     error: BaseException | None = None
-    entries: "Sequence[Entry]" = ()
+    entries: "Sequence[StoredJudgement]" = ()
     repeats: Sequence[Case] = ()
 
     @property
@@ -86,7 +86,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = said(measured)
+            errors[label] = format_error(measured)
     return _with_costs(_concluded(suite, case, suite.evaluators, observations, errors), [answer])
 
 
@@ -172,7 +172,7 @@ def unanswered(case: Case, error: BaseException) -> Execution:
     """Return the execution of a case for which there is no prediction, because of an error."""
     if isinstance(error, BudgetError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
-    reason = str(error) if isinstance(error, PredictionError) else said(error)
+    reason = str(error) if isinstance(error, PredictionError) else format_error(error)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
 

@@ -14,8 +14,8 @@ from pytest_llmeval.targets.python import Target
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.entry import Entry
-    from pytest_llmeval.judge.service import Desk
+    from pytest_llmeval.judge.service import SuiteJudge
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.targets.contract import BatchTarget
 
 
@@ -30,7 +30,7 @@ class Job:
         variant: Of the target.
         repeat: Counted from 0.
         target: Gives the target, when one is needed.
-        desk: Where its questions go; ``None`` where the suite has no judge.
+        suite_judge: Where its questions go; ``None`` where the suite has no judge.
         shared: Whether other processes may want the same prediction.
         prepare: Makes ready what asking needs, in the thread of the tests; is told whether the target is needed.
         test: The Python test that runs the case, if it is no item of its suite.
@@ -42,7 +42,7 @@ class Job:
     variant: str
     repeat: int
     target: "Callable[[], Target | BatchTarget]"
-    desk: "Desk | None" = None
+    suite_judge: "SuiteJudge | None" = None
     shared: bool = False
     prepare: Callable[[bool], None] = lambda _: None
     test: str = ""
@@ -67,5 +67,5 @@ class Answer:
     verdicts: "dict[str, list[Verdict | LlmevalError]]" = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
-    entries: "list[Entry]" = field(default_factory=list)
+    entries: "list[StoredJudgement]" = field(default_factory=list)
     target_seconds: list[float] = field(default_factory=list)

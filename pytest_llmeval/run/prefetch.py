@@ -1,6 +1,6 @@
 """Looking ahead: while one case runs, the answers of the next ones are already on their way."""
 
-__all__ = ("Ahead", "Look")
+__all__ = ("EarlyCalls", "Prefetch")
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
@@ -14,7 +14,7 @@ from pytest_llmeval.run.job import Answer, Job
 from pytest_llmeval.run.shared_answers import OrphanedError
 
 
-class Look(NamedTuple):
+class EarlyCalls(NamedTuple):
     """What may be asked before a case's own turn, when the fixtures of its test are not set up yet."""
 
     target: bool = False
@@ -22,7 +22,7 @@ class Look(NamedTuple):
 
 
 @dataclass
-class Ahead:
+class Prefetch:
     """A window over the cases to come, which bounds what is wasted when a run stops early.
 
     Attributes:
@@ -39,7 +39,7 @@ class Ahead:
         """Return whether a case to come has been looked at already."""
         return (str(path), variant, case) in self._looked
 
-    def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], look: Look) -> list[Answer]:
+    def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], look: EarlyCalls) -> list[Answer]:
         """Return the answers of one case, and send for those of the cases to come.
 
         Args:
@@ -62,11 +62,11 @@ class Ahead:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""
         wait(each for each in self._pending.values() if isinstance(each, Future))
 
-    def _own(self, job: Job, look: Look) -> "Answer | Future[Answer] | None":
+    def _own(self, job: Job, look: EarlyCalls) -> "Answer | Future[Answer] | None":
         __tracebackhide__ = True
         return self._pending.pop(_place(job), None) or self._start(job, look)
 
-    def _start(self, job: Job, look: Look) -> "Answer | Future[Answer] | None":
+    def _start(self, job: Job, look: EarlyCalls) -> "Answer | Future[Answer] | None":
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
         answer = self.answering.at_once(job)

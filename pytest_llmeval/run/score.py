@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import (
     LlmevalError,
     MissingDataError,
     MissingExtraError,
-    said,
+    format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
@@ -67,7 +67,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = said(measured)
+            reason = format_error(measured)
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
 

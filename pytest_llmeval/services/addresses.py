@@ -7,7 +7,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from pytest_llmeval.core.errors import said
+from pytest_llmeval.core.errors import format_error
 
 _LONGEST_SHOWN: Final = 100
 
@@ -51,7 +51,7 @@ def why_no_answer(error: Exception) -> str:
     """Say on one line what kept a client of aiohttp from an answer, without the address, which may hold secrets."""
     import aiohttp
 
-    text = said(error)
+    text = format_error(error)
     indirect = (aiohttp.ClientProxyConnectionError, aiohttp.ClientSSLError)  # their text names the proxy, or the fault
     if isinstance(error, aiohttp.ClientResponseError):
         text = f"{type(error).__name__}: {error.message}"

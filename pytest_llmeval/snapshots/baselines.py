@@ -16,7 +16,7 @@ from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.snapshots.comparable import comparable_of
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
-from pytest_llmeval.snapshots.keeper import Keeper, Taken, deciding_labels, shown_beside
+from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun, deciding_labels, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
@@ -37,18 +37,18 @@ class _Baseline(NamedTuple):
 
 
 def examine_regressions(
-    taken: Taken, keeper: Keeper, verdicts: Sequence[Verdict], incomplete: str, unjudged: str = ""
+    suite_run: SuiteRun, keeper: Keeper, verdicts: Sequence[Verdict], incomplete: str, unjudged: str = ""
 ) -> list[Finding]:
     """Examine the regression gates of a suite.
 
     Args:
-        taken: What the run measured of it.
+        suite_run: What the run measured of it.
         keeper: The snapshots of the run; nothing has been written yet.
         verdicts: On the suite's snapshot.
         incomplete: Why the run is not one of the whole suite.
         unjudged: Why the run has nothing to compare.
     """
-    gates = taken.suite.regressions
+    gates = suite_run.suite.regressions
     if not gates:
         return []
     if unjudged:
@@ -58,7 +58,7 @@ def examine_regressions(
         reason = "approved: this run is the baseline from now on"
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
-    baseline = _Baseline() if unread else _baseline(taken, keeper)
+    baseline = _Baseline() if unread else _baseline(suite_run, keeper)
     found = [*verdicts, *baseline.doubts]
     return [_examined(gate, baseline, found, incomplete) for gate in gates]
 
@@ -72,16 +72,16 @@ def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verd
     return replace(found, doubt="; ".join(dict.fromkeys(each.reason for each in doubts)))
 
 
-def _baseline(taken: Taken, keeper: Keeper) -> _Baseline:
-    settings = keeper.settings(taken.suite)
+def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
+    settings = keeper.settings(suite_run.suite)
     if settings is None:
         return _Baseline(absent="there is no baseline: write 'snapshot: true' into the suite, and approve a run")
-    scores = score_file(taken.key)
+    scores = score_file(suite_run.key)
     path = statistics_file(scores)
-    shown = shown_beside(taken.key, path)
-    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(taken.key.shown)}")
+    shown = shown_beside(suite_run.key, path)
+    missing = _Baseline(absent=f"no baseline {shown}: create it with {keeper.mode.command(suite_run.key.shown)}")
     try:
-        approved = approved_scores(scores, shown_beside(taken.key, scores))
+        approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
         with path.open(encoding="utf-8") as file:
@@ -91,18 +91,18 @@ def _baseline(taken: Taken, keeper: Keeper) -> _Baseline:
     except (OSError, UnicodeDecodeError) as error:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
-        return _Baseline(absent=f"the baseline cannot be used: {error.problems[0]}")
-    pairing = Pairing(CaseStatistics.of(taken.records), statistics, taken.suite.reported)
-    return _Baseline(pairing, doubts=list(_doubts(taken, approved, settings)))
+        return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
+    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.reported)
+    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)))
 
 
-def _doubts(taken: Taken, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:
+def _doubts(suite_run: SuiteRun, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
-    comparable, deciding = comparable_of(taken.suite, taken.judges), deciding_labels(taken.suite)
-    if changed := changed_cases(approved, comparable, len(taken.records)):
+    comparable, deciding = comparable_of(suite_run.suite, suite_run.judges), deciding_labels(suite_run.suite)
+    if changed := changed_cases(approved, comparable, len(suite_run.records)):
         yield not_comparable(EVERYTHING, changed, settings)
-    for metric in dict.fromkeys(gate.metric for gate in taken.suite.regressions):
-        here, there = taken.result.find(metric), approved.metrics.get(metric)
+    for metric in dict.fromkeys(gate.metric for gate in suite_run.suite.regressions):
+        here, there = suite_run.result.find(metric), approved.metrics.get(metric)
         changed = changed_measure(metric, deciding(metric), approved.comparable, comparable)
         if not changed and here is not None and there is not None:
             changed = changed_signature(there.signature, here.signature)

@@ -24,7 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.beside import OWN_FOLDER, own_file, stem_of
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
@@ -85,7 +85,7 @@ def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None
 
 def _with_remedy(error: SuiteError, shown: str) -> SuiteError:
     remedy = "nothing was changed: restore the file from version control, or delete it and approve anew"
-    return SuiteError([*error.problems, Problem(shown, 0, 0, "", remedy)])
+    return SuiteError([*error.faults, Fault(shown, 0, 0, "", remedy)])
 
 
 def approve(old: _Scores | None, new: _Scores, stamp: Stamp, remembered: int) -> _Scores:
@@ -119,18 +119,18 @@ def is_orphan(path: Path) -> bool:
     return named and not (path.parent.parent / owner).exists()
 
 
-def baseline_fault(path: Path, scores: SuiteScores) -> Problem | None:
+def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
     """Say what is wrong with the statistics beside a score file; a missing file is no fault: only gates need it."""
     try:
         text = path.read_text(encoding="utf-8")  # line ends are read as one character, whatever git made of them
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        return Problem(path.name, 0, 0, "", f"found no readable file ({error}), expected one; nothing was changed")
+        return Fault(path.name, 0, 0, "", f"found no readable file ({error}), expected one; nothing was changed")
     found = fingerprint(text)
     if found == scores.cases.statistics:
         return None
-    return Problem(
+    return Fault(
         path.name,
         0,
         0,

@@ -8,33 +8,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.snapshots.keeper import Taken
+from pytest_llmeval.snapshots.keeper import SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
 
 HISTORY = Path(".llmeval", "history.jsonl")
 
 
-def append_runs(root: Path, taken: Sequence[Taken], *, time: str, commit: str | None) -> None:
+def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit: str | None) -> None:
     """Append a line for each suite that a run has judged.
 
     All lines go out in one write to a file opened for appending, so that runs at the same time do not mix theirs.
 
     Args:
         root: pytest's rootdir.
-        taken: What was measured.
+        suite_run: What was measured.
         time: When the run started, ISO 8601, UTC.
         commit: What was checked out.
 
     Raises:
         OSError: The file cannot be written.
     """
-    if not taken:
+    if not suite_run:
         return
     path = root / HISTORY
     if not path.parent.exists():
         path.parent.mkdir()
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    lines = "".join(_line(each, time, commit) + "\n" for each in taken)
+    lines = "".join(_line(each, time, commit) + "\n" for each in suite_run)
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(file, lines.encode("ascii"))
@@ -42,16 +42,16 @@ def append_runs(root: Path, taken: Sequence[Taken], *, time: str, commit: str | 
         os.close(file)
 
 
-def _line(taken: Taken, time: str, commit: str | None) -> str:
-    metrics = {**taken.result.metrics, "pass_rate": taken.result.pass_rate}
+def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:
+    metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
     data = {
         "time": time,
         "commit": commit,
         "version": __version__,
-        "path": taken.key.shown,
-        "test": taken.key.test,
-        "variant": taken.key.variant,
-        "cases": len(taken.records),
+        "path": suite_run.key.shown,
+        "test": suite_run.key.test,
+        "variant": suite_run.key.variant,
+        "cases": len(suite_run.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
         "values": {name: rounded(metric.value) for name, metric in metrics.items()},
     }

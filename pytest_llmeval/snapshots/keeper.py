@@ -1,6 +1,6 @@
 """The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
 
-__all__ = ("Keeper", "Taken", "deciding_labels", "mark_rest", "shown_beside")
+__all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
-class Taken(NamedTuple):
+class SuiteRun(NamedTuple):
     """What a run has measured of one suite.
 
     Attributes:
@@ -64,42 +64,42 @@ class Keeper:
     mode: Mode
     always: bool = False
     files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
-    judged: list[Taken] = field(default_factory=list)
+    judged: list[SuiteRun] = field(default_factory=list)
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return what a suite says about its snapshot; ``None`` if it has none."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return settings if settings.enabled else None
 
-    def judge(self, taken: Taken, incomplete: str, stamp: Stamp) -> list[Verdict]:
+    def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[Verdict]:
         """Judge the scores of a suite against the approved ones.
 
         Args:
-            taken: What was measured.
+            suite_run: What was measured.
             incomplete: Why that is not the whole suite; then nothing is compared.
             stamp: Of the approval, if the scores are approved.
 
         Returns:
             The verdicts; empty if the suite has no snapshot.
         """
-        settings = self.settings(taken.suite)
+        settings = self.settings(suite_run.suite)
         if settings is None:
             return []
         if incomplete:
             return [not_judged(incomplete)]
-        path = score_file(taken.key)
-        shown = shown_beside(taken.key, path)
-        self.judged.append(taken)
+        path = score_file(suite_run.key)
+        shown = shown_beside(suite_run.key, path)
+        self.judged.append(suite_run)
         try:
             old = approved_scores(path, shown)
         except SuiteError as error:
             return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
-        new, statistics = _scores(taken, settings)
+        new, statistics = _scores(suite_run, settings)
         writes = self.mode.update or (self.mode.new_only and old is None)
         if writes and self.mode.keep_unused and old is not None:
             new = replace(new, metrics={**old.metrics, **new.metrics})
-        verdicts = self._verdicts(old, new, settings, taken, shown, writes=writes)
-        self.files.append((taken.key, self._pending(path, old, new, verdicts, writes=writes)))
+        verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
+        self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
             final = approve(old, new, stamp, settings.history)
             pending = self.files[-1][1]
@@ -115,13 +115,13 @@ class Keeper:
         old: SuiteScores | None,
         new: SuiteScores,
         settings: SnapshotSettings,
-        taken: Taken,
+        suite_run: SuiteRun,
         shown: str,
         *,
         writes: bool,
     ) -> list[Verdict]:
         if old is None and not writes:
-            command = self.mode.command(taken.key.shown)
+            command = self.mode.command(suite_run.key.shown)
             return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
         if old is None:
             return [
@@ -132,9 +132,9 @@ class Keeper:
             old,
             new,
             settings,
-            taken.suite.reported,
-            deciding=deciding_labels(taken.suite),
-            gated=_gated(taken.suite),
+            suite_run.suite.reported,
+            deciding=deciding_labels(suite_run.suite),
+            gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
         )
         return [_approved(each) for each in verdicts] if writes else verdicts
@@ -171,17 +171,17 @@ def shown_beside(key: SuiteKey, path: Path) -> str:
     return (Path(key.shown).parent / path.parent.name / path.name).as_posix()
 
 
-def _scores(taken: Taken, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
+def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = "".join(f"{line}\n" for line in CaseStatistics.of(taken.records).to_lines())
+    statistics = "".join(f"{line}\n" for line in CaseStatistics.of(suite_run.records).to_lines())
     scores = SuiteScores(
-        suite=Path(taken.key.path).name,
-        test=taken.key.test,
-        variant=taken.key.variant,
-        cases=Cases(len(taken.records), fingerprint(statistics)),
-        comparable=comparable_of(taken.suite, taken.judges),
-        metrics=metrics_of(taken.result, settings),
-        groups=groups_of(taken.result, settings),
+        suite=Path(suite_run.key.path).name,
+        test=suite_run.key.test,
+        variant=suite_run.key.variant,
+        cases=Cases(len(suite_run.records), fingerprint(statistics)),
+        comparable=comparable_of(suite_run.suite, suite_run.judges),
+        metrics=metrics_of(suite_run.result, settings),
+        groups=groups_of(suite_run.result, settings),
     )
     return scores, statistics
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.snapshots.comparable import fingerprint
@@ -79,56 +79,54 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
     from pydantic import TypeAdapter
 
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
-    scores, problems = check(TypeAdapter(kind), kind, data, document, ())
-    problems = problems or list(_contradictions(document, scores)) or list(_edits(document, scores))
-    if problems:
-        raise SuiteError(problems)
+    scores, faults = check(TypeAdapter(kind), kind, data, document, ())
+    faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
+    if faults:
+        raise SuiteError(faults)
     return scores
 
 
 def _check_version(document: Document) -> None:
     data = document.data
     if not isinstance(data, Mapping):
-        raise SuiteError([document.problem((), f"found {describe(data)}, expected the scores that an approval wrote")])
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected the scores that an approval wrote")])
     found = data.get("schema")
     if isinstance(found, int) and found > SCHEMA:
         newer = (
             f"found {found}, expected {SCHEMA}: a newer version of pytest-llmeval-suite wrote this file; update yours"
         )
-        raise SuiteError([document.problem(("schema",), newer)])
+        raise SuiteError([document.fault(("schema",), newer)])
     if found != SCHEMA or isinstance(found, bool):
-        raise SuiteError([document.problem(("schema",), f"found {describe(found)}, expected {SCHEMA}")])
+        raise SuiteError([document.fault(("schema",), f"found {describe(found)}, expected {SCHEMA}")])
 
 
-def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Problem]:
+def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
     """Yield what a hand has changed: the last approval repeats every value, and counts are not negative."""
     if not scores.history:
-        yield document.problem(("history",), "found no approval, expected at least one")
+        yield document.fault(("history",), "found no approval, expected at least one")
         return
     last = ("history", len(scores.history) - 1, "values")
     approved = scores.history[-1].values
     values = scores.values
     for name in sorted({*values, *approved}):
         if name not in approved:
-            yield document.problem(last, f"found no value of {name!r}, expected {values[name]}")
+            yield document.fault(last, f"found no value of {name!r}, expected {values[name]}")
         elif name not in values:
-            yield document.problem(
-                (*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded"
-            )
+            yield document.fault((*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded")
         elif values[name] != approved[name]:
-            yield document.problem(
+            yield document.fault(
                 scores.places[name],
                 f"found {values[name]}, expected {approved[name]}, which was approved last (see 'history')",
             )
     if isinstance(scores, SuiteScores):
         for name, score in scores.metrics.items():
             if min(score.scored, score.undefined, score.errored, score.missing) < 0:
-                yield document.problem(("metrics", name), "found a negative count, expected at least 0")
+                yield document.fault(("metrics", name), "found a negative count, expected at least 0")
 
 
-def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Problem]:
+def _edits(document: Document, scores: SuiteScores | TestScores) -> Iterator[Fault]:
     """Yield that something was changed, where nothing contradicts it."""
     found, expected = document.data.get(_CHECKSUM), _checksum(scores)
     if found != expected:
         told = f"found {describe(found)}, expected {expected!r}: the file was changed by hand or merged line by line"
-        yield document.problem((_CHECKSUM,), told)
+        yield document.fault((_CHECKSUM,), told)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Problem, SuiteError, said
+from pytest_llmeval.core.errors import Fault, SuiteError, format_error
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
@@ -82,13 +82,13 @@ class _Loader(SettingsReader):
             description=entry.description or "",
         )
         source = self._source(entry.source)
-        broken = bool(self.problems)
+        broken = bool(self.faults)
         if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
         suite = self._with_cases(suite, entry, source)
         if broken or not suite.cases:
-            raise SuiteError(suite.problems)
+            raise SuiteError(suite.faults)
         return suite
 
     def _top_level(self) -> SuiteEntry:
@@ -96,28 +96,28 @@ class _Loader(SettingsReader):
         data = self.document.data
         if not isinstance(data, Mapping):
             self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
-            raise SuiteError(self.problems)
+            raise SuiteError(self.faults)
         data = {key: value for key, value in data.items() if key != "$schema"}  # how JSON files name theirs to editors
         entry = self.check(SuiteEntry, data, ())
         if entry is None:
-            wrong = [problem.path for problem in self.problems]
+            wrong = [fault.path for fault in self.faults]
             kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
             entry, _ = check(TypeAdapter(SuiteEntry), SuiteEntry, {"evaluators": [], **kept}, self.document, ())
         assert isinstance(entry, SuiteEntry)
         return entry
 
     def _with_cases(self, suite: Suite, entry: SuiteEntry, source: "Source | None") -> Suite:
-        found: list[tuple[Case, Problem]] = []
+        found: list[tuple[Case, Fault]] = []
         faulty = 0
         for number, each in enumerate(entry.cases):
             case = self._case(each, number, suite)
             if case is None:
                 faulty += 1
             else:
-                found.append((case, self.document.problem(("cases", number), "")))
+                found.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
             loaded, faulty_rows = self._from_source(source, suite)
-            found += [(each, Problem(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
+            found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
             faulty += faulty_rows
         cases: dict[str, Case] = {}
         for case, place in found:
@@ -125,13 +125,13 @@ class _Loader(SettingsReader):
             if fault is None:
                 cases[case.id] = case
             else:
-                self.problems.append(replace(place, message=fault))
+                self.faults.append(replace(place, message=fault))
                 faulty += 1
-        if not found and not self.problems:
+        if not found and not self.faults:
             self.fault((), "found no case, expected cases or a source that has some")
         self._check_labels(entry, suite, [case for case, _ in found])
-        problems = sorted(self.problems, key=lambda each: (each.file != self.document.file, each))
-        return replace(suite, cases=tuple(cases.values()), problems=tuple(problems), faulty=faulty)
+        faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
+        return replace(suite, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
 
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
         """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
@@ -148,23 +148,23 @@ class _Loader(SettingsReader):
 
     def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
-        problems: list[Problem] = []
-        read = source.load(self.path.parent, problems)
-        self.problems += problems
+        faults: list[Fault] = []
+        read = source.load(self.path.parent, faults)
+        self.faults += faults
         limited = [self._with_limits(case, source, suite) for case in read]
         cases = [case for case in limited if case is not None]
-        return cases, source.faulty(problems) + len(limited) - len(cases)
+        return cases, source.faulty(faults) + len(limited) - len(cases)
 
     def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
         """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
         if not case.thresholds:
             return case
-        before = len(self.problems)
+        before = len(self.faults)
         limits = self.read_limits(case.thresholds, ("thresholds",), suite.evaluators)
-        self.problems[before:] = [
-            replace(problem, file=source.file_of(case), line=case.line, column=1) for problem in self.problems[before:]
+        self.faults[before:] = [
+            replace(fault, file=source.file_of(case), line=case.line, column=1) for fault in self.faults[before:]
         ]
-        return replace(case, thresholds=limits) if len(self.problems) == before else None
+        return replace(case, thresholds=limits) if len(self.faults) == before else None
 
     def _source(self, entry: Any) -> "Source | None":
         if entry is None:
@@ -185,7 +185,7 @@ class _Loader(SettingsReader):
         return source
 
     def _case(self, data: Any, number: int, suite: Suite) -> Case | None:
-        before = len(self.problems)
+        before = len(self.faults)
         path = ("cases", number)
         entry = self.check(CaseEntry, data, path)
         if entry is None:
@@ -213,7 +213,7 @@ class _Loader(SettingsReader):
             thresholds=self.read_limits(entry.thresholds, (*path, "thresholds"), suite.evaluators),
             line=self.document.locate(path)[0],
         )
-        return case if len(self.problems) == before else None
+        return case if len(self.faults) == before else None
 
     def _file(self, name: str, place: tuple[str | int, ...]) -> Any:
         try:
@@ -227,8 +227,8 @@ class _Loader(SettingsReader):
             check_regular(target, name)
             return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
         except SuiteError as error:
-            for each in error.problems:
-                self.problems.append(each if each.line else self.document.problem(place, f"{name!r}: {each.message}"))
+            for each in error.faults:
+                self.faults.append(each if each.line else self.document.fault(place, f"{name!r}: {each.message}"))
         except UnicodeDecodeError as error:
             self.fault(
                 place,
@@ -250,7 +250,7 @@ class _Loader(SettingsReader):
             try:
                 wrong = "; ".join(islice(evaluator.check(case), _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-                wrong = f"its check failed: {said(error)}"
+                wrong = f"its check failed: {format_error(error)}"
             if wrong is not None:
                 return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.core.errors import EvaluatorError, Problem, said
+from pytest_llmeval.core.errors import EvaluatorError, Fault, format_error
 from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
@@ -40,7 +40,7 @@ class SettingsReader:
         path: The suite file.
         registry: The evaluators that it may name.
         document: Its content.
-        problems: The faults found so far.
+        faults: The faults found so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
@@ -48,24 +48,24 @@ class SettingsReader:
         self.path = path
         self.registry = registry
         self.document = read_document(path, shown)
-        self.problems: list[Problem] = []
+        self.faults: list[Fault] = []
         self.knows_metrics = True
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, problems = check(TypeAdapter(kind), kind, data, self.document, path)
-        self.problems += problems
+        value, faults = check(TypeAdapter(kind), kind, data, self.document, path)
+        self.faults += faults
         return value
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Add a fault at a place of the file."""
-        self.problems.append(self.document.problem(path, message, key=key))
+        self.faults.append(self.document.fault(path, message, key=key))
 
     def read_evaluators(self, entries: Sequence[Any]) -> dict[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
         if not entries:
             self.knows_metrics = False
-        if not entries and not self.problems:
+        if not entries and not self.faults:
             self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
         evaluators: dict[str, Evaluator] = {}
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
@@ -124,7 +124,7 @@ class SettingsReader:
             if built is not None:
                 _check_names(built)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {said(error)}")
+            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}")
             return None
         return None if built is None else _with_paths(built, self.path.parent)
 

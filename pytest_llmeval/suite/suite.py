@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -108,7 +108,7 @@ class Suite:
         group_by: Labels to report by; those that gates judge by are among them.
         bulk: Whether all cases run in one test item.
         confidence: Of intervals; ``None`` for none.
-        problems: Faults that do not concern every case; the good cases run, but gates are not judged.
+        faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
         repeats: How often each case runs.
         judge: Who judges; command line and configuration go before it.
@@ -127,7 +127,7 @@ class Suite:
     bulk: bool = False
     confidence: float | None = 0.95
     description: str = ""
-    problems: tuple[Problem, ...] = ()
+    faults: tuple[Fault, ...] = ()
     faulty: int = 0
     repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
     judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)

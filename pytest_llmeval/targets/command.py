@@ -64,13 +64,13 @@ class CommandTarget(BatchTarget):
                 async with asyncio.timeout(self._timeout):
                     return self._read(await self._exchange(value))
             except TimeoutError:
-                problem = f"took longer than {self._timeout:g} s"
+                fault = f"took longer than {self._timeout:g} s"
             except PredictionError as error:
-                problem = str(error)
+                fault = str(error)
             except BaseException:
                 await self._discard()
                 raise
-            return PredictionError(f"{self._name} {problem}{await self._discard()}")
+            return PredictionError(f"{self._name} {fault}{await self._discard()}")
 
     async def _exchange(self, value: Any) -> bytes:
         """Return the line that the program answers.

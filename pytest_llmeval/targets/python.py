@@ -151,7 +151,7 @@ class Recordings:
             SuiteError: A line of the file is no recording.
             PredictionError: The file is absent and the mode is ``replay``.
         """
-        from pytest_llmeval.core.errors import Problem, SuiteError
+        from pytest_llmeval.core.errors import Fault, SuiteError
         from pytest_llmeval.data.files.documents import read_jsonl
 
         recordings = cls(path, mode)
@@ -161,11 +161,11 @@ class Recordings:
                     f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record"
                 )
             return recordings
-        problems: list[Problem] = []
-        for line, row in read_jsonl(path, str(path), problems):
+        faults: list[Fault] = []
+        for line, row in read_jsonl(path, str(path), faults):
             if not _is_recording(row):
-                problems.append(
-                    Problem(
+                faults.append(
+                    Fault(
                         str(path),
                         line,
                         1,
@@ -175,8 +175,8 @@ class Recordings:
                 )
                 continue
             recordings._rows[_place(row)] = row
-        if problems:
-            raise SuiteError(problems)
+        if faults:
+            raise SuiteError(faults)
         return recordings
 
     def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
@@ -236,11 +236,11 @@ class Recordings:
 def _is_readable(line: str) -> bool:
     from pytest_llmeval.data.files.documents import MAX_LINE_BYTES
     from pytest_llmeval.data.files.json import JsonParser, RejectedError
-    from pytest_llmeval.data.files.places import Faults
+    from pytest_llmeval.data.files.places import FaultLog
 
     try:
         size = len(line.encode("utf-8"))
-        JsonParser(Faults("")).parse(line)
+        JsonParser(FaultLog("")).parse(line)
     except (UnicodeEncodeError, RejectedError):
         return False
     return size < MAX_LINE_BYTES

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_entries import entry, question
 from llm_server import PATIENCE
+from stored_judgements import entry, question
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions
 from pytest_llmeval.judge.contract import Usage
-from pytest_llmeval.judge.entry import Entry
 from pytest_llmeval.judge.recordings import write_judgements
 from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 CACHE = Path(".llmeval", "cache.sqlite3")
 
@@ -56,12 +56,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def keep(*entries: Entry, path: Path = CACHE) -> None:
+def keep(*entries: StoredJudgement, path: Path = CACHE) -> None:
     with Cache(path) as cache:
         cache.put_many(entries, "run")
 
 
-def kept(path: Path = CACHE) -> list[Entry]:
+def kept(path: Path = CACHE) -> list[StoredJudgement]:
     with Cache(path) as cache:
         return sorted(cache.entries(), key=lambda each: each.case)
 
@@ -319,7 +319,7 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     write("qa.eval.yaml", SUITE + "  - {id: rome, input: Where?, expected: x, labels: {question_type: single_hop}}\n")
     asked = {each.case.id: each.asked for each in suite_questions(Path("qa.eval.yaml")).questions}
     paris, lyon = (
-        Entry(asked[case].key, case, asked[case].components(), "yes", 1.0, Usage(), 0.0, None)
+        StoredJudgement(asked[case].key, case, asked[case].components(), "yes", 1.0, Usage(), 0.0, None)
         for case in ("paris", "lyon")
     )
     code, out, _ = run("explain", "qa.eval.yaml")
@@ -332,7 +332,9 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     ]
     keep(paris, lyon)
     write_judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris])
-    other = Entry(entry().key, "lyon", {**lyon.components, "model": "openai:x"}, "yes", 1.0, Usage(), 0.0, None)
+    other = StoredJudgement(
+        entry().key, "lyon", {**lyon.components, "model": "openai:x"}, "yes", 1.0, Usage(), 0.0, None
+    )
     write_judgements(Path("__llmeval__/qa.judgements.jsonl"), [paris, other])
     _, out, _ = run("explain", "qa.eval.yaml")
     assert [" ".join(line[5:]) for line in cells(out)[2:4]] == ["recorded, cached", "cached"]

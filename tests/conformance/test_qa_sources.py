@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from paths import SHARED
 
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.data.labels import load_taxonomy
 
@@ -34,9 +34,9 @@ def test_answers_are_taken_as_recorded(tmp_path: Path) -> None:
     rows[-1]["expected_type"] = recorded["unknown_category"]
     sample = {"sample_id": "c", "conversation": {}, "qa": [row["raw"] for row in rows]}
     (tmp_path / "a.json").write_text(json.dumps([sample]))
-    problems: list[Problem] = []
-    cases = get_source("locomo")(path="a.json").load(tmp_path, problems)
-    assert problems == []
+    faults: list[Fault] = []
+    cases = get_source("locomo")(path="a.json").load(tmp_path, faults)
+    assert faults == []
     assert [(case.expected, case.labels["question_type"]) for case in cases] == [
         (row["expected_answer"], row["expected_type"]) for row in rows
     ]
@@ -48,9 +48,9 @@ def test_question_types_are_those_that_judges_route_by() -> None:
 
 def test_public_locomo_questions_are_those_of_the_recorded_pairs() -> None:
     read(DATA / "locomo_public.json")
-    problems: list[Problem] = []
-    cases = {case.id: case for case in get_source("locomo")(path="locomo_public.json").load(DATA, problems)}
-    assert problems == []
+    faults: list[Fault] = []
+    cases = {case.id: case for case in get_source("locomo")(path="locomo_public.json").load(DATA, faults)}
+    assert faults == []
     assert Counter(case.labels["question_type"] for case in cases.values()) == {
         "open_domain": 200,
         "adversarial": 112,
@@ -85,9 +85,9 @@ def test_lines_of_the_public_file_are_those_of_the_questions() -> None:
 
 def test_longmemeval_sample_has_one_question_of_each_type_and_one_unknown() -> None:
     read(DATA / "longmemeval_sample.json")
-    problems: list[Problem] = []
-    cases = get_source("longmemeval")(path="longmemeval_sample.json").load(DATA, problems)
-    assert problems == []
+    faults: list[Fault] = []
+    cases = get_source("longmemeval")(path="longmemeval_sample.json").load(DATA, faults)
+    assert faults == []
     types = sorted(case.labels["question_type"] for case in cases)
     assert types == sorted([*LONGMEMEVAL_TYPES, "unknown_future_type"])
     assert len({case.id for case in cases}) == 7

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_entries import entry, question
+from stored_judgements import entry, question
 
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.data.files.beside import own_file
 from pytest_llmeval.judge.contract import Usage
-from pytest_llmeval.judge.entry import Entry
 from pytest_llmeval.judge.recordings import Judgements, merge_judgements, recorded_line, write_judgements
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=30)
 AMOUNTS = st.floats(0, 1e6, allow_nan=False)
 ENTRIES = st.builds(
-    Entry,
+    StoredJudgement,
     key=st.text("0123456789abcdef", min_size=32, max_size=32),
     case=ANY_TEXT,
     components=st.fixed_dictionaries(
@@ -56,8 +56,8 @@ def faults(path: Path, *lines: str) -> list[str]:
 
 
 @given(ENTRIES)
-def test_an_entry_survives_json(one: Entry) -> None:
-    assert Entry.from_json(json.loads(recorded_line(one))) == one
+def test_an_entry_survives_json(one: StoredJudgement) -> None:
+    assert StoredJudgement.from_json(json.loads(recorded_line(one))) == one
     assert recorded_line(one).encode().count(b"\n") == 1
 
 

@@ -151,8 +151,8 @@ def problems_of(text: str, folder: Path) -> list[str]:
     path = folder / "a.eval.yaml"
     path.write_text(f"judge: {text}\n")
     document = read_document(path, path.name)
-    _, problems = check(TypeAdapter(JudgeSpec), JudgeSpec, document.data["judge"], document, ["judge"])
-    return [str(each) for each in problems]
+    _, faults = check(TypeAdapter(JudgeSpec), JudgeSpec, document.data["judge"], document, ["judge"])
+    return [str(each) for each in faults]
 
 
 def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "fault"),
     [
         ("{api_key: hush}", "a.eval.yaml:1:9  judge.api_key: found the unknown key 'api_key', expected one of model, "),
         ("{temperature: cold}", "judge.temperature: found the text 'cold', expected a number"),
@@ -179,9 +179,9 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_fault_in_a_suite_file_has_its_place(text: str, problem: str, tmp_path: Path) -> None:
+def test_a_fault_in_a_suite_file_has_its_place(text: str, fault: str, tmp_path: Path) -> None:
     (found,) = problems_of(text, tmp_path)
-    assert problem in found
+    assert fault in found
     assert "hush" not in found
 
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-from judge_entries import entry
+from stored_judgements import entry
 
-from pytest_llmeval.judge.entry import Entry
 from pytest_llmeval.judge.recordings import Judgements, UsedJudgements, Written, encode_judgements, judgements_of
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 
-def used(asking: Path, *entries: Entry) -> UsedJudgements:
+def used(asking: Path, *entries: StoredJudgement) -> UsedJudgements:
     found = UsedJudgements()
     found.take(encode_judgements((asking, each) for each in entries))
     return found

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from judge_entries import entry
 from llm_server import PATIENCE
+from stored_judgements import entry
 
 from pytest_llmeval.judge.store.cache import Cache
 
 _SETUP = """
 import sys
 from pathlib import Path
-from judge_entries import entry
+from stored_judgements import entry
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.store.cache import Cache
 

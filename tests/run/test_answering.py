@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_entries import question
 from llm_server import PATIENCE
+from stored_judgements import question
 
 from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
@@ -18,11 +18,11 @@ from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import Desk, JudgeMode, JudgeService
+from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
 from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.job import Answer, Job
-from pytest_llmeval.run.prefetch import Ahead, Look
+from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
@@ -85,9 +85,9 @@ class World:
         return value.upper()
 
     def job(self, case: Case, *, judged: bool = True, **more: Any) -> Job:
-        desk = Desk("openai:m", {}, Judgements(Path("s.jsonl")), self)
+        suite_judge = SuiteJudge("openai:m", {}, Judgements(Path("s.jsonl")), self)
         options: dict[str, Any] = {"repeat": 0, "target": lambda: self.target, **more}
-        return Job(self.suite, case, "s.eval.yaml", "", desk=desk if judged else None, **options)
+        return Job(self.suite, case, "s.eval.yaml", "", suite_judge=suite_judge if judged else None, **options)
 
     def later(self, job: Job) -> Answer:
         return self.background.submit(self.answering.answer(job)).result(PATIENCE)
@@ -304,8 +304,8 @@ def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
     early = world.later(job)
     assert isinstance(early.error, OrphanedError)
     assert world.calls == []
-    ahead = Ahead(world.answering, 1)
-    (answer,) = ahead.take([job], [], Look(target=True, judge=True))
+    ahead = Prefetch(world.answering, 1)
+    (answer,) = ahead.take([job], [], EarlyCalls(target=True, judge=True))
     assert (answer.error, answer.case.prediction, len(world.calls)) == (None, "PARIS", 1)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.run.job import Answer, Job
-from pytest_llmeval.run.prefetch import Ahead, Look
+from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
 from pytest_llmeval.suite.suite import Suite
 
 SUITE = Suite("s", Path("s.eval.yaml"), {}, ())
-EARLY = Look(target=True, judge=True)
+EARLY = EarlyCalls(target=True, judge=True)
 
 
 @dataclass
@@ -67,8 +67,8 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def ahead(answers: Answers) -> Ahead:
-    return Ahead(answers, 4)  # type: ignore[arg-type]  # it answers to the same calls
+def ahead(answers: Answers) -> Prefetch:
+    return Prefetch(answers, 4)  # type: ignore[arg-type]  # it answers to the same calls
 
 
 def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "") -> list[Job]:
@@ -79,14 +79,14 @@ def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "") -> li
     return [Job(SUITE, case, "s.eval.yaml", variant, each, target, prepare=answers.prepare) for each in range(repeats)]
 
 
-def test_what_may_not_be_asked_early_is_asked_in_its_turn(ahead: Ahead, answers: Answers) -> None:
-    told = ahead.take(jobs(answers, "a", 2), [], Look())
+def test_what_may_not_be_asked_early_is_asked_in_its_turn(ahead: Prefetch, answers: Answers) -> None:
+    told = ahead.take(jobs(answers, "a", 2), [], EarlyCalls())
     assert [each.case.id for each in told] == ["a", "a"]
     assert answers.log == ["now a0", "now a1"]
 
 
 def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twice(
-    ahead: Ahead, answers: Answers
+    ahead: Prefetch, answers: Answers
 ) -> None:
     following = [jobs(answers, name, 2) for name in "bc"]
     ahead.take(jobs(answers, "a", 2), following, EARLY)
@@ -99,31 +99,31 @@ def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twic
     assert not ahead.looked(SUITE.path, "", "b")
 
 
-def test_an_answer_is_given_out_once(ahead: Ahead, answers: Answers) -> None:
+def test_an_answer_is_given_out_once(ahead: Prefetch, answers: Answers) -> None:
     ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
     ahead.take(jobs(answers, "b"), [], EARLY)
     ahead.take(jobs(answers, "b"), [], EARLY)  # a case that is run again is asked again
     assert answers.log.count("early b0") == 2
 
 
-def test_a_judge_may_be_asked_early_where_a_target_may_not(ahead: Ahead, answers: Answers) -> None:
+def test_a_judge_may_be_asked_early_where_a_target_may_not(ahead: Prefetch, answers: Answers) -> None:
     answers.predicted = {"b", "c"}
     following = [jobs(answers, name) for name in ("b", "x", "c")]
-    ahead.take(jobs(answers, "a"), following, Look(target=False, judge=True))
+    ahead.take(jobs(answers, "a"), following, EarlyCalls(target=False, judge=True))
     assert answers.log == ["prepare judge", "early b0", "prepare judge", "early c0", "now a0"]
     assert ahead.looked(SUITE.path, "", "x")  # so that it is not looked at again and again
-    ahead.take(jobs(answers, "x"), [], Look(target=False, judge=True))
+    ahead.take(jobs(answers, "x"), [], EarlyCalls(target=False, judge=True))
     assert answers.log[-1] == "now x0"
 
 
-def test_what_is_known_is_neither_prepared_nor_asked(ahead: Ahead, answers: Answers) -> None:
+def test_what_is_known_is_neither_prepared_nor_asked(ahead: Prefetch, answers: Answers) -> None:
     answers.known = {"a", "b"}
     told = ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
     assert [each.case.id for each in told + ahead.take(jobs(answers, "b"), [], EARLY)] == ["a", "b"]
     assert answers.log == []
 
 
-def test_variants_of_a_target_are_looked_at_one_by_one(ahead: Ahead, answers: Answers) -> None:
+def test_variants_of_a_target_are_looked_at_one_by_one(ahead: Prefetch, answers: Answers) -> None:
     ahead.take(jobs(answers, "a"), [jobs(answers, "b", variant="gpt")], EARLY)
     assert (ahead.looked(SUITE.path, "gpt", "b"), ahead.looked(SUITE.path, "", "b")) == (True, False)
     ahead.take(jobs(answers, "b"), [], EARLY)

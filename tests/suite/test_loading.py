@@ -38,10 +38,10 @@ def faults(load: Load) -> Callable[[str], list[str]]:
 
     def of(text: str) -> list[str]:
         try:
-            problems = load(text).problems
+            faults = load(text).faults
         except SuiteError as error:
-            problems = error.problems
-        return [str(problem) for problem in problems]
+            faults = error.faults
+        return [str(fault) for fault in faults]
 
     return of
 
@@ -100,7 +100,7 @@ def test_everything_that_a_suite_file_can_say_arrives(load: Load) -> None:
     assert (seven.id, seven.prediction, third.id) == ("7", MISSING, "3")
     assert suite.limits(paris) == {"f1": Limit(max=0.4), "words.f1": Limit(0.1, 0.9)}
     assert suite.limits(seven) is suite.thresholds
-    assert (suite.total, suite.problems) == (3, ())
+    assert (suite.total, suite.faults) == (3, ())
 
 
 @pytest.mark.parametrize(("name", "suite"), [("a.b.eval.yaml", "a.b"), ("x.eval.json", "x"), ("plain.yaml", "plain")])
@@ -205,7 +205,7 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
     suite = load(f"{F1}cases:\n  - {{id: good, expected: x}}\n  - {case}\n")
     assert [each.id for each in suite.cases] == ["good"]
     assert (suite.total, suite.faulty) == (2, 1)
-    assert [str(problem)[: len("s.eval.yaml:") + len(fault)] for problem in suite.problems] == [f"s.eval.yaml:{fault}"]
+    assert [str(each)[: len("s.eval.yaml:") + len(fault)] for each in suite.faults] == [f"s.eval.yaml:{fault}"]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ def load(folder: Path, rest: str) -> Suite:
 
 def faults(folder: Path, rest: str) -> list[str]:
     try:
-        return [str(problem) for problem in load(folder, rest).problems]
+        return [str(fault) for fault in load(folder, rest).faults]
     except SuiteError as error:
-        return [str(problem) for problem in error.problems]
+        return [str(fault) for fault in error.faults]
 
 
 def one_case(name: str, part: str = "expected_file") -> str:

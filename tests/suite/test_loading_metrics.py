@@ -79,7 +79,7 @@ def load(folder: Path, evaluators: str, rest: str = "") -> Suite:
 def faults(folder: Path, evaluators: str, rest: str = "") -> list[str]:
     with pytest.raises(SuiteError) as caught:
         load(folder, evaluators, rest)
-    return [str(problem) for problem in caught.value.problems]
+    return [str(fault) for fault in caught.value.faults]
 
 
 TEXT = "{text: {metrics: [f1]}}"

@@ -79,11 +79,10 @@ def test_faults_are_told_with_their_place(load: Load, gates: str, fault: str) ->
 
 
 def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
-    (problem,) = load("[{metric: f1, max_drop: 0, cluster_by: tlak}]").problems
-    assert problem.path == "gates"
+    (fault,) = load("[{metric: f1, max_drop: 0, cluster_by: tlak}]").faults
+    assert fault.path == "gates"
     assert (
-        problem.message
-        == "found the label 'tlak', which no case has, expected one of: kind, talk (did you mean 'talk'?)"
+        fault.message == "found the label 'tlak', which no case has, expected one of: kind, talk (did you mean 'talk'?)"
     )
 
 

@@ -75,7 +75,7 @@ def loads(folder: Path, text: str) -> bool:
     path = folder / "s.eval.yaml"
     path.write_text(text)
     try:
-        return not load_suite(path, default_registry(), root=folder).problems
+        return not load_suite(path, default_registry(), root=folder).faults
     except SuiteError:
         return False
 

@@ -147,13 +147,13 @@ FAULTS: list[tuple[Any, str]] = [
 def test_a_fault_is_told_with_its_place_and_without_secrets(tmp_path: Path, target: Any, fault: str) -> None:
     with pytest.raises(SuiteError) as caught:
         load(tmp_path, target)
-    [problem] = caught.value.problems
-    assert fault in str(problem)
-    assert "pw" not in str(problem)
-    assert problem.line > 1
+    [found] = caught.value.faults
+    assert fault in str(found)
+    assert "pw" not in str(found)
+    assert found.line > 1
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(SuiteError) as caught:
         load(tmp_path, http(url="x", batch=0, timeout=-1, request={}))
-    assert len(caught.value.problems) == 4
+    assert len(caught.value.faults) == 4

@@ -28,13 +28,13 @@ from pytest_llmeval import (
     SuiteError,
     Sums,
     Totals,
+    compare,
     get_evaluator,
     register_tokenizer,
     score,
 )
 from pytest_llmeval.plugin.fixtures import EvalCase
 from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-from pytest_llmeval.scoring.comparison import compare
 from pytest_llmeval.tasks.memory_qa.qa import (
     EvalResult,
     QAPair,
@@ -148,7 +148,7 @@ def failing(path: Path) -> None:
     try:
         path.read_text(encoding="utf-8")
     except SuiteError as error:
-        assert_type(error.problems[0].line, int)
+        assert_type(error.faults[0].line, int)
     except (PredictionError, LlmevalError) as error:
         assert_type(error, PredictionError | LlmevalError)
 

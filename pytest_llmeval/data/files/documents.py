@@ -23,9 +23,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
-from pytest_llmeval.data.files.places import MAX_DEPTH, Faults, Place, render_path
+from pytest_llmeval.data.files.places import MAX_DEPTH, FaultLog, Place, render_path
 from pytest_llmeval.data.files.text import check_regular, decode, read_text
 
 
@@ -39,7 +39,7 @@ def _cell_limit(limit: int) -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _records(text: str, delimiter: str, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
     """Yield first line and cells of each record that is not blank."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     while True:
@@ -55,7 +55,7 @@ def _records(text: str, delimiter: str, faults: Faults) -> Iterator[tuple[int, l
             yield line, cells
 
 
-def parse_csv(text: str, delimiter: str, limit: int, faults: Faults) -> list[tuple[int, dict[str, str]]]:
+def parse_csv(text: str, delimiter: str, limit: int, faults: FaultLog) -> list[tuple[int, dict[str, str]]]:
     """Read rows as mappings from column to cell; faulty rows are left out.
 
     Args:
@@ -138,10 +138,10 @@ class Document:
         place = self._places.find(path, key=key)
         return place.line, place.column
 
-    def problem(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Problem:
+    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> Fault:
         """Return a fault of the value (or key) at `path`."""
         line, column = self.locate(path, key=key)
-        return Problem(self.file, line, column, render_path(path), message)
+        return Fault(self.file, line, column, render_path(path), message)
 
 
 def read_document(path: Path, shown: str) -> Document:
@@ -159,22 +159,22 @@ def read_document(path: Path, shown: str) -> Document:
         return _json_document(text, shown, MAX_DEPTH)
     from pytest_llmeval.data.files.yaml import load_yaml
 
-    faults = Faults(shown)
+    faults = FaultLog(shown)
     with _collector_paused():
         data, place = load_yaml(text, faults)
     faults.check()
     if data is None:
-        raise SuiteError([Problem(shown, 0, 0, "", f"found a file without data, expected {_SUITE}")])
+        raise SuiteError([Fault(shown, 0, 0, "", f"found a file without data, expected {_SUITE}")])
     return Document(shown, data, lambda: place)
 
 
 def _json_document(text: str, shown: str, depth: int) -> Document:
-    faults = Faults(shown)
+    faults = FaultLog(shown)
     with _collector_paused():
         try:
             data = JsonParser(faults).parse(text)
         except RejectedError:
-            raise SuiteError(faults.problems()) from None
+            raise SuiteError(faults.listed()) from None
     return Document(shown, data, lambda: scan_json(text, depth=depth))
 
 
@@ -210,19 +210,19 @@ def _lines(stream: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
         offset += size
 
 
-def read_jsonl(path: Path, shown: str, problems: list[Problem]) -> Iterator[tuple[int, Any]]:
+def read_jsonl(path: Path, shown: str, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
     """Read a JSONL file line by line; blank lines are skipped.
 
     Args:
         path: The file.
         shown: Its name in errors.
-        problems: Gets the faults. A bad line is skipped, the others survive.
+        faults: Gets the log. A bad line is skipped, the others survive.
 
     Yields:
         Line number, counted from 1, and value of each good line.
     """
-    faults = Faults(shown)
-    parser = JsonParser(faults)
+    log = FaultLog(shown)
+    parser = JsonParser(log)
     any_text = False
     try:
         check_regular(path, shown)
@@ -234,45 +234,45 @@ def read_jsonl(path: Path, shown: str, problems: list[Problem]) -> Iterator[tupl
                     if text:
                         yield number, parser.parse(text, number)
                 except SuiteError as error:
-                    faults.extend(error.problems)
+                    log.extend(error.faults)
                 except RejectedError:
                     continue
-        if not any_text and not faults.found:
-            faults.add(0, 0, "", "found an empty file, expected one JSON value per line")
+        if not any_text and not log.found:
+            log.add(0, 0, "", "found an empty file, expected one JSON value per line")
     except SuiteError as error:
-        faults.extend(error.problems)
+        log.extend(error.faults)
     except OSError as error:
-        faults.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
-    problems.extend(faults.problems())
+        log.add(0, 0, "", f"found no readable file ({error.strerror}), expected one")
+    faults.extend(log.listed())
 
 
 def _line_text(line: bytes | None, shown: str, number: int, offset: int) -> str:
     if line is None:
         limit = f"at most {MAX_LINE_BYTES >> 20} MiB"
-        raise SuiteError([Problem(shown, number, 1, "", f"found a line that is too long, expected {limit}")])
+        raise SuiteError([Fault(shown, number, 1, "", f"found a line that is too long, expected {limit}")])
     return decode(line, shown, number, offset)
 
 
 def read_csv(
-    path: Path, shown: str, problems: list[Problem], *, delimiter: str = ","
+    path: Path, shown: str, faults: list[Fault], *, delimiter: str = ","
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read a CSV file whose first line names the columns; blank lines are skipped.
 
     Args:
         path: The file.
         shown: Its name in errors.
-        problems: Gets the faults. A bad row is skipped, the others survive.
+        faults: Gets the log. A bad row is skipped, the others survive.
         delimiter: The one character between cells.
 
     Yields:
         Number of the row's first line, counted from 1, and its cells by column.
     """
-    faults = Faults(shown)
+    log = FaultLog(shown)
     try:
         text = read_text(path, shown, "a line of column names")
     except SuiteError as error:
-        problems.extend(error.problems)
+        faults.extend(error.faults)
         return
-    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, faults)
-    problems.extend(faults.problems())
+    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log)
+    faults.extend(log.listed())
     yield from rows

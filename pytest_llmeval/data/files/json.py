@@ -17,7 +17,7 @@ from pytest_llmeval.data.files.places import (
     MAX_DEPTH,
     MAX_DIGITS,
     TOO_DEEP,
-    Faults,
+    FaultLog,
     Place,
     duplicate_key,
     render_path,
@@ -53,7 +53,7 @@ class JsonParser:
     numbers that no reader could give back, and lone surrogates, which cannot be written as UTF-8.
     """
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: FaultLog) -> None:
         self._faults = faults
         self._suspect = False
         self._decode = json.JSONDecoder(
@@ -170,7 +170,7 @@ class _Frame:
 class _Scanner:
     """Walks over JSON that `json.loads` accepts (or accepted up to its depth limit) and builds places."""
 
-    def __init__(self, text: str, faults: Faults | None, line: int, depth: int) -> None:
+    def __init__(self, text: str, faults: FaultLog | None, line: int, depth: int) -> None:
         self.text = text
         self.faults = faults
         self.line = line
@@ -252,7 +252,7 @@ class _Scanner:
             self.fault(place, f"found {word}, expected a number below 1.8e308")
 
 
-def scan_json(text: str, faults: Faults | None = None, line: int = 1, depth: int = MAX_DEPTH) -> Place:
+def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: int = MAX_DEPTH) -> Place:
     """Return the places in a JSON text that `json.loads` accepts, down to `depth` levels.
 
     Args:

@@ -6,7 +6,7 @@ __all__ = (
     "MAX_DIGITS",
     "MAX_LISTED",
     "TOO_DEEP",
-    "Faults",
+    "FaultLog",
     "Place",
     "duplicate_key",
     "render_path",
@@ -15,7 +15,7 @@ __all__ = (
 import re
 from collections.abc import Iterable, Sequence
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 
 MAX_DEPTH = 100
 """Deepest nesting that is read; everything that walks the data later may recurse."""
@@ -68,35 +68,35 @@ class Place:
         return here
 
 
-class Faults:
+class FaultLog:
     """The faults of one file, in the order found: the first `MAX_LISTED` are kept, the rest is counted."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.found = 0
-        self._listed: list[Problem] = []
+        self._listed: list[Fault] = []
 
     def add(self, line: int, column: int, path: str, message: str) -> None:
         """Add a fault; `line` 0 stands for the whole file."""
         self.found += 1
         if self.found <= MAX_LISTED:
-            self._listed.append(Problem(self.file, line, column, path, message))
+            self._listed.append(Fault(self.file, line, column, path, message))
 
-    def extend(self, problems: Iterable[Problem]) -> None:
+    def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
-        for each in problems:
+        for each in faults:
             self.add(each.line, each.column, each.path, each.message)
 
-    def problems(self) -> list[Problem]:
+    def listed(self) -> list[Fault]:
         """Return the faults; one more says how many are not listed."""
         rest = self.found - len(self._listed)
-        more = [Problem(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
+        more = [Fault(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
         return [*self._listed, *more]
 
     def check(self) -> None:
         """Raise `SuiteError` with all the faults, if there are any."""
         if self.found:
-            raise SuiteError(self.problems())
+            raise SuiteError(self.listed())
 
 
 def render_path(path: Sequence[str | int]) -> str:

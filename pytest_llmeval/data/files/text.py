@@ -5,14 +5,14 @@ __all__ = ("check_regular", "decode", "read_bytes", "read_text")
 import stat
 from pathlib import Path
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteError:
-    return SuiteError([Problem(shown, line, column, "", message)])
+    return SuiteError([Fault(shown, line, column, "", message)])
 
 
 def _reason(path: Path, error: OSError | ValueError) -> str:

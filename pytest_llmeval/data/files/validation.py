@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-    from pytest_llmeval.core.errors import Problem
+    from pytest_llmeval.core.errors import Fault
 
 _LONGEST = 60
 
@@ -138,7 +138,7 @@ def option_fault(error: "ErrorDetails", kind: type) -> str:
 
 def check(
     adapter: "TypeAdapter[Any]", kind: Any, data: Any, document: Document, path: Sequence[str | int]
-) -> "tuple[Any, list[Problem]]":
+) -> "tuple[Any, list[Fault]]":
     """Validate a part of a document.
 
     Args:
@@ -156,22 +156,22 @@ def check(
     try:
         return adapter.validate_json(json.dumps(data), strict=True), []
     except ValidationError as error:
-        faults = error.errors(include_url=False)
-    problems = []
-    for fault in _most_telling(faults):
+        details = error.errors(include_url=False)
+    faults = []
+    for fault in _most_telling(details):
         place = [*path, *_inside(data, fault["loc"])]
         cause = fault.get("ctx", {}).get("error")
         if isinstance(cause, FieldsError):
-            problems += [_field_problem(document, place, name, message) for name, message in cause.faults]
+            faults += [_field_fault(document, place, name, message) for name, message in cause.faults]
             continue
         unknown_key = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        problems.append(document.problem(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
-    return None, problems
+        faults.append(document.fault(place, _message(fault, _field_names(kind, fault["loc"])), key=unknown_key))
+    return None, faults
 
 
-def _field_problem(document: Document, place: Sequence[str | int], name: str, message: str) -> "Problem":
+def _field_fault(document: Document, place: Sequence[str | int], name: str, message: str) -> "Fault":
     field, _, inside = name.partition(".")
-    return document.problem([*place, field], f"{inside}: {message}" if inside else message)
+    return document.fault([*place, field], f"{inside}: {message}" if inside else message)
 
 
 def _is_tag(part: int | str) -> bool:

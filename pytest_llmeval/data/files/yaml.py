@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import yaml
 
-from pytest_llmeval.data.files.places import HALF_PAIR, MAX_DEPTH, TOO_DEEP, Faults, Place, duplicate_key, render_path
+from pytest_llmeval.data.files.places import HALF_PAIR, MAX_DEPTH, TOO_DEEP, FaultLog, Place, duplicate_key, render_path
 from pytest_llmeval.data.files.yaml_scalars import plain_value, tag_fault, tagged_value
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
-def add_yaml_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
+def add_yaml_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
     """Add the fault that the parser stopped at; `text` is what it read."""
     if isinstance(error, yaml.MarkedYAMLError):
         _syntax_fault(text, error, faults)
@@ -26,7 +26,7 @@ def add_yaml_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
         _character_fault(text, error, faults)
 
 
-def _character_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
+def _character_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
     """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
     bad = _UNPRINTABLE.search(text)
     at = bad.start() if bad else 0
@@ -35,7 +35,7 @@ def _character_fault(text: str, error: yaml.YAMLError, faults: Faults) -> None:
     faults.add(line, column, "", f"found {what}, expected it escaped in double quotes")
 
 
-def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: Faults) -> None:
+def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> None:
     """Tell a fault of the syntax, with YAML's words for what is wrong."""
     mark = error.problem_mark or error.context_mark
     if mark is None:
@@ -95,7 +95,7 @@ class _Frame:
 class _Builder:
     """Builds data and places from events; the frames are its only stack."""
 
-    def __init__(self, faults: Faults, restore: dict[int, str]) -> None:
+    def __init__(self, faults: FaultLog, restore: dict[int, str]) -> None:
         self.faults = faults
         self.restore = restore
         self.root = _Frame(Place(0, 0), None, is_list=True)
@@ -266,7 +266,7 @@ def _stand_ins(text: str) -> dict[int, str]:
     return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
 
 
-def load_yaml(text: str, faults: Faults) -> tuple[Any, Place | None]:
+def load_yaml(text: str, faults: FaultLog) -> tuple[Any, Place | None]:
     """Read one YAML document; faults are added to `faults`.
 
     Plain scalars follow the YAML 1.2 core schema, so ``no``, ``12:30:45`` and dates are text and ``010`` is ten.

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.data.formats.predictions import Answer, add_predictions, read_answers
 
@@ -30,7 +30,7 @@ class CaseFile:
         self.path = path
         self.shown = shown
         self.cases: dict[str, Case] = {}
-        self.faults = Faults(shown)
+        self.faults = FaultLog(shown)
 
     def add(self, case: Case, path: str, column: int = 1) -> None:
         """Add a case, or a fault at `path` if its id cannot be used or is taken."""
@@ -53,16 +53,16 @@ class Source(ABC):
     format: ClassVar[str]
 
     @abstractmethod
-    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the data.
 
         Args:
             folder: The folder of the suite file.
-            problems: Gets the faults; good cases survive them.
+            faults: Gets the log; good cases survive them.
         """
 
     @abstractmethod
-    def faulty(self, problems: Iterable[Problem]) -> int:
+    def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many cases cannot run because of the faults that `load` told."""
 
     @abstractmethod
@@ -98,34 +98,34 @@ class FileSource(Source):
         del case
         return True
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: Faults) -> list[Answer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[Answer]:
         """Return the recorded answers of a file to cases, which are given by id."""
         del cases
         return read_answers(path, faults)
 
-    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the file; see `Source.load`."""
         file = CaseFile(folder / self.path, shown_path(folder / self.path))
         try:
             self.read(file)
         except SuiteError as error:
-            file.faults.extend(error.problems)
+            file.faults.extend(error.faults)
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if not selected and not file.faults.found:
             file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
-        problems.extend(file.faults.problems())
+        faults.extend(file.faults.listed())
         if self.predictions is not None:
-            faults = Faults(shown_path(folder / self.predictions))
-            answers = self.answers(folder / self.predictions, file.cases, faults)
+            log = FaultLog(shown_path(folder / self.predictions))
+            answers = self.answers(folder / self.predictions, file.cases, log)
             if selected:
-                add_predictions(selected, answers, file.cases, faults, short_ids=self.short_ids)
-            problems.extend(faults.problems())
+                add_predictions(selected, answers, file.cases, log, short_ids=self.short_ids)
+            faults.extend(log.listed())
         return list(selected.values())
 
-    def faulty(self, problems: Iterable[Problem]) -> int:
+    def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many lines of the data file have faults."""
         data = Path(self.path).name
-        return len({problem.line for problem in problems if problem.line and Path(problem.file).name == data})
+        return len({fault.line for fault in faults if fault.line and Path(fault.file).name == data})
 
     def file_of(self, case: Case) -> str:
         """Return the data file."""

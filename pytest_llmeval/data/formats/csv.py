@@ -5,7 +5,7 @@ __all__ = ("CsvSource",)
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_csv
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
 from pytest_llmeval.data.formats.fields import Fields, kind
@@ -36,9 +36,9 @@ class CsvSource(FileSource):
             message = f"found {kind(self.delimiter)}, expected one character that is no quote or line break"
             file.faults.add(0, 0, "delimiter", message)
             return
-        problems: list[Problem] = []
-        records = list(read_csv(file.path, file.shown, problems, delimiter=self.delimiter))
-        file.faults.extend(problems)
+        faults: list[Fault] = []
+        records = list(read_csv(file.path, file.shown, faults, delimiter=self.delimiter))
+        file.faults.extend(faults)
         add_rows(file, [Row(_nest(cells), line) for line, cells in records], self.fields, cells=True)
 
 

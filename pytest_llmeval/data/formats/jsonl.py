@@ -5,7 +5,7 @@ __all__ = ("JsonlSource",)
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
 from pytest_llmeval.data.formats.fields import Fields
@@ -26,7 +26,7 @@ class JsonlSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the lines."""
-        problems: list[Problem] = []
-        rows = [Row(value, line) for line, value in read_jsonl(file.path, file.shown, problems)]
-        file.faults.extend(problems)
+        faults: list[Fault] = []
+        rows = [Row(value, line) for line, value in read_jsonl(file.path, file.shown, faults)]
+        file.faults.extend(faults)
         add_rows(file, rows, self.fields)

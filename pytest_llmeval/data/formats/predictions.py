@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, suggest
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.fields import case_id, kind
 
 _ID_KEYS = ("question_id", "query_id", "id")
@@ -37,7 +37,7 @@ class Answer:
     column: int
 
 
-def read_answers(path: Path, faults: Faults, prepare: Callable[[Any], Any] = lambda row: row) -> list[Answer]:
+def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row) -> list[Answer]:
     """Read a file of answers.
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
@@ -47,22 +47,22 @@ def read_answers(path: Path, faults: Faults, prepare: Callable[[Any], Any] = lam
 
     Args:
         path: The file.
-        faults: Gets the faults; good answers survive them.
+        log: Gets the faults; good answers survive them.
         prepare: Brings a row of another form into this one.
     """
     try:
         if path.suffix.lower() == ".json":
-            return list(_from_json(path, faults, prepare))
-        problems: list[Problem] = []
-        rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, faults.file, problems)]
-        faults.extend(problems)
-        return [answer for row in rows for answer in _from_row(*row, faults)]
+            return list(_from_json(path, log, prepare))
+        faults: list[Fault] = []
+        rows = [(line, 1, "", prepare(row)) for line, row in read_jsonl(path, log.file, faults)]
+        log.extend(faults)
+        return [answer for row in rows for answer in _from_row(*row, log)]
     except SuiteError as error:
-        faults.extend(error.problems)
+        log.extend(error.faults)
         return []
 
 
-def _from_json(path: Path, faults: Faults, prepare: Callable[[Any], Any]) -> Iterator[Answer]:
+def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> Iterator[Answer]:
     document = load_json(path, faults.file, depth=1)
     if isinstance(document.data, dict):
         for key, value in document.data.items():
@@ -75,7 +75,7 @@ def _from_json(path: Path, faults: Faults, prepare: Callable[[Any], Any]) -> Ite
         faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
 
 
-def _from_row(line: int, column: int, path: str, row: Any, faults: Faults) -> Iterator[Answer]:
+def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> Iterator[Answer]:
     """Yield the answer of a row, or add its fault."""
     if not isinstance(row, dict):
         message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
@@ -105,7 +105,7 @@ def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 
 def add_predictions(
-    cases: dict[str, Case], answers: list[Answer], known: Collection[str], faults: Faults, *, short_ids: bool
+    cases: dict[str, Case], answers: list[Answer], known: Collection[str], faults: FaultLog, *, short_ids: bool
 ) -> None:
     """Put answers into the cases that they belong to; a case without an answer stays as it is.
 
@@ -140,14 +140,14 @@ def _some(answers: list[Answer]) -> str:
     return ", ".join(repr(each.id) for each in answers[:_SHOWN_IDS]) + more
 
 
-def _add_unknown(answers: list[Answer], known: Collection[str], faults: Faults) -> None:
+def _add_unknown(answers: list[Answer], known: Collection[str], faults: FaultLog) -> None:
     if answers:
         found = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
         expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
         faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
 
 
-def _add_ambiguous(answers: list[Answer], by_short_id: dict[str, list[str]], faults: Faults) -> None:
+def _add_ambiguous(answers: list[Answer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
     if answers:
         same = by_short_id[answers[0].id]
         found = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_llmeval.data.files.documents import Document, read_document
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import check
 from pytest_llmeval.data.labels.model import Actions, Level1, Relationships, Sentiment, Sentiments
 from pytest_llmeval.data.labels.tables import (
@@ -47,28 +47,28 @@ def read_actions(path: Path) -> Actions:
     return _read(path, Actions, actions_of)
 
 
-def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Faults], _T]) -> _T:
-    faults = Faults(str(path))
+def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], FaultLog], _T]) -> _T:
+    log = FaultLog(str(path))
     if path.suffix.lower() in _TABLES:
-        rows = read_rows(path, faults)
+        rows = read_rows(path, log)
         if not rows:
-            faults.check()
-        found = from_rows(rows, faults)
-        faults.check()
+            log.check()
+        found = from_rows(rows, log)
+        log.check()
         return found
     from pydantic import TypeAdapter
 
     document = read_document(path, str(path))
-    value, problems = check(TypeAdapter(kind), kind, document.data, document, ())
-    faults.extend(problems)
+    value, faults = check(TypeAdapter(kind), kind, document.data, document, ())
+    log.extend(faults)
     if value is not None:
-        _check_labels(document, document.data, (), faults)
-    faults.check()
+        _check_labels(document, document.data, (), log)
+    log.check()
     assert isinstance(value, kind)
     return value
 
 
-def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: Faults) -> None:
+def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: FaultLog) -> None:
     """Add a fault for every label that is blank, has blanks around it, or stands twice in its list."""
     if isinstance(data, dict):
         for key, value in data.items():
@@ -80,5 +80,5 @@ def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], fa
                 label = entry["label"]
                 wrong = label_fault(label, seen)
                 if wrong is not None:
-                    faults.extend([document.problem((*path, index, "label"), wrong)])
+                    faults.extend([document.fault((*path, index, "label"), wrong)])
                 _check_labels(document, entry, (*path, index), faults)

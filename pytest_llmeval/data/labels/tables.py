@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_csv
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.labels.model import (
@@ -80,21 +80,21 @@ class LabelRow:
     columns: tuple[str, ...] = ()
 
 
-def read_rows(path: Path, faults: Faults) -> list[LabelRow]:
+def read_rows(path: Path, log: FaultLog) -> list[LabelRow]:
     """Read a ``.csv`` file, or the tables and the lists of marked labels of a Markdown file.
 
     Args:
         path: The file.
-        faults: Gets the faults; good rows survive them.
+        log: Gets the faults; good rows survive them.
 
     Raises:
         SuiteError: A Markdown file cannot be read.
     """
     if path.suffix.lower() != ".csv":
-        return list(_markdown_rows(read_text(path, faults.file, "Markdown tables"), faults))
-    problems: list[Problem] = []
-    rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read_csv(path, faults.file, problems)]
-    faults.extend(problems)
+        return list(_markdown_rows(read_text(path, log.file, "Markdown tables"), log))
+    faults: list[Fault] = []
+    rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read_csv(path, log.file, faults)]
+    log.extend(faults)
     return rows
 
 
@@ -123,7 +123,7 @@ def _meant(cells: Mapping[str, str]) -> dict[str, str]:
     return {name: cell for name, cell in named.items() if name is not None}
 
 
-def _markdown_rows(text: str, faults: Faults) -> Iterator[LabelRow]:
+def _markdown_rows(text: str, faults: FaultLog) -> Iterator[LabelRow]:
     """Yield the rows of tables, and items such as ``* `climax`: ...`` as rows with a label."""
     heading = ""
     columns: Sequence[str] = ()
@@ -183,7 +183,7 @@ class _Group:
     rows: list[LabelRow] = field(default_factory=list)
 
 
-def relationships_of(rows: list[LabelRow], faults: Faults) -> Relationships:
+def relationships_of(rows: list[LabelRow], faults: FaultLog) -> Relationships:
     """Make relationship labels of rows with the columns ``level1`` and ``level2``; `faults` gets what is wrong."""
     groups = _groups(rows, "level1", "level2", faults)
     levels = (
@@ -193,7 +193,7 @@ def relationships_of(rows: list[LabelRow], faults: Faults) -> Relationships:
     return Relationships(relationships=tuple(levels))
 
 
-def sentiments_of(rows: list[LabelRow], faults: Faults) -> Sentiments:
+def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
     """Make sentiment labels of rows with the columns ``label`` and ``polarity``; `faults` gets what is wrong."""
     seen: set[str] = set()
     found = []
@@ -209,7 +209,7 @@ def sentiments_of(rows: list[LabelRow], faults: Faults) -> Sentiments:
     return Sentiments(sentiments=tuple(found))
 
 
-def actions_of(rows: list[LabelRow], faults: Faults) -> Actions:
+def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
     """Make action labels of rows with the columns ``category`` and ``type``; `faults` gets what is wrong.
 
     Statuses and functions come from columns of these names, or from tables and lists below headings with these words.
@@ -236,7 +236,7 @@ def label_fault(label: str, seen: set[str]) -> str | None:
     return None
 
 
-def _with_columns(rows: list[LabelRow], first: str, second: str, faults: Faults) -> list[LabelRow]:
+def _with_columns(rows: list[LabelRow], first: str, second: str, faults: FaultLog) -> list[LabelRow]:
     """Return the rows that have both columns; there has to be one."""
     found = [row for row in rows if first in row.cells and second in row.cells]
     if not found:
@@ -256,7 +256,7 @@ def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
             yield row
 
 
-def _groups(rows: list[LabelRow], upper: str, lower: str, faults: Faults) -> dict[str, _Group]:
+def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> dict[str, _Group]:
     """Group rows by their upper label; an empty cell means the upper label of the row above."""
     groups: dict[str, _Group] = {}
     seen: dict[str, set[str]] = {}
@@ -280,7 +280,7 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: Faults) -> dic
     return groups
 
 
-def _listed(rows: list[LabelRow], column: str, faults: Faults) -> tuple[Label, ...]:
+def _listed(rows: list[LabelRow], column: str, faults: FaultLog) -> tuple[Label, ...]:
     """Return the labels of a column, and of tables and lists below a heading that speaks of it."""
     seen: set[str] = set()
     found = []
@@ -316,7 +316,7 @@ def _parts(cell: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, _SEPARATORS.split(cell))))
 
 
-def _polarity(row: LabelRow, faults: Faults) -> Polarity | None:
+def _polarity(row: LabelRow, faults: FaultLog) -> Polarity | None:
     """Return the one polarity that a cell such as ``High Positive`` speaks of."""
     text = row.cells["polarity"]
     meant = {polarity for word, polarity in _POLARITIES.items() if word in text.casefold()}
@@ -326,7 +326,7 @@ def _polarity(row: LabelRow, faults: Faults) -> Polarity | None:
     return None
 
 
-def _level(row: LabelRow, faults: Faults) -> float | None:
+def _level(row: LabelRow, faults: FaultLog) -> float | None:
     text = row.cells.get("level", "")
     try:
         level = float(text) if text else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.core.errors import JudgeError, LlmevalError, said
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
 from pytest_llmeval.judge.clients.base import AsyncJudge, is_count
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.questions.replies import shortened
@@ -58,10 +58,10 @@ class _CallableJudge:
             raise
         except TimeoutError as error:
             if not limit.expired():
-                raise JudgeError(f"the judge raised {presentable(said(error))}") from error
+                raise JudgeError(f"the judge raised {presentable(format_error(error))}") from error
             raise JudgeError(f"the judge took longer than {self.timeout:g} s") from None
         except (Exception, SystemExit) as error:
-            raise JudgeError(f"the judge raised {presentable(said(error))}") from error
+            raise JudgeError(f"the judge raised {presentable(format_error(error))}") from error
         if isinstance(answer, str):
             return JudgeReply(answer)
         if not isinstance(answer, JudgeReply):

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_llmeval.core.errors import JudgeError, MissingExtraError, said
+from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
 from pytest_llmeval.judge.clients.attempts import FILTERED, AttemptError, Patience, failed_status
 from pytest_llmeval.judge.clients.base import is_count, plain_text
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
@@ -79,7 +79,7 @@ class PydanticAiJudge:
         except ImportError as error:
             raise MissingExtraError(f"the judge {self.spec.model} needs more of pydantic-ai: {error}") from error
         except (UserError, ValueError) as error:
-            raise JudgeError(f"pydantic-ai: {presentable(said(error))}; check the judge's model") from None
+            raise JudgeError(f"pydantic-ai: {presentable(format_error(error))}; check the judge's model") from None
 
     async def _attempt(self, model: "Model", request: JudgeRequest, *, structured: bool) -> JudgeReply:
         from pydantic_ai.direct import model_request
@@ -102,7 +102,7 @@ class PydanticAiJudge:
         except AgentRunError as error:
             raise _failed(error, structured=structured) from None
         except UserError as error:
-            raise AttemptError(presentable(said(error)), "check the judge's model and parameters") from None
+            raise AttemptError(presentable(format_error(error)), "check the judge's model and parameters") from None
         return _reply(response)
 
 
@@ -135,7 +135,7 @@ def _failed(error: Any, *, structured: bool) -> Exception:
     """Return the failure that an exception of pydantic-ai is."""
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
 
-    message = presentable(said(error))
+    message = presentable(format_error(error))
     if isinstance(error, ModelHTTPError):
         if structured and error.status_code in _FORM_REFUSED and "schema" in str(error).lower():
             return _FormRefusedError()

@@ -25,7 +25,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
 
-from pytest_llmeval.core.errors import JudgeError, said
+from pytest_llmeval.core.errors import JudgeError, format_error
 from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
 from pytest_llmeval.judge.contract import JudgeReply, Mode, Verdict
 
@@ -184,7 +184,7 @@ def read_text(mode: Mode, text: str) -> Verdict:
     except JudgeError:
         raise
     except Exception as error:
-        raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({said(error)})") from error
+        raise unreadable(text, f"the mode {mode.name!r} failed to read the reply ({format_error(error)})") from error
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
         return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
     shown = shortened(repr(verdict), 60)

@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_llmeval.judge.entry import Entry
 from pytest_llmeval.judge.store.leases import Leases
 from pytest_llmeval.judge.store.shared_limits import SharedLimits
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _AT_ONCE = 500
 """Rows read by one statement: SQLite limits how many values it takes, and others want to write in between."""
@@ -26,15 +26,15 @@ class Cache(Leases, SharedLimits):
     A row whose checksum is wrong reads as absent, so that the verdict is asked for again; `verify` lists it.
     """
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredJudgement | None:
         """Return the judgement kept under a key."""
         found = self._rows(_GET, (key,))
         return _intact(*found[0]) if found else None
 
-    def get_many(self, keys: Iterable[str]) -> dict[str, Entry]:
+    def get_many(self, keys: Iterable[str]) -> dict[str, StoredJudgement]:
         """Return the judgements that are kept under some of the keys."""
         wanted = sorted(set(keys))
-        found: dict[str, Entry] = {}
+        found: dict[str, StoredJudgement] = {}
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
             marks = ", ".join("?" * len(part))
@@ -42,11 +42,11 @@ class Cache(Leases, SharedLimits):
             found.update((entry.key, entry) for entry in (_intact(*row) for row in rows) if entry is not None)
         return found
 
-    def put(self, entry: Entry, run: str) -> None:
+    def put(self, entry: StoredJudgement, run: str) -> None:
         """Keep a judgement that was made in a run; it replaces an older one of its key."""
         self.put_many([entry], run)
 
-    def put_many(self, entries: Sequence[Entry], run: str) -> None:
+    def put_many(self, entries: Sequence[StoredJudgement], run: str) -> None:
         """Keep judgements, all or none."""
         now = self.clock()
         rows = []
@@ -84,7 +84,7 @@ class Cache(Leases, SharedLimits):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))  # noqa: S608 (constants of this line)
             connection.execute("DELETE FROM leases WHERE substr(owner, 1, ?) = ?", (len(mine), mine))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[StoredJudgement]:
         """Yield all judgements that can be read, in the order in which they were kept."""
         for _, _, entry in self._all():
             if entry is not None:
@@ -116,7 +116,7 @@ class Cache(Leases, SharedLimits):
         self._rows("VACUUM")
         return max(bad, 0) + done.rowcount
 
-    def _all(self) -> Iterator[tuple[int, str, Entry | None]]:
+    def _all(self) -> Iterator[tuple[int, str, StoredJudgement | None]]:
         """Yield number, key and judgement of every row; some at a time, so that others can write in between."""
         last = 0
         statement = f"SELECT rowid, {_COLUMNS} FROM entries WHERE rowid > ? ORDER BY rowid LIMIT {_AT_ONCE}"  # noqa: S608 (constants)
@@ -129,10 +129,10 @@ def _checksum(key: bytes, data: bytes) -> bytes:
     return hashlib.blake2b(key + b"\n" + data, digest_size=8).digest()
 
 
-def _intact(key: bytes, data: bytes, checksum: bytes) -> Entry | None:
+def _intact(key: bytes, data: bytes, checksum: bytes) -> StoredJudgement | None:
     if _checksum(key, data) != checksum:
         return None
     try:
-        return Entry.from_json(json.loads(data))
+        return StoredJudgement.from_json(json.loads(data))
     except (ValueError, RecursionError):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
@@ -69,18 +69,18 @@ class CaseStatistics:
             SuiteError: Lines are not what `to_lines` writes, or an id occurs twice; all faults are listed.
         """
         records: dict[str, CaseRecord] = {}
-        problems = []
+        faults = []
         for number, line in enumerate(lines, 1):
             try:
                 record = _from_json(line)
             except _Fault as fault:
-                problems.append(Problem(file, number, 1, fault.field, fault.message))
+                faults.append(Fault(file, number, 1, fault.field, fault.message))
                 continue
             if record.id in records:
-                problems.append(Problem(file, number, 1, "id", f"found {record.id!r} a second time, expected it once"))
+                faults.append(Fault(file, number, 1, "id", f"found {record.id!r} a second time, expected it once"))
             records[record.id] = record
-        if problems:
-            raise SuiteError(problems)
+        if faults:
+            raise SuiteError(faults)
         return cls.of(records.values())
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say, write_text
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.tasks.emotion_cause.pair_files import ID, PairFile, read_pair_file
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _convert(options: Namespace) -> int:
         if options.output is not None:
             write_text(options.output, [text])
     except SuiteError as error:
-        say(error.problems, error=True)
+        say(error.faults, error=True)
         return 1
     say((f"note: {each}" for each in converted.notes), error=True)
     if options.output is None:
@@ -94,7 +94,7 @@ def _validate(options: Namespace) -> int:
         file = _read(options.file)
         gold = _read_official(options.gold) if options.gold is not None else None
     except SuiteError as error:
-        say(error.problems, error=True)
+        say(error.faults, error=True)
         return 1
     wanted = [{ID: number} for number in gold.conversations] if gold is not None else None
     faults = validate_submission(file.document.data, options.subtask, wanted)
@@ -109,13 +109,13 @@ def _validate(options: Namespace) -> int:
     return 0
 
 
-def _placed(file: PairFile, fault: "SubmissionFault") -> Problem:
+def _placed(file: PairFile, fault: "SubmissionFault") -> Fault:
     """Return a fault, with its place in the file if it is about one pair."""
     line = column = 0
     if fault.position and not file.internal:
         place, _ = file.conversations[fault.conversation].rows[fault.position - 1]
         line, column = file.document.locate(place)
-    return Problem(file.document.file, line, column, "", str(fault))
+    return Fault(file.document.file, line, column, "", str(fault))
 
 
 def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
@@ -134,10 +134,10 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
 
 
 def _read(path: Path) -> PairFile:
-    faults = Faults(str(path))
+    faults = FaultLog(str(path))
     file = read_pair_file(path, faults)
     if file is None:
-        raise SuiteError(faults.problems())
+        raise SuiteError(faults.listed())
     return file
 
 

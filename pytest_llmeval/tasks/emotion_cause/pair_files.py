@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import Document, load_json
-from pytest_llmeval.data.files.places import Faults, render_path
+from pytest_llmeval.data.files.places import FaultLog, render_path
 from pytest_llmeval.tasks.emotion_cause.pairs import Pair, PairFault, Rule, quoted
 from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault, conversation_number
 
@@ -48,7 +48,7 @@ class PairFile:
         conversations: By number, in the order of the file.
     """
 
-    def __init__(self, document: Document, faults: Faults) -> None:
+    def __init__(self, document: Document, faults: FaultLog) -> None:
         self.document = document
         self.faults = faults
         self.conversations: dict[int, PairConversation] = {}
@@ -112,7 +112,7 @@ class PairFile:
         conversation.rows.append(((index,), row))
 
 
-def read_pair_file(path: Path, faults: Faults) -> PairFile | None:
+def read_pair_file(path: Path, faults: FaultLog) -> PairFile | None:
     """Read a file of pairs; a list whose first item is a list is an internal one.
 
     Pairs are not looked at.
@@ -127,5 +127,5 @@ def read_pair_file(path: Path, faults: Faults) -> PairFile | None:
     try:
         return PairFile(load_json(path, faults.file, depth=_DEPTH), faults)
     except SuiteError as error:
-        faults.extend(error.problems)
+        faults.extend(error.faults)
         return None

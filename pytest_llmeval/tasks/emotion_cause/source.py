@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Problem
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
 from pytest_llmeval.tasks.emotion_cause.pair_files import PAIRS, PairConversation, PairFile, read_pair_file
@@ -37,35 +37,35 @@ class EcacSource(Source):
     subtask: Subtask
     predictions: str | None = None
 
-    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the conversations of the gold file, in its order.
 
         A fault of gold stops its own conversation only. What a model wrote is a prediction, whatever it is; a fault of
         the file of predictions is what belongs to no one conversation.
         """
-        faults = Faults(shown_path(folder / self.gold))
-        gold = read_pair_file(folder / self.gold, faults)
+        log = FaultLog(shown_path(folder / self.gold))
+        gold = read_pair_file(folder / self.gold, log)
         cases = list(_cases(gold, self.subtask)) if gold is not None else []
-        problems.extend(faults.problems())
+        faults.extend(log.listed())
         if self.predictions is not None:
-            faults = Faults(shown_path(folder / self.predictions))
-            answers = read_pair_file(folder / self.predictions, faults)
-            problems.extend(faults.problems())
+            log = FaultLog(shown_path(folder / self.predictions))
+            answers = read_pair_file(folder / self.predictions, log)
+            faults.extend(log.listed())
             if gold is not None and answers is not None:
                 cases = [case.answered(_answer(answers, int(case.id))) for case in cases]
                 cases += _without_gold(gold, answers)
-        if not cases and not problems:
+        if not cases and not faults:
             message = "found no conversation, expected at least one"
-            problems.append(Problem(shown_path(folder / self.gold), 0, 0, "", message))
+            faults.append(Fault(shown_path(folder / self.gold), 0, 0, "", message))
         return cases
 
-    def faulty(self, problems: Iterable[Problem]) -> int:
+    def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many conversations of gold, or rows of an internal list, have faults."""
         others = Path(self.predictions or "")
         ours = [
-            problem.path
-            for problem in problems
-            if problem.line and 0 < _alike(Path(self.gold), problem.file) >= _alike(others, problem.file)
+            fault.path
+            for fault in faults
+            if fault.line and 0 < _alike(Path(self.gold), fault.file) >= _alike(others, fault.file)
         ]
         return len({path.partition("]")[0] for path in ours})
 

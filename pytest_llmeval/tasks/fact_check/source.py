@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import load_json, read_jsonl
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
 from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
 from pytest_llmeval.data.formats.predictions import Answer, read_answers
@@ -63,7 +63,7 @@ class FactCheckSource(FileSource):
             line=row.line,
         )
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: Faults) -> list[Answer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[Answer]:
         """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
         waiting: dict[str, list[str]] = {}
         for name, case in reversed(list(cases.items())):
@@ -87,9 +87,9 @@ class FactCheckSource(FileSource):
 
 def _rows(file: CaseFile) -> Iterator[Row]:
     if file.path.suffix.lower() != ".json":
-        problems: list[Problem] = []
-        yield from (Row(data, line) for line, data in read_jsonl(file.path, file.shown, problems))
-        file.faults.extend(problems)
+        faults: list[Fault] = []
+        yield from (Row(data, line) for line, data in read_jsonl(file.path, file.shown, faults))
+        file.faults.extend(faults)
         return
     document = load_json(file.path, file.shown, depth=1)
     if not isinstance(document.data, list):

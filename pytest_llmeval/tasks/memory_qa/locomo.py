@@ -62,7 +62,7 @@ class LocomoSource(FileSource):
         """Add the questions of one conversation and return its id."""
         sample = document.data[index]
         if not isinstance(sample, dict):
-            file.faults.extend([document.problem([index], f"found {kind(sample)}, expected an object")])
+            file.faults.extend([document.fault([index], f"found {kind(sample)}, expected an object")])
             return None
         name = case_id(sample.get("sample_id"))
         conversation = sample.get("conversation")
@@ -75,9 +75,9 @@ class LocomoSource(FileSource):
                 "an object (or `history: false`)",
             ),
         )
-        problems = wrong_values(sample, checks)
-        file.faults.extend(document.problem([index, *path], message) for path, message in problems)
-        if not problems:
+        faults = wrong_values(sample, checks)
+        file.faults.extend(document.fault([index, *path], message) for path, message in faults)
+        if not faults:
             shared = {"conversation_id": name} | ({"conversation": conversation} if self.history else {})
             for number in range(len(sample["qa"])):
                 self._read_question(file, document, (index, "qa", number), shared)
@@ -88,15 +88,15 @@ class LocomoSource(FileSource):
     ) -> None:
         item = document.data[path[0]]["qa"][path[2]]
         if not isinstance(item, dict):
-            file.faults.extend([document.problem(path, f"found {kind(item)}, expected an object")])
+            file.faults.extend([document.fault(path, f"found {kind(item)}, expected an object")])
             return
         checks = (
             ("question", isinstance(item.get("question"), str), "text"),
             ("category", type(item.get("category")) is int, "a whole number"),
         )
-        problems = wrong_values(item, checks)
-        file.faults.extend(document.problem([*path, *rest], message) for rest, message in problems)
-        if problems:
+        faults = wrong_values(item, checks)
+        file.faults.extend(document.fault([*path, *rest], message) for rest, message in faults)
+        if faults:
             return
         category = item["category"]
         line, column = document.locate(path)

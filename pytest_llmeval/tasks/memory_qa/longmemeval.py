@@ -54,9 +54,9 @@ class LongMemEvalSource(FileSource):
 
     def _read_question(self, file: CaseFile, document: Document, index: int) -> None:
         item = document.data[index]
-        problems = list(self._problems(item))
-        file.faults.extend(document.problem([index, *path], message) for path, message in problems)
-        if problems:
+        faults = list(self._faults(item))
+        file.faults.extend(document.fault([index, *path], message) for path, message in faults)
+        if faults:
             return
         name = str(case_id(item["question_id"]))
         question_type = item["question_type"].replace("-", "_")
@@ -71,7 +71,7 @@ class LongMemEvalSource(FileSource):
         expected = "" if answer is None else json_text(answer)
         file.add(Case(name, given, expected, labels=labels, line=line), f"[{index}].question_id", column)
 
-    def _problems(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
+    def _faults(self, item: Any) -> Sequence[tuple[Sequence[str], str]]:
         """Return path and message of each fault of a question."""
         if not isinstance(item, dict):
             return [((), f"found {kind(item)}, expected an object")]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.validation import check, describe
 
@@ -117,19 +117,19 @@ class Annotation:
     narrative_events: list[Event | None] | None = None
 
 
-def annotation_problems(document: Document) -> list[Problem]:
+def annotation_problems(document: Document) -> list[Fault]:
     """Return what keeps a document from being ground truth; a fault inside an event or character names it."""
     from pydantic import TypeAdapter
 
     data = document.data
     if not isinstance(data, Mapping) or not any(part in data for part in _PARTS):
         wanted = " or ".join(map(repr, _PARTS))
-        return [document.problem((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
+        return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
     version = data.get("version")
     if not _is_blank(version) and not str(version).strip().startswith(_VERSION):
-        return [document.problem(("version",), f"found version {version!r}, expected 3.0")]
-    _, problems = check(TypeAdapter(Annotation), Annotation, _blanks_as_null(data), document, ())
-    return [_naming_entry(problem, data) for problem in problems]
+        return [document.fault(("version",), f"found version {version!r}, expected 3.0")]
+    _, faults = check(TypeAdapter(Annotation), Annotation, _blanks_as_null(data), document, ())
+    return [_naming_entry(fault, data) for fault in faults]
 
 
 def _is_blank(value: Any) -> bool:
@@ -145,12 +145,12 @@ def _blanks_as_null(value: Any) -> Any:
     return [_blanks_as_null(each) for each in value] if isinstance(value, list) else value
 
 
-def _naming_entry(problem: Problem, data: Mapping[str, Any]) -> Problem:
+def _naming_entry(fault: Fault, data: Mapping[str, Any]) -> Fault:
     """Put the id of the event, or the name of the character, before the message of its fault."""
-    found = _ENTRY.match(problem.path)
+    found = _ENTRY.match(fault.path)
     entry = data[found[1]][int(found[2])] if found else None
     if found is None or not isinstance(entry, Mapping):
-        return problem
+        return fault
     kind, key = _NAMED[found[1]]
     name = entry.get(key)
-    return replace(problem, message=f"{kind} {name!r}: {problem.message}") if isinstance(name, str | int) else problem
+    return replace(fault, message=f"{kind} {name!r}: {fault.message}") if isinstance(name, str | int) else fault

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.data.files.text import read_bytes
@@ -40,30 +40,30 @@ class JsonV3Source(Source):
     predictions: str | tuple[str, ...] | None = None
     suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
 
-    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the cases, in the order of `gold`, and of the file names where one entry stands for many files.
 
         Faults of ground truth stop their own case only. A prediction that is no JSON is the text that stands there.
         """
-        predicted = list(_files(folder, "predictions", self.predictions, problems))
-        answers = _by_name(predicted, self.suffixes, 0, problems)
+        predicted = list(_files(folder, "predictions", self.predictions, faults))
+        answers = _by_name(predicted, self.suffixes, 0, faults)
         taken = {path.resolve() for path in predicted}
-        files = [path for path in _files(folder, "gold", self.gold, problems) if path.resolve() not in taken]
-        gold = _by_name(files, self.suffixes, 1, problems)
-        problems.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
-        cases = [_case(name, path, problems) for name, path in gold.items()]
-        return [_answered(case, answers.get(case.id), problems) for case in cases if case is not None]
+        files = [path for path in _files(folder, "gold", self.gold, faults) if path.resolve() not in taken]
+        gold = _by_name(files, self.suffixes, 1, faults)
+        faults.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
+        cases = [_case(name, path, faults) for name, path in gold.items()]
+        return [_answered(case, answers.get(case.id), faults) for case in cases if case is not None]
 
-    def faulty(self, problems: Iterable[Problem]) -> int:
+    def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many files of ground truth have faults; theirs alone have a line."""
-        return len({problem.file for problem in problems if problem.line})
+        return len({fault.file for fault in faults if fault.line})
 
     def file_of(self, case: Case) -> str:
         """Return the name of the story: a case has no row of its own."""
         return case.id
 
 
-def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, problems: list[Problem]) -> Iterator[Path]:
+def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, faults: list[Fault]) -> Iterator[Path]:
     """Yield the files that an option names; an entry that names none is a fault."""
     if entries is None:
         return
@@ -78,11 +78,11 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, pro
             found = [folder / name for name in names if (folder / name).is_file()]
         if not found:
             message = f"found no file for {entry!r}, expected at least one"
-            problems.append(Problem(shown_path(path), 0, 0, option, message))
+            faults.append(Fault(shown_path(path), 0, 0, option, message))
         yield from found
 
 
-def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, problems: list[Problem]) -> dict[str, Path]:
+def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults: list[Fault]) -> dict[str, Path]:
     """Return the files by the name of their story; two files of one name are a fault in `line` of the second."""
     named: dict[str, Path] = {}
     for path in files:
@@ -92,29 +92,29 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, proble
         first = named.setdefault(name, path)
         if first.resolve() != path.resolve():
             message = f"found a second file for the story {name!r}, expected one (first is {shown_path(first)})"
-            problems.append(Problem(shown_path(path), line, line, "", message))
+            faults.append(Fault(shown_path(path), line, line, "", message))
     return named
 
 
-def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Problem:
+def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
     message = f"found a prediction for {name!r}, expected ground truth of that name{suggest(name, gold)}"
-    return Problem(shown_path(path), 0, 0, "", message)
+    return Fault(shown_path(path), 0, 0, "", message)
 
 
-def _case(name: str, path: Path, problems: list[Problem]) -> Case | None:
+def _case(name: str, path: Path, faults: list[Fault]) -> Case | None:
     """Return the case of a file of ground truth; ``None`` if it has faults."""
     shown = shown_path(path)
     wrong = id_fault(name)
-    found = [Problem(shown, 1, 1, "", wrong)] if wrong is not None else []
+    found = [Fault(shown, 1, 1, "", wrong)] if wrong is not None else []
     data: Any = None
     try:
         document = load_json(path, shown)
         data = document.data
         found += annotation_problems(document)
     except SuiteError as error:
-        found += error.problems
+        found += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
-    problems.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
+    faults.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
     return None if found else Case(name, _story(data), data, labels=_labels(data))
 
 
@@ -129,7 +129,7 @@ def _labels(data: Mapping[str, Any]) -> dict[str, str]:
     return {"language": given[0]} if given else {}
 
 
-def _answered(case: Case, path: Path | None, problems: list[Problem]) -> Case:
+def _answered(case: Case, path: Path | None, faults: list[Fault]) -> Case:
     """Return the case with its prediction; what is no JSON is an answer as well, and evaluators say so."""
     if path is None:
         return case
@@ -137,7 +137,7 @@ def _answered(case: Case, path: Path | None, problems: list[Problem]) -> Case:
     try:
         data = read_bytes(path, shown)
     except SuiteError as error:
-        problems.extend(error.problems)
+        faults.extend(error.faults)
         return case
     try:
         return case.answered(load_json(path, shown).data)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say, write_text
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -70,24 +70,24 @@ def _build(options: Namespace) -> int:
     path = options.report or options.output.parent / f"{options.output.stem}.report.json"
     if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
         options.refuse("found one file as two of corpus, output and report, expected three files")
-    problems: list[Problem] = []
+    faults: list[Fault] = []
 
     def corpus() -> Iterator[tuple[int, Any]]:
-        problems.clear()  # the second reading tells the same faults again
-        return read_jsonl(options.corpus, str(options.corpus), problems)
+        faults.clear()  # the second reading tells the same faults again
+        return read_jsonl(options.corpus, str(options.corpus), faults)
 
     built = build_set(corpus, how)
     if not built.rows:
-        say(problems or ["found no row, expected a corpus"], error=True)
+        say(faults or ["found no row, expected a corpus"], error=True)
         return 1
-    report = built.report(how) | {"faulty_lines": [str(problem) for problem in problems]}
+    report = built.report(how) | {"faulty_lines": [str(fault) for fault in faults]}
     try:
         write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
         write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     except SuiteError as error:
-        say(error.problems, error=True)
+        say(error.faults, error=True)
         return 1
-    say(problems, error=True)
+    say(faults, error=True)
     say(_summary(built, options.output, path))
     return 0 if built.queries else 1
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
@@ -29,10 +29,10 @@ class CaseRetrievalSource(FileSource):
 
     def read(self, file: CaseFile) -> None:
         """Add the queries."""
-        problems: list[Problem] = []
-        for line, row in read_jsonl(file.path, file.shown, problems):
+        faults: list[Fault] = []
+        for line, row in read_jsonl(file.path, file.shown, faults):
             self._read_row(file, line, row)
-        file.faults.extend(problems)
+        file.faults.extend(faults)
 
     def _read_row(self, file: CaseFile, line: int, row: Any) -> None:
         faults = list(_faults(row))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Problem, SuiteError
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import id_fault
@@ -48,10 +48,10 @@ class TrecSource(Source):
     qrels: str
     predictions: str | None = None
 
-    def load(self, folder: Path, problems: list[Problem]) -> list[Case]:
+    def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the queries, in the order of the judgements; see `Source.load`."""
-        judged = _by_query(folder / self.qrels, _QRELS, problems) or {}
-        results = _by_query(folder / self.predictions, _RUN, problems) if self.predictions is not None else None
+        judged = _by_query(folder / self.qrels, _QRELS, faults) or {}
+        results = _by_query(folder / self.predictions, _RUN, faults) if self.predictions is not None else None
         cases = []
         for query in [*judged, *(query for query in results or () if query not in judged)]:
             lines = judged.get(query)
@@ -60,9 +60,9 @@ class TrecSource(Source):
             cases.append(Case(query, query, None if lines is None else _expected(lines), found, line=line))
         return cases
 
-    def faulty(self, problems: Iterable[Problem]) -> int:
+    def faulty(self, faults: Iterable[Fault]) -> int:
         """Return 0: a faulty line costs its query a document, but not the case."""
-        del problems
+        del faults
         return 0
 
     def file_of(self, case: Case) -> str:
@@ -70,28 +70,28 @@ class TrecSource(Source):
         return self.qrels if case.line or self.predictions is None else self.predictions
 
 
-def _by_query(path: Path, columns: tuple[str, ...], problems: list[Problem]) -> dict[str, list[_Line]] | None:
-    """Read a file, ``None`` if that cannot be; faults are added to `problems`, and good lines survive them."""
-    faults = Faults(shown_path(path))
+def _by_query(path: Path, columns: tuple[str, ...], faults: list[Fault]) -> dict[str, list[_Line]] | None:
+    """Read a file, ``None`` if that cannot be; faults are added to `faults`, and good lines survive them."""
+    log = FaultLog(shown_path(path))
     queries: dict[str, list[_Line]] = {}
     first: dict[tuple[str, str], int] = {}
     try:
-        for line in _lines(read_text(path, faults.file, f"lines of {len(columns)} columns"), columns, faults):
+        for line in _lines(read_text(path, log.file, f"lines of {len(columns)} columns"), columns, log):
             place = (line.query, line.document)
             if place in first:
                 message = f"found the document {line.document!r} of query {line.query!r} twice, expected it once"
-                faults.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
+                log.add(line.number, 1, "document", f"{message} (first in line {first[place]})")
                 continue
             first[place] = line.number
             queries.setdefault(line.query, []).append(line)
     except SuiteError as error:
-        problems.extend(error.problems)
+        faults.extend(error.faults)
         return None
-    problems.extend(faults.problems())
+    faults.extend(log.listed())
     return queries
 
 
-def _lines(text: str, columns: tuple[str, ...], faults: Faults) -> Iterator[_Line]:
+def _lines(text: str, columns: tuple[str, ...], faults: FaultLog) -> Iterator[_Line]:
     expected = " ".join(columns)
     whole = columns is _QRELS
     for number, line in enumerate(text.split("\n"), 1):

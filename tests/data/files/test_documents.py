@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.core.errors import Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.data.files.documents import Document, read_csv, read_document, read_json, read_jsonl, render_path
-from pytest_llmeval.data.files.places import MAX_LISTED, Faults
+from pytest_llmeval.data.files.places import MAX_LISTED, FaultLog
 
 
 def write(folder: Path, name: str, data: bytes | str) -> Path:
@@ -22,19 +22,19 @@ def write(folder: Path, name: str, data: bytes | str) -> Path:
 def faults_of(path: Path) -> list[str]:
     with pytest.raises(SuiteError) as caught:
         read_document(path, path.name)
-    return list(map(str, caught.value.problems))
+    return list(map(str, caught.value.faults))
 
 
 def jsonl(folder: Path, data: bytes | str) -> tuple[list[tuple[int, Any]], list[str]]:
-    problems: list[Problem] = []
-    rows = list(read_jsonl(write(folder, "a.jsonl", data), "a.jsonl", problems))
-    return rows, list(map(str, problems))
+    faults: list[Fault] = []
+    rows = list(read_jsonl(write(folder, "a.jsonl", data), "a.jsonl", faults))
+    return rows, list(map(str, faults))
 
 
 def csv(folder: Path, data: bytes | str, **options: Any) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
-    problems: list[Problem] = []
-    rows = list(read_csv(write(folder, "a.csv", data), "a.csv", problems, **options))
-    return rows, list(map(str, problems))
+    faults: list[Fault] = []
+    rows = list(read_csv(write(folder, "a.csv", data), "a.csv", faults, **options))
+    return rows, list(map(str, faults))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_directory_is_no_file(tmp_path: Path) -> None:
 
 def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.jsonl")
-    problems: list[Problem] = []
-    assert list(read_jsonl(tmp_path / "a.jsonl", "a.jsonl", problems)) == []
-    assert list(map(str, problems)) == ["a.jsonl  found a device or a pipe, expected a file"]
+    faults: list[Fault] = []
+    assert list(read_jsonl(tmp_path / "a.jsonl", "a.jsonl", faults)) == []
+    assert list(map(str, faults)) == ["a.jsonl  found a device or a pipe, expected a file"]
 
 
 def test_unreadable_file_is_told_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,9 +136,9 @@ def test_unreadable_file_is_told_with_the_reason(tmp_path: Path, monkeypatch: py
     write(tmp_path, "a.yaml", "a: 1")
     monkeypatch.setattr(Path, "open", refuse)
     assert faults_of(tmp_path / "a.yaml") == ["a.yaml  found no readable file (Permission denied), expected one"]
-    problems: list[Problem] = []
-    assert list(read_jsonl(tmp_path / "a.yaml", "a.yaml", problems)) == []
-    assert list(map(str, problems)) == ["a.yaml  found no readable file (Permission denied), expected one"]
+    faults: list[Fault] = []
+    assert list(read_jsonl(tmp_path / "a.yaml", "a.yaml", faults)) == []
+    assert list(map(str, faults)) == ["a.yaml  found no readable file (Permission denied), expected one"]
 
 
 def test_too_large_suite_is_sent_to_jsonl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,16 +164,16 @@ def test_garbage_collector_is_as_it_was(tmp_path: Path, was_enabled: bool) -> No
 
 def test_document_without_places_locates_nothing() -> None:
     assert Document("a", {"b": 1}).locate(["b"]) == (0, 0)
-    assert str(Document("a", {}).problem(["b"], "found x, expected y")) == "a  b: found x, expected y"
+    assert str(Document("a", {}).fault(["b"], "found x, expected y")) == "a  b: found x, expected y"
 
 
 def test_hundred_faults_are_listed_and_the_rest_counted() -> None:
-    faults = Faults("a.yaml")
+    faults = FaultLog("a.yaml")
     for line in range(1, MAX_LISTED + 51):
         faults.add(line, 1, "", "found x, expected y")
-    problems = faults.problems()
-    assert len(problems) == MAX_LISTED + 1
-    assert str(problems[-1]) == "a.yaml  ... and 50 more"
+    faults = faults.listed()
+    assert len(faults) == MAX_LISTED + 1
+    assert str(faults[-1]) == "a.yaml  ... and 50 more"
 
 
 def test_jsonl_rows_have_their_line_numbers(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_long_csv_cell_is_read_and_the_global_limit_kept(tmp_path: Path) -> None
 
 
 def test_readers_yield_lazily_where_a_caller_stops_early(tmp_path: Path) -> None:
-    problems: list[Problem] = []
-    rows: Iterable[tuple[int, Any]] = read_jsonl(write(tmp_path, "a.jsonl", "1\nx\n"), "a.jsonl", problems)
+    faults: list[Fault] = []
+    rows: Iterable[tuple[int, Any]] = read_jsonl(write(tmp_path, "a.jsonl", "1\nx\n"), "a.jsonl", faults)
     assert next(iter(rows)) == (1, 1)
-    assert problems == []
+    assert faults == []

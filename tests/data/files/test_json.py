@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_document, read_json
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
-from pytest_llmeval.data.files.places import Faults, Place
+from pytest_llmeval.data.files.places import FaultLog, Place
 
 
 def faults_of(text: str) -> list[str]:
-    faults = Faults("a.json")
+    faults = FaultLog("a.json")
     with pytest.raises(RejectedError):
         JsonParser(faults).parse(text)
-    return [str(problem).removeprefix("a.json:") for problem in faults.problems()]
+    return [str(fault).removeprefix("a.json:") for fault in faults.listed()]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_all_faults_but_those_of_the_syntax_are_listed() -> None:
     ],
 )
 def test_good_json_is_read(text: str, value: Any) -> None:
-    found = JsonParser(Faults("a.json")).parse(text)
+    found = JsonParser(FaultLog("a.json")).parse(text)
     assert found == (json.loads(text) if value is None else value)
 
 
@@ -122,7 +122,7 @@ layouts = st.sampled_from([{"indent": 1}, {"separators": (",", ":")}, {"ensure_a
 
 @given(values, layouts)
 def test_what_json_writes_is_read_back(value: Any, layout: dict[str, Any]) -> None:
-    assert JsonParser(Faults("a.json")).parse(json.dumps(value, **layout)) == value
+    assert JsonParser(FaultLog("a.json")).parse(json.dumps(value, **layout)) == value
 
 
 @given(values, layouts)
@@ -158,6 +158,6 @@ def test_depth_is_told_whatever_the_recursion_limit(tmp_path: Path, limit: int) 
             read_json(path, "a.json")
     finally:
         sys.setrecursionlimit(before)
-    assert [str(each) for each in caught.value.problems] == [
+    assert [str(each) for each in caught.value.faults] == [
         "a.json:1:107  found data nested more than 100 deep, expected less"
     ]

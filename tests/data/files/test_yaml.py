@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.places import Faults
+from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.yaml import load_yaml
 
 
@@ -23,16 +23,16 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def load(text: str) -> Any:
-    faults = Faults("a.yaml")
+    faults = FaultLog("a.yaml")
     data, _ = load_yaml(text, faults)
     faults.check()
     return data
 
 
 def faults_of(text: str) -> list[str]:
-    faults = Faults("a.yaml")
+    faults = FaultLog("a.yaml")
     load_yaml(text, faults)
-    return [str(problem).removeprefix("a.yaml") for problem in faults.problems()]
+    return [str(fault).removeprefix("a.yaml") for fault in faults.listed()]
 
 
 @pytest.mark.usefixtures("parser")
@@ -275,8 +275,8 @@ def test_values_keys_and_nearest_ancestors_are_located(
 def test_problem_has_place_and_path(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SUITE)
     document = read_document(tmp_path / "a.yaml", "evals/a.yaml")
-    problem = document.problem(["cases", 1, "id"], "found x, expected y", key=True)
-    assert str(problem) == "evals/a.yaml:7:5  cases[1].id: found x, expected y"
+    fault = document.fault(["cases", 1, "id"], "found x, expected y", key=True)
+    assert str(fault) == "evals/a.yaml:7:5  cases[1].id: found x, expected y"
 
 
 # What YAML lets a text hold unescaped, as JSON writes it.

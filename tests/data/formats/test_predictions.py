@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats import get_source
 
 SAMPLES = [
@@ -30,8 +30,8 @@ def load(folder: Path, data: str, name: str, text: str, **options: Any) -> tuple
     """Return the predictions of the cases of a data file by id, and the faults."""
     (folder / name).write_bytes(text.encode())
     source = get_source("jsonl" if data.endswith("jsonl") else "locomo")(path=data, predictions=name, **options)
-    problems: list[Problem] = []
-    return {case.id: case.prediction for case in source.load(folder, problems)}, list(map(str, problems))
+    faults: list[Fault] = []
+    return {case.id: case.prediction for case in source.load(folder, faults)}, list(map(str, faults))
 
 
 def jsonl(*rows: Any) -> str:
@@ -116,10 +116,10 @@ def test_bad_prediction_files_are_told_with_their_place(tmp_path: Path, name: st
 
 
 def test_missing_prediction_file_is_a_fault(tmp_path: Path) -> None:
-    problems: list[Problem] = []
-    cases = get_source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, problems)
+    faults: list[Fault] = []
+    cases = get_source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
     assert [case.prediction for case in cases] == [MISSING, MISSING]
-    assert list(map(str, problems)) == ["sub/p.json  found no readable file (No such file or directory), expected one"]
+    assert list(map(str, faults)) == ["sub/p.json  found no readable file (No such file or directory), expected one"]
 
 
 def test_faults_of_the_data_do_not_repeat_as_unknown_ids(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import LlmevalError, Problem
+from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.data.formats import SOURCES, get_source
 from pytest_llmeval.data.formats.base import Source
 
@@ -22,8 +22,8 @@ def load(folder: Path, name: str, data: str, **options: Any) -> tuple[list[Case]
     source = TypeAdapter(get_source(name.rpartition(".")[2])).validate_json(
         json.dumps({"path": name, **options}), strict=True
     )
-    problems: list[Problem] = []
-    return source.load(folder, problems), list(map(str, problems))
+    faults: list[Fault] = []
+    return source.load(folder, faults), list(map(str, faults))
 
 
 def good(folder: Path, name: str, data: str, **options: Any) -> list[Case]:
@@ -337,10 +337,10 @@ def test_bad_lines_and_bad_rows_of_a_file_are_told_together(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
 def test_missing_data_file_is_a_fault(tmp_path: Path, name: str) -> None:
-    problems: list[Problem] = []
+    faults: list[Fault] = []
     source = TypeAdapter(get_source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
-    assert source.load(tmp_path, problems) == []
-    assert list(map(str, problems)) == [f"sub/{name}  found no readable file (No such file or directory), expected one"]
+    assert source.load(tmp_path, faults) == []
+    assert list(map(str, faults)) == [f"sub/{name}  found no readable file (No such file or directory), expected one"]
 
 
 def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(
@@ -349,13 +349,13 @@ def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "a.jsonl").write_text("x\n")
     source = get_source("jsonl")(path="a.jsonl")
-    problems: list[Problem] = []
-    source.load(tmp_path / "evals", problems)
-    assert problems[0].file == str(Path("evals", "a.jsonl"))
-    problems.clear()
-    get_source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), problems)
-    assert problems[0].file == str(Path("evals", "a.jsonl"))
+    faults: list[Fault] = []
+    source.load(tmp_path / "evals", faults)
+    assert faults[0].file == str(Path("evals", "a.jsonl"))
+    faults.clear()
+    get_source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), faults)
+    assert faults[0].file == str(Path("evals", "a.jsonl"))
     monkeypatch.chdir(tmp_path / "evals")
-    problems.clear()
-    source.load(tmp_path, problems)
-    assert problems[0].file == str(tmp_path / "a.jsonl")
+    faults.clear()
+    source.load(tmp_path, faults)
+    assert faults[0].file == str(tmp_path / "a.jsonl")

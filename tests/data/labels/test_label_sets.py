@@ -30,8 +30,8 @@ def faults(folder: Path, option: str, name: str, text: str) -> list[str]:
     """Return place, path and message of each fault that a file has."""
     with pytest.raises(SuiteError) as caught:
         narrative_taxonomy(**{option: written(folder, name, text)})
-    assert {Path(each.file).name for each in caught.value.problems} == {name}
-    return [f"{each.line}:{each.column} {each.path}: {each.message}" for each in caught.value.problems]
+    assert {Path(each.file).name for each in caught.value.faults} == {name}
+    return [f"{each.line}:{each.column} {each.path}: {each.message}" for each in caught.value.faults]
 
 
 @pytest.mark.parametrize(

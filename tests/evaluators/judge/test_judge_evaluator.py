@@ -302,7 +302,7 @@ def test_a_suite_file_can_say_a_rubric(tmp_path: Path) -> None:
     path = tmp_path / "s.eval.yaml"
     path.write_text(SUITE)
     suite = load_suite(path, default_registry(), root=tmp_path)
-    assert suite.problems == ()
+    assert suite.faults == ()
     (evaluator,) = suite.evaluators.values()
     assert isinstance(evaluator, Judge)
     assert evaluator.questions(suite.cases[0])[0].mode.scale == (0.0, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_entries import question
+from stored_judgements import question
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeReply, Verdict

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from judge_entries import entry
 from llm_server import PATIENCE
+from stored_judgements import entry
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.budget import Budget
@@ -256,7 +256,7 @@ def test_a_closed_cache_opens_again_when_it_is_used(cache: Cache) -> None:
 
 def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: Path, clock: Clock) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from judge_entries import entry; "
+        "import os, sys; from pathlib import Path; from stored_judgements import entry; "
         "from pytest_llmeval.judge.store.cache import Cache; cache = Cache(Path(sys.argv[1])); "
         "cache._rows('PRAGMA wal_autocheckpoint=0'); "
         "cache.put_many([entry(str(n), reply='x' * 5000) for n in range(1500)], 'run'); os._exit(0)"

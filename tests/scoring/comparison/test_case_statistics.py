@@ -95,9 +95,9 @@ def test_a_broken_line_is_told_with_its_place(line: str, path: str, message: str
     good = '{"id": "b", "outcome": "passed"}'
     with pytest.raises(SuiteError) as caught:
         CaseStatistics.from_lines([good, line], "s.cases.jsonl")
-    (problem,) = caught.value.problems
-    assert (problem.file, problem.line, problem.path) == ("s.cases.jsonl", 2, path)
-    assert message in problem.message
+    (fault,) = caught.value.faults
+    assert (fault.file, fault.line, fault.path) == ("s.cases.jsonl", 2, path)
+    assert message in fault.message
 
 
 def test_an_id_that_occurs_twice_is_told() -> None:

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import SplitAverage
 
-from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, get_evaluator, score
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, compare, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, Outcome
-from pytest_llmeval.scoring.comparison import compare
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.summary import summarize
 

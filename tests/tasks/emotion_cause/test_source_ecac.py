@@ -9,7 +9,7 @@ from paths import CONFORMANCE, ROOT
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -50,9 +50,9 @@ def load(folder: Path, subtask: int = 2, **files: Any) -> tuple[list[Case], list
     write(folder, **files)
     options = {"subtask": subtask, **{name: f"{name}.json" for name in files}}
     source = TypeAdapter(get_source("ecac")).validate_json(json.dumps(options), strict=True)
-    problems: list[Problem] = []
-    cases = source.load(folder, problems)
-    return cases, list(map(str, problems))
+    faults: list[Fault] = []
+    cases = source.load(folder, faults)
+    return cases, list(map(str, faults))
 
 
 def good(folder: Path, subtask: int = 2, **files: Any) -> list[Case]:
@@ -308,10 +308,10 @@ def test_faulty_conversations_are_counted_once_each(tmp_path: Path) -> None:
     write(tmp_path / "other", gold=[5, 6])
     for predictions in ("predictions.json", "other/gold.json"):
         source = EcacSource("./gold.json", 2, predictions)
-        problems: list[Problem] = []
-        assert [case.id for case in source.load(tmp_path, problems)] == ["2"]
-        assert len(problems) == 6
-        assert source.faulty(problems) == 3
+        faults: list[Fault] = []
+        assert [case.id for case in source.load(tmp_path, faults)] == ["2"]
+        assert len(faults) == 6
+        assert source.faulty(faults) == 3
 
 
 @pytest.mark.parametrize(
@@ -330,8 +330,8 @@ def test_a_suite_of_another_subtask_is_told_by_line_of_the_gold_file(tmp_path: P
     )
     suite = load_suite(path, default_registry(), root=tmp_path)
     assert [case.id for case in suite.cases] == ["7"]
-    (problem,) = suite.problems
-    assert (problem.file, problem.line, suite.faulty) == ("gold.json", 3, 1)
+    (fault,) = suite.faults
+    assert (fault.file, fault.line, suite.faulty) == ("gold.json", 3, 1)
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded numbers are not here")
@@ -350,8 +350,8 @@ def test_recorded_gold_and_predictions_load_without_fault(tmp_path: Path, subtas
 @pytest.mark.parametrize(("subtask", "form"), [(1, "spans"), (2, "pairs")])
 @pytest.mark.parametrize("system", ["careful", "hasty"])
 def test_the_shipped_examples_load(subtask: Any, form: str, system: str) -> None:
-    problems: list[Problem] = []
-    cases = EcacSource(f"gold_{form}.json", subtask, f"{system}_{form}.json").load(EXAMPLES, problems)
-    assert problems == []
+    faults: list[Fault] = []
+    cases = EcacSource(f"gold_{form}.json", subtask, f"{system}_{form}.json").load(EXAMPLES, faults)
+    assert faults == []
     assert len(cases) == 10
     assert all(isinstance(case.prediction, list) for case in cases)

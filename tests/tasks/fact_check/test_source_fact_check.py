@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import MISSING, Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 
@@ -29,17 +29,17 @@ def write(folder: Path, name: str, data: Any) -> str:
 
 
 def load(folder: Path, claims: Any = CLAIMS, answers: Any = None, **options: Any) -> tuple[list[Case], list[str]]:
-    problems: list[Problem] = []
+    faults: list[Fault] = []
     if answers is not None:
         options["predictions"] = answers if isinstance(answers, str) else write(folder, "answers.json", answers)
     path = claims if isinstance(claims, str) else write(folder, "claims.json", claims)
-    cases = FactCheckSource(path=path, **options).load(folder, problems)
-    return cases, [f"{Path(each.file).name}:{each.line} {each.path}: {each.message}" for each in problems]
+    cases = FactCheckSource(path=path, **options).load(folder, faults)
+    return cases, [f"{Path(each.file).name}:{each.line} {each.path}: {each.message}" for each in faults]
 
 
 def predictions(folder: Path, answers: Any, claims: Any = CLAIMS) -> list[Any]:
-    cases, problems = load(folder, claims, answers)
-    assert problems == []
+    cases, faults = load(folder, claims, answers)
+    assert faults == []
     return [case.prediction for case in cases]
 
 
@@ -49,8 +49,8 @@ def test_the_format_is_known_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["claims.json", "claims.jsonl"])
 def test_a_claim_is_a_case(tmp_path: Path, name: str) -> None:
-    cases, problems = load(tmp_path, write(tmp_path, name, CLAIMS), labels=("topic", "nothing"))
-    assert problems == []
+    cases, faults = load(tmp_path, write(tmp_path, name, CLAIMS), labels=("topic", "nothing"))
+    assert faults == []
     assert [(case.id, case.input, case.labels) for case in cases] == [
         ("1", "Bats are birds.", {"topic": "x", "verdict": "Refuted"}),
         ("2", "蝙蝠会飞。", {"verdict": "Supported"}),
@@ -61,17 +61,17 @@ def test_a_claim_is_a_case(tmp_path: Path, name: str) -> None:
 
 
 def test_ids_of_the_file_are_kept(tmp_path: Path) -> None:
-    cases, problems = load(
+    cases, faults = load(
         tmp_path, [{"id": "bats", "claim": "a"}, {"claim_id": 7, "claim": "b"}, {"claim": "c", "id": None}]
     )
-    assert problems == []
+    assert faults == []
     assert [(case.id, case.expected) for case in cases] == [("bats", None), ("7", None), ("3", None)]
 
 
 def test_faults_of_claims_are_all_told_and_the_others_survive(tmp_path: Path) -> None:
-    cases, problems = load(tmp_path, [3, {"verdict": "Refuted"}, {"claim": " "}, {"claim": "c", "id": []}, CLAIMS[0]])
+    cases, faults = load(tmp_path, [3, {"verdict": "Refuted"}, {"claim": " "}, {"claim": "c", "id": []}, CLAIMS[0]])
     assert [case.id for case in cases] == ["5"]
-    assert [each.partition(" ")[2] for each in problems] == [
+    assert [each.partition(" ")[2] for each in faults] == [
         "[0]: found the number 3, expected an object with claim and verdict",
         "[1].claim: found nothing, expected text",
         "[2].claim: found the text ' ', expected text",
@@ -81,8 +81,8 @@ def test_faults_of_claims_are_all_told_and_the_others_survive(tmp_path: Path) ->
 
 
 def test_a_second_case_of_an_id_is_a_fault(tmp_path: Path) -> None:
-    _, problems = load(tmp_path, [{"id": "a", "claim": "x"}, {"id": "a", "claim": "y"}])
-    assert problems == ["claims.json:6 [1].id: found the id 'a' twice, expected it once (first in line 2)"]
+    _, faults = load(tmp_path, [{"id": "a", "claim": "x"}, {"id": "a", "claim": "y"}])
+    assert faults == ["claims.json:6 [1].id: found the id 'a' twice, expected it once (first in line 2)"]
 
 
 ANSWER = {"claim": "Bats are  birds.", "verdict": "Refuted", "justification": "No."}
@@ -111,8 +111,8 @@ def test_answers_belong_to_claims_by_id_or_by_claim(tmp_path: Path, answers: Any
 def test_an_answer_with_an_id_in_it_is_one_if_it_has_a_verdict(tmp_path: Path) -> None:
     answer = {"claim_id": 2, "verdict": "Supported", "justification": "会飞。"}
     assert predictions(tmp_path, [answer]) == [MISSING, answer]
-    _, problems = load(tmp_path, CLAIMS, [{"id": 2, "justification": "会飞。"}])
-    assert [each.partition(" or ")[0] for each in problems] == [
+    _, faults = load(tmp_path, CLAIMS, [{"id": 2, "justification": "会飞。"}])
+    assert [each.partition(" or ")[0] for each in faults] == [
         "answers.json:2 [0]: found the keys 'id', 'justification', expected `prediction`"
     ]
 
@@ -131,10 +131,10 @@ def test_answers_to_a_claim_that_is_there_twice_come_in_order(tmp_path: Path) ->
     claims = [{"id": name, "claim": "same"} for name in ("a", "b")]
     answers = [{"claim": "same", "answer": text} for text in ("first", "second")]
     assert predictions(tmp_path, answers, claims) == ["first", "second"]
-    _, problems = load(tmp_path, claims, [*answers, {"claim": "same", "answer": "third"}])
-    assert problems == ["answers.json:10 : found a second answer to 'b', expected one (first in line 6)"]
+    _, faults = load(tmp_path, claims, [*answers, {"claim": "same", "answer": "third"}])
+    assert faults == ["answers.json:10 : found a second answer to 'b', expected one (first in line 6)"]
 
 
 def test_an_answer_to_no_claim_is_a_fault(tmp_path: Path) -> None:
-    _, problems = load(tmp_path, CLAIMS, [{"claim": "Cats fly.", "verdict": "Refuted"}])
-    assert problems == ["answers.json:2 : found 1 id that no case has ('Cats fly.'), expected ids such as '1'"]
+    _, faults = load(tmp_path, CLAIMS, [{"claim": "Cats fly.", "verdict": "Refuted"}])
+    assert faults == ["answers.json:2 : found 1 id that no case has ('Cats fly.'), expected ids such as '1'"]

@@ -11,7 +11,7 @@ from paths import CONFORMANCE
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -46,8 +46,8 @@ def write(folder: Path, **files: Any) -> None:
 def load(folder: Path, **options: Any) -> tuple[list[Case], list[str]]:
     """Load with options as a suite file gives them."""
     source = TypeAdapter(get_source("json_v3")).validate_json(json.dumps(options), strict=True)
-    problems: list[Problem] = []
-    return source.load(folder, problems), list(map(str, problems))
+    faults: list[Fault] = []
+    return source.load(folder, faults), list(map(str, faults))
 
 
 def good(folder: Path, **options: Any) -> list[Case]:
@@ -269,10 +269,10 @@ def test_all_faults_of_a_file_are_told(tmp_path: Path) -> None:
 def test_a_fault_stops_its_own_case_only(tmp_path: Path) -> None:
     write(tmp_path, gold__crow_v3=annotation(version="1"), gold__swan_v3=annotation(), gold__wren_v3="{")
     source = JsonV3Source("gold")
-    problems: list[Problem] = []
-    assert [case.id for case in source.load(tmp_path, problems)] == ["swan"]
-    assert [problem.file for problem in problems] == ["gold/crow_v3.json", "gold/wren_v3.json"]
-    assert source.faulty(problems) == 2
+    faults: list[Fault] = []
+    assert [case.id for case in source.load(tmp_path, faults)] == ["swan"]
+    assert [fault.file for fault in faults] == ["gold/crow_v3.json", "gold/wren_v3.json"]
+    assert source.faulty(faults) == 2
 
 
 def test_a_prediction_without_gold_is_told_with_the_nearest(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_prediction_without_gold_is_told_with_the_nearest(tmp_path: Path) -> N
     assert [case.id for case in cases] == ["swan"]
     told = "found a prediction for 'swam', expected ground truth of that name (did you mean 'swan'?)"
     assert found == [f"answers/swam_v3_pred.json  {told}"]
-    assert JsonV3Source("gold").faulty([Problem("answers/swam_v3_pred.json", 0, 0, "", "")]) == 0
+    assert JsonV3Source("gold").faulty([Fault("answers/swam_v3_pred.json", 0, 0, "", "")]) == 0
 
 
 def test_two_files_of_one_story_are_told(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_suite_takes_its_cases_from_the_files_and_counts_the_faulty(tmp_path: 
     )
     suite = load_suite(tmp_path / "s.eval.yaml", default_registry(), root=tmp_path)
     assert [case.id for case in suite.cases] == ["swan", "wren"]
-    assert len(suite.problems) == suite.faulty == 2
+    assert len(suite.faults) == suite.faulty == 2
 
 
 @pytest.mark.skipif(not STORIES.is_file(), reason="the recorded stories are not beside this repository")

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import Problem
+from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource
 from pytest_llmeval.tasks.retrieval.trec import TrecSource
@@ -38,9 +38,9 @@ def write(name: str, *rows: Any) -> None:
 
 
 def load(source: Source) -> tuple[list[Case], list[str]]:
-    problems: list[Problem] = []
-    cases = source.load(Path.cwd(), problems)
-    return cases, list(map(str, problems))
+    faults: list[Fault] = []
+    cases = source.load(Path.cwd(), faults)
+    return cases, list(map(str, faults))
 
 
 def test_a_line_is_a_query_with_its_positives() -> None:
@@ -48,8 +48,8 @@ def test_a_line_is_a_query_with_its_positives() -> None:
     write(
         "q.jsonl", {"query_id": 12, "query": query, "positives": [{"fact": "x"}], "labels": {"court": "A", "year": 3}}
     )
-    cases, problems = load(CaseRetrievalSource("q.jsonl"))
-    assert problems == []
+    cases, faults = load(CaseRetrievalSource("q.jsonl"))
+    assert faults == []
     assert cases == [
         Case("12", query, {"positives": [{"fact": "x"}]}, labels={"court": "A", "year": "3"}, line=1),
     ]
@@ -63,8 +63,8 @@ def test_an_id_may_be_absent_and_other_keys_are_passed_over() -> None:
 def test_recorded_results_go_to_their_queries() -> None:
     write("q.jsonl", {"query_id": "a", "query": "a", "positives": []}, {"query_id": "b", "query": "b", "positives": []})
     write("r.jsonl", {"query_id": "a", "results": [{"fact": "x"}]})
-    cases, problems = load(CaseRetrievalSource("q.jsonl", predictions="r.jsonl"))
-    assert problems == []
+    cases, faults = load(CaseRetrievalSource("q.jsonl", predictions="r.jsonl"))
+    assert faults == []
     assert [case.prediction for case in cases] == [[{"fact": "x"}], MISSING]
 
 
@@ -89,10 +89,10 @@ def test_recorded_results_go_to_their_queries() -> None:
 def test_a_faulty_line_costs_no_other_query(row: Any, fault: str) -> None:
     write("q.jsonl", row, {"query_id": "b", "query": "b", "positives": []})
     source = CaseRetrievalSource("q.jsonl")
-    cases, problems = load(source)
+    cases, faults = load(source)
     assert [case.id for case in cases] == ["b"]
-    assert len(problems) == 1
-    assert problems[0].startswith(fault)
+    assert len(faults) == 1
+    assert faults[0].startswith(fault)
 
 
 def test_a_second_query_of_an_id_is_a_fault() -> None:
@@ -106,8 +106,8 @@ def test_judgements_become_positives_and_a_run_its_results_as_in_trec_eval() -> 
     write("qrels", QRELS)
     write("run", RUN)
     source = TrecSource("qrels", predictions="run")
-    cases, problems = load(source)
-    assert problems == []
+    cases, faults = load(source)
+    assert faults == []
     positives = [{"id": "d3", "relevance": 2}, {"id": "d1", "relevance": 1}]
     assert cases == [
         Case("301", "301", {"positives": positives}, ["d3", "d2", "d10"], line=1),
@@ -120,8 +120,8 @@ def test_judgements_become_positives_and_a_run_its_results_as_in_trec_eval() -> 
 def test_scores_that_single_precision_cannot_tell_apart_are_equal_as_in_trec_eval() -> None:
     write("qrels", QRELS)
     write("run", "301\tQ0  a 1 12.34567891 mine\r", "", "301 Q0 z 2 12.34567890 mine", "301 Q0 b 3 1e300 mine")
-    (case, *_), problems = load(TrecSource("qrels", predictions="run"))
-    assert (case.prediction, problems) == (["b", "z", "a"], [])
+    (case, *_), faults = load(TrecSource("qrels", predictions="run"))
+    assert (case.prediction, faults) == (["b", "z", "a"], [])
 
 
 def test_without_a_run_a_target_answers() -> None:
@@ -132,9 +132,9 @@ def test_without_a_run_a_target_answers() -> None:
 def test_faults_of_trec_files_are_told_and_good_lines_survive() -> None:
     write("qrels", "301 0 d1 1", "301 0 d1 2", "301 0 d2", "302 0 d1 high", "a::b 0 d1 1")
     write("run", "301 Q0 d1 1 nan mine", "301 Q0 d2 1 0.5 mine", "301 Q0 d2 2 0.4 mine")
-    cases, problems = load(TrecSource("qrels", predictions="run"))
+    cases, faults = load(TrecSource("qrels", predictions="run"))
     assert [(case.id, case.prediction) for case in cases] == [("301", ["d2"])]
-    assert problems == [
+    assert faults == [
         "qrels:2:1  document: found the document 'd1' of query '301' twice, expected it once (first in line 1)",
         "qrels:3:1  found 3 columns, expected 4: query iteration document relevance",
         "qrels:4:1  relevance: found 'high', expected a whole number",
@@ -149,6 +149,6 @@ def test_faults_of_trec_files_are_told_and_good_lines_survive() -> None:
 
 def test_a_missing_file_is_a_fault() -> None:
     write("qrels", QRELS)
-    cases, problems = load(TrecSource("qrels", predictions="runn"))
+    cases, faults = load(TrecSource("qrels", predictions="runn"))
     assert [case.prediction for case in cases] == [MISSING, MISSING]
-    assert [problem.partition(" (")[0] for problem in problems] == ["runn  found no readable file"]
+    assert [fault.partition(" (")[0] for fault in faults] == ["runn  found no readable file"]

@@ -1,6 +1,6 @@
 """Results of items put together by suite, in the process to which all reports come."""
 
-__all__ = ("Gathered", "Gathering")
+__all__ = ("Gathered", "ResultCollector")
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class _Seen:
     duration: float
 
 
-class Gathering:
+class ResultCollector:
     """The results of all items; of one that is run again, the last result counts."""
 
     def __init__(self) -> None:

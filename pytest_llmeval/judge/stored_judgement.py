@@ -1,6 +1,6 @@
 """A judgement as it is kept: what was asked, what came back, and what it cost."""
 
-__all__ = ("Entry", "components", "difference", "judgement_key")
+__all__ = ("StoredJudgement", "components", "difference", "judgement_key")
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ from pytest_llmeval.judge.contract import Message, Question, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredJudgement:
     """One judgement.
 
     Attributes:
-        key: See `pytest_llmeval.judge.entry.judgement_key`.
+        key: See `pytest_llmeval.judge.stored_judgement.judgement_key`.
         case: Id of the case that was judged first, for people; the same question in another case shares the key.
-        components: What the key is made of; see `pytest_llmeval.judge.entry.components`.
+        components: What the key is made of; see `pytest_llmeval.judge.stored_judgement.components`.
         reply: The judge's reply as it came.
         score: What it was read as, for people; whoever uses the entry reads the reply again.
         usage: Tokens of the call.
@@ -60,7 +60,7 @@ class Entry:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> "Entry":
+    def from_json(cls, data: Any) -> "StoredJudgement":
         """Read what `to_json` wrote; the round trip is identity.
 
         Raises:
@@ -183,8 +183,8 @@ def judgement_key(
     Raises:
         ValueError: A parameter is NaN or infinite.
     """
-    said = [[message.role, message.content] for message in messages]
-    parts = [said, model, _plain(parameters), question.mode.name, question.mode.version, repeat]
+    conversation = [[message.role, message.content] for message in messages]
+    parts = [conversation, model, _plain(parameters), question.mode.name, question.mode.version, repeat]
     return hashlib.sha256(_encode(parts).encode()).hexdigest()[:32]
 
 

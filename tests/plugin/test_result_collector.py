@@ -7,8 +7,8 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.plugin.gather import Gathering
 from pytest_llmeval.plugin.payload import encode
+from pytest_llmeval.plugin.result_collector import ResultCollector
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.suite.suite import SuiteKey
 
@@ -30,17 +30,17 @@ def report(nodeid: str, when: str = "call", outcome: str = "passed") -> Any:
     )
 
 
-def outcomes(gathering: Gathering) -> dict[str, tuple[str, str | None]]:
-    return {name: (each.outcome, each.reason) for suite in gathering.suites() for name, each in suite.records.items()}
+def outcomes(collector: ResultCollector) -> dict[str, tuple[str, str | None]]:
+    return {name: (each.outcome, each.reason) for suite in collector.suites() for name, each in suite.records.items()}
 
 
 def test_of_an_item_that_runs_again_the_last_result_counts() -> None:
-    gathering = Gathering()
-    gathering.take(report("a", outcome="failed"), payload("a"))
-    gathering.take(report("a", "setup"), None)
-    assert outcomes(gathering) == {}
-    gathering.take(report("a"), payload("a"))
-    assert outcomes(gathering) == {"a": ("passed", None)}
+    collector = ResultCollector()
+    collector.take(report("a", outcome="failed"), payload("a"))
+    collector.take(report("a", "setup"), None)
+    assert outcomes(collector) == {}
+    collector.take(report("a"), payload("a"))
+    assert outcomes(collector) == {"a": ("passed", None)}
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_of_an_item_that_runs_again_the_last_result_counts() -> None:
     ],
 )
 def test_what_pytest_says_of_an_item_decides(reports: list[tuple[str, str]], told: tuple[str, str | None]) -> None:
-    gathering = Gathering()
+    collector = ResultCollector()
     for when, outcome in reports:
-        gathering.take(report("a", when, outcome), payload("a") if when == "call" else None)
-    assert outcomes(gathering) == {"a": told}
+        collector.take(report("a", when, outcome), payload("a") if when == "call" else None)
+    assert outcomes(collector) == {"a": told}
 
 
 def test_suites_come_in_order_and_silent_ones_with_them() -> None:
-    gathering = Gathering()
+    collector = ResultCollector()
     for variant in ("gpt", "bot"):
-        gathering.take(report(f"a[{variant}]"), payload("a", key=KEY._replace(variant=variant)))
+        collector.take(report(f"a[{variant}]"), payload("a", key=KEY._replace(variant=variant)))
     silent = [KEY, SuiteKey("/s/a.eval.yaml", "a.eval.yaml")]
-    found = [(each.key.shown, each.key.variant, each.total, list(each.records)) for each in gathering.suites(silent)]
+    found = [(each.key.shown, each.key.variant, each.total, list(each.records)) for each in collector.suites(silent)]
     assert found == [("a.eval.yaml", "", 0, []), ("b.eval.yaml", "bot", 3, ["a"]), ("b.eval.yaml", "gpt", 3, ["a"])]

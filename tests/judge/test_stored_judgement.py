@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_entries import key_of, messages, question
+from stored_judgements import key_of, messages, question
 
 from pytest_llmeval.judge.contract import Message
-from pytest_llmeval.judge.entry import components, difference, judgement_key
+from pytest_llmeval.judge.stored_judgement import components, difference, judgement_key
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # halves of surrogate pairs included
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.judge.contract import Message, Mode, Question, Usage, Verdict
-from pytest_llmeval.judge.entry import Entry, components, judgement_key
+from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
 
 MODE = Mode(
     name="strict",
@@ -45,8 +45,8 @@ def entry(
     model: str = "openai:a",
     parameters: Mapping[str, Any] | None = None,
     repeat: int = 0,
-) -> Entry:
+) -> StoredJudgement:
     asked = asked or question(answer)
     made_of = components(asked, messages(asked), model=model, parameters=parameters or {}, repeat=repeat)
     key = key_of(asked, model=model, parameters=parameters, repeat=repeat)
-    return Entry(key, case, made_of, reply, 0.5, Usage(30, 4), 0.25, 0.001)
+    return StoredJudgement(key, case, made_of, reply, 0.5, Usage(30, 4), 0.25, 0.001)

@@ -1,6 +1,6 @@
-"""The judges of a process: one service, and a desk for every suite or test file that asks."""
+"""The judges of a process: one service, and a `SuiteJudge` for every suite or test file that asks."""
 
-__all__ = ("Desks",)
+__all__ = ("SuiteJudges",)
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.errors import LlmevalError, Problem, SuiteError
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.judge.limit import CallLimit, RunSlots
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.prices import price_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
-from pytest_llmeval.judge.service import Desk, JudgeService
+from pytest_llmeval.judge.service import JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.background import Background
 
@@ -27,7 +27,7 @@ OWN_JUDGE = "fixture:judge_client"
 
 
 @dataclass
-class Desks:
+class SuiteJudges:
     """Where the questions of a process go.
 
     Attributes:
@@ -37,7 +37,7 @@ class Desks:
 
     options: JudgeOptions
     background: Background
-    _desks: dict[Path, Desk] = field(default_factory=dict)
+    _by_file: dict[Path, SuiteJudge] = field(default_factory=dict)
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
     _cache: "Cache | None" = None
     _has_others: bool = False
@@ -75,8 +75,8 @@ class Desks:
                 raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
         return self._cache
 
-    def desk(self, asking: Path, spec: JudgeSpec, shown: str) -> Desk:
-        """Return the desk of a suite file or test file.
+    def judge_of(self, asking: Path, spec: JudgeSpec, shown: str) -> SuiteJudge:
+        """Return the judge of a suite file or test file.
 
         Args:
             asking: The file.
@@ -86,7 +86,7 @@ class Desks:
         Raises:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
-        if asking not in self._desks:
+        if asking not in self._by_file:
             chosen = self._chosen(spec, shown)
             path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
@@ -98,20 +98,20 @@ class Desks:
                     f"found the judge {model!r}, whose price is not known, while --llmeval-budget limits money: "
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
                 )
-                raise SuiteError([Problem(shown, 0, 0, "judge", fault)])
+                raise SuiteError([Fault(shown, 0, 0, "judge", fault)])
             way = f"{chosen.base_url} {chosen.api_key_env}"
-            self._desks[asking] = Desk(model, chosen.request_parameters(), recordings, price=price, way=way)
-        return self._desks[asking]
+            self._by_file[asking] = SuiteJudge(model, chosen.request_parameters(), recordings, price=price, way=way)
+        return self._by_file[asking]
 
     def _chosen(self, spec: JudgeSpec, shown: str) -> JudgeSpec:
         try:
             return self.options.spec(spec)
         except ValueError as error:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
-            raise SuiteError([Problem(shown, 0, 0, "judge", fault)]) from None
+            raise SuiteError([Fault(shown, 0, 0, "judge", fault)]) from None
 
     def open(self, asking: Path, spec: JudgeSpec, own: Callable[[], Any]) -> None:
-        """See to it that a desk has a client.
+        """Connect a judge to its client.
 
         Args:
             asking: The file.
@@ -124,7 +124,7 @@ class Desks:
         __tracebackhide__ = True
         from pytest_llmeval.judge.clients import as_client, connect
 
-        desk = self._desks[asking]
+        suite_judge = self._by_file[asking]
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         given = own() if asked_for is None or asked_for.startswith("fixture:") else None
@@ -139,7 +139,7 @@ class Desks:
         else:
             client = as_client(given, timeout=chosen.timeout)
         self._clients[asking] = given, client
-        desk.client = client
+        suite_judge.client = client
         if given is None:
             self.background.closing.append(client.aclose)
 
