@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixtures here)
+    eval_case,
+    evaluators,
+    judge,
+    judge_client,
+    llmeval_target,
+    score_snapshot,
+)
+
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run

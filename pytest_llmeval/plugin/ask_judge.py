@@ -1,0 +1,74 @@
+"""What the fixture ``judge`` gives a Python test: verdicts from the same stores and judges that suites use."""
+
+__all__ = ("AskJudge",)
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeOffError
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.plugin.collect import own_judge
+from pytest_llmeval.plugin.payload import keep_judgements
+from pytest_llmeval.plugin.suites import Suites
+from pytest_llmeval.suite.registry import get_evaluator
+
+
+@dataclass(frozen=True)
+class AskJudge:
+    """Asks the judge about one answer at a time."""
+
+    request: pytest.FixtureRequest
+    suites: Suites
+
+    def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
+        """Return a verdict, stored or new.
+
+        Args:
+            question: What was asked.
+            answer: What was answered.
+            reference: What is right.
+            options: Of the evaluator ``judge``: ``mode`` (default ``continuous``), ``language``, ``rubric``.
+
+        Returns:
+            The verdict; its score is on the scale of the mode.
+
+        Raises:
+            EvaluatorError: An option is wrong.
+            JudgeError: There is no verdict.
+            pytest.skip.Exception: Judges are switched off, or the budget is spent.
+        """
+        __tracebackhide__ = True
+        evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
+        case = Case(self.request.node.name, question, reference, answer)
+        verdicts = [
+            self._ask(BoundQuestion(self._suite_judge(), each, case.id, asker=self.request.node.nodeid))
+            for each in evaluator.questions(case)
+        ]
+        judged = evaluator.judged(case)
+        verdict = judged.verdict(verdicts)
+        if verdict is None:
+            raise LlmevalError(f"there is nothing to judge: {judged.shown.absent}")
+        return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
+
+    def _suite_judge(self) -> Any:
+        path = self.request.path
+        return self.suites.judges.judge_of(path, JudgeSpec(), self.suites.shown(path))
+
+    def _ask(self, asked: BoundQuestion) -> Verdict | LlmevalError:
+        judges = self.suites.judges
+        told: Judgement | None = judges.service.known(asked)
+        if told is None:
+            judges.open(self.request.path, JudgeSpec(), own_judge(self.request))
+            told = self.suites.background.run(judges.service.judge(asked))
+        if told.entry is not None:
+            keep_judgements(self.request.node, self.suites, self.request.path, [replace(told.entry, case=asked.case)])
+        if isinstance(told.verdict, BudgetError):
+            self.request.session.shouldstop = str(told.verdict)
+        if isinstance(told.verdict, BudgetError | JudgeOffError):
+            pytest.skip(str(told.verdict))
+        return told.verdict
