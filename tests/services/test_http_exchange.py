@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,13 @@ from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
 from pytest_llmeval.services.secrets import Redactor
 
 SECRET = "s3cret-token-of-the-service"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
 
 
 def send(url: str, *, method: str = "POST", largest: int = 1000, timeout: float = 60, **options: Any) -> Reply:
@@ -132,7 +143,6 @@ def test_each_event_loop_has_connections_of_its_own() -> None:
 
 def test_an_exchange_shows_neither_its_address_nor_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://me:{SECRET}@127.0.0.1:9")
-    monkeypatch.setenv("no_proxy", "")
     exchange = Exchange(f"http://search.example/?key={SECRET}", timeout=60, largest=1000)
 
     async def run() -> None:
@@ -143,3 +153,41 @@ def test_an_exchange_shows_neither_its_address_nor_its_proxy(monkeypatch: pytest
         await exchange.aclose()
 
     asyncio.run(run())
+
+
+def test_what_is_no_http_is_told_on_one_line() -> None:
+    answer = Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"})
+    with serving(lambda *_: answer) as server, pytest.raises(NoReplyError) as caught:
+        send(server.url, method="GET")
+    assert str(caught.value) == "failed: ClientPayloadError: 400, message: Can not decode content-encoding: gzip"
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
+def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_will_not_pass(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with serving(tls=context) as server:
+        with pytest.raises(NoReplyError, match="^failed: ClientConnectorCertificateError: .*self-signed") as caught:
+            send(server.url, method="GET")
+        assert server.requests == []
+    assert (caught.value.cause, caught.value.transient) == ("untrusted", False)
+
+
+@pytest.mark.parametrize(("exempt", "through"), [("", 1), ("search.example", 0)])
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_proxy_of_the_environment_is_used_with_and_without_its_scheme(
+    exempt: str, through: int, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", exempt)
+    address = "http://search.example:1/find"
+    with serving(lambda *_: Answer({})) as proxy:
+        monkeypatch.setenv("http_proxy", scheme + proxy.url.removeprefix("http://"))
+        if through:
+            assert send(address, method="GET").ok
+        else:
+            with pytest.raises(NoReplyError):
+                send(address, method="GET")
+        assert [each.path for each in proxy.requests] == [address] * through

@@ -1,9 +1,6 @@
 """A service as a target, over real HTTP: good, slow, failing, malformed, partial and dropped answers."""
 
 import asyncio
-import shutil
-import ssl
-import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -160,12 +157,6 @@ def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
         assert len(server.requests) == 1
 
 
-def test_what_is_no_http_is_told_on_one_line() -> None:
-    with serving(always(Answer({"results": ["A"]}, headers={"Content-Encoding": "gzip"}))) as server:
-        [[reason]] = ask(server, ["a"], retries=0)
-    assert reason == "POST URL failed: ClientPayloadError: 400, message: Can not decode content-encoding: gzip"
-
-
 def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> None:
     def behave(request: Any, number: int) -> Answer:
         return Answer({"error": "boom"}, 500) if "b" in request.json["queries"] else echo(request, number)
@@ -221,30 +212,6 @@ def test_a_service_that_nobody_started_is_waited_for_once() -> None:
     assert first == ["POST URL failed: no connection (Connection refused) (3 attempts)"]
     assert second == ["POST URL failed: no connection (Connection refused)"]
     assert len(waits) == 2
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes the certificate")
-def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_not_tried_again(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
-    subprocess.run(["openssl", "req", *made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with serving(tls=context) as server:
-        waits: list[float] = []
-        [[reason]] = ask(server.url, ["a"], waits=waits)
-        assert server.requests == []
-    assert reason.startswith("POST URL failed: ClientConnectorCertificateError: ")
-    assert "self-signed certificate" in reason
-    assert waits == []
-
-
-def test_a_proxy_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving() as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
-        monkeypatch.setenv("no_proxy", "")
-        assert ask("http://search.example:1/find", ["a"]) == [["A"]]
-        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"]
 
 
 def test_retries_can_be_turned_off() -> None:
@@ -361,16 +328,6 @@ def test_passwords_of_netrc_go_to_no_service(
     with serving() as server:
         assert ask(server, ["a"], headers_from_env=given, environment={"SEARCH_TOKEN": TOKEN}) == [["A"]]
         assert server.requests[0].headers.get("authorization") == (TOKEN if given else None)
-
-
-@pytest.mark.parametrize(("exempt", "through"), [("", 1), ("search.example", 0)])
-def test_a_proxy_of_the_environment_is_used(exempt: str, through: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", exempt)
-    with serving() as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        monkeypatch.setenv("http_proxy", proxy.url)
-        ask("http://search.example:1/find", ["a"], retries=0)
-        assert [each.path for each in proxy.requests] == ["http://search.example:1/find"] * through
 
 
 def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
