@@ -170,7 +170,7 @@ def test_a_certificate_that_nobody_vouches_for_is_told_as_such_and_will_not_pass
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with serving(tls=context) as server:
-        with pytest.raises(NoReplyError, match="^failed: ClientConnectorCertificateError: .*self-signed") as caught:
+        with pytest.raises(NoReplyError, match=r"^failed: ClientConnectorCertificateError: .*self-signed") as caught:
             send(server.url, method="GET")
         assert server.requests == []
     assert (caught.value.cause, caught.value.transient) == ("untrusted", False)
