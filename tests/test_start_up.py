@@ -10,9 +10,9 @@ from llm_server import PATIENCE
 
 HEAVY = {
     *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
-    *("aiohttp", "asyncio", "genai_prices", "pydantic_ai", "sqlite3"),
+    *("aiohttp", "asyncio", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"),
 }
-ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3"}
+ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"}
 """Libraries that only a run needs that asks a judge."""
 
 

@@ -5,8 +5,10 @@ __all__ = ("LONGEST_DELAY", "AttemptError", "Sleep", "delay_asked_for", "is_tran
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from random import uniform
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
@@ -92,20 +94,32 @@ async def retried(attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sle
     Raises:
         AttemptError: That of the last attempt.
     """
-    number = 0
-    while True:
-        number += 1
+    import tenacity
+
+    backoff = tenacity.wait_exponential(multiplier=_FIRST_DELAY, max=_LONGEST_BACKOFF) + tenacity.wait_random(
+        0, _JITTER
+    )
+
+    def wait(state: "RetryCallState") -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        asked = error.retry_after if isinstance(error, AttemptError) else None
+        if asked is None:
+            return backoff(state)
+        return asked + tenacity.wait_random(0, max(_JITTER / 10, asked / 10))(state)
+
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(retries + 1),
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, AttemptError) and error.transient),
+        wait=wait,
+        sleep=sleep,
+        reraise=True,
+    )
+
+    async def once() -> _T:
         try:
             return await attempt()
         except AttemptError as error:
-            error.attempts = number
-            if not error.transient or number > retries:
-                raise
-            delay = _delay(error.retry_after, number)
-        await sleep(delay)
+            error.attempts = retrying.statistics["attempt_number"]
+            raise
 
-
-def _delay(asked: float | None, number: int) -> float:
-    if asked is None:
-        return min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF) + uniform(0, _JITTER)  # noqa: S311 (no secret)
-    return asked + uniform(0, max(_JITTER / 10, asked / 10))  # noqa: S311 (no secret)
+    return await retrying(once)
