@@ -14,10 +14,10 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import Job
+from pytest_llmeval.run.job import GivenTarget, Job, LoadedCase
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Predictor
 
 
@@ -61,7 +61,8 @@ def execute(
     suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
     answering = Answering(Predictor(Background()), CallLimit(1))
-    job = Job(suite, case, "s.eval.yaml", "", 0, lambda: lambda _: predict(case))
+    loaded = LoadedCase(suite, case, SuiteKey("/s.eval.yaml", "s.eval.yaml"))
+    job = Job(loaded, 0, GivenTarget(lambda _: predict(case)))
     return module.execute(suite, answering.now(job), measure)
 
 
@@ -189,7 +190,7 @@ def test_renamed_evaluators_have_their_limits_and_scores_under_their_names() -> 
 def test_measuring_can_be_done_by_somebody_else() -> None:
     seen: list[tuple[str, Any]] = []
 
-    def measure(label: str, evaluator: Evaluator, case: Case) -> Observation:
+    def measure(_: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation:
         seen.append((label, case.prediction))
         return evaluator.measure(case)
 
