@@ -17,13 +17,13 @@ from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixture
     llmeval_target,
     score_snapshot,
 )
+from pytest_llmeval.suite import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
     from pytest_llmeval.plugin.suites import Suites
 
-SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
 REPORT_SUFFIXES = (".json", ".md")
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 _FREEZE_FROM = 2_000

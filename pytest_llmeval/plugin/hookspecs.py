@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_llmeval_register(registry: "Registry") -> None:
-    """Add evaluators of your own; called once per suite file, with the conftests at and above it.
+    """Add evaluators and sources of your own; called once per suite file, with the conftests at and above it.
 
     Example, in a ``conftest.py``::
 
