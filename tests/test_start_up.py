@@ -34,7 +34,9 @@ def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
 LIST = "\nprint('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
 
 
-@pytest.mark.parametrize("module", ["pytest_llmeval", "pytest_llmeval.plugin.hooks", "pytest_llmeval.cli"])
+@pytest.mark.parametrize(
+    "module", ["pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.plugin.hooks", "pytest_llmeval.cli"]
+)
 def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: str) -> None:
     assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) == set()
 

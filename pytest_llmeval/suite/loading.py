@@ -151,7 +151,7 @@ class _Loader(SettingsReader):
         try:
             read = source.load(self.path.parent, faults)
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-            self.fault(("source",), f"source {source.format!r} failed: {format_error(error)}")
+            self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
             return [], 0
         self.faults += faults
         limited = [self._with_limits(case, source, suite) for case in read]

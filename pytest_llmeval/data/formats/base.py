@@ -32,12 +32,12 @@ class CaseFile:
         self.cases: dict[str, Case] = {}
         self.faults = FaultLog(shown)
 
-    def add(self, case: Case, path: str, column: int = 1) -> None:
+    def add(self, case: Case, path: str = "", column: int = 1) -> None:
         """Add a case, or a fault if its id cannot be used or is taken.
 
         Args:
             case: With the `line` that it stands in, counted from 1.
-            path: The field of its id, for that fault.
+            path: The field of its id, for that fault; empty where it has none.
             column: Where the case begins in its line.
         """
         wrong = id_fault(case.id)
