@@ -38,7 +38,8 @@ _PLUGINS = (
 )
 """The command line and the tasks that ship; they register as the plugins of users do."""
 
-_C = TypeVar("_C", bound=type[Any] | str)
+_E = TypeVar("_E", bound=type[Evaluator] | str)
+_S = TypeVar("_S", bound=type[Source] | str)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Registry:
         self._commands = dict(commands)
         self._renamed = dict(renamed)
 
-    def register(self, evaluator: _C, name: str = "") -> _C:
+    def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
 
         Args:
@@ -173,7 +174,7 @@ class Registry:
         self._evaluators.add(evaluator, name)
         return evaluator
 
-    def register_source(self, source: _C, name: str = "") -> _C:
+    def register_source(self, source: _S, name: str = "") -> _S:
         """Add a source: a format of data files.
 
         Args:
