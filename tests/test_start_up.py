@@ -41,6 +41,17 @@ def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: st
     assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) == set()
 
 
+def test_registering_tasks_imports_none_of_their_modules() -> None:
+    code = (
+        "import sys, pytest_llmeval.suite.registry as made; before = set(sys.modules); made.default_registry(); "
+        "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    names = done.stdout.split()
+    assert names
+    assert {name.count(".") for name in names} == {2}
+
+
 OTHERS = ("hypothesispytest", "syrupy", "xdist", "xdist.looponfail", "rerunfailures", "asyncio", "anyio")
 RUN = "import sys, pytest\npytest.main(sys.argv[1:])" + LIST
 
