@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.suite_file import read_suite
+from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
@@ -68,7 +68,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
         SuiteError: The suite, or its recorded judgements, have faults.
         LlmevalError: The model is none.
     """
-    suite = read_suite(path)
+    suite = open_suite(path)
     try:
         chosen = JudgeOptions(model=model).spec(suite.judge)
     except ValueError as error:

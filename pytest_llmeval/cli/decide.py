@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
-from pytest_llmeval.cli.suite_file import notes, read_suite
+from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.evaluator import metric_prefix
@@ -211,7 +211,7 @@ def _decide(options: Namespace) -> int:
 
     try:
         recorded = _recorded(read_report(options.report), options.suite)
-        suite = read_suite(options.suite)
+        suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
         say(notes(options.suite, error.faults), error=True)

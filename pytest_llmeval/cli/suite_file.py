@@ -1,6 +1,6 @@
 """Suite files read without pytest, and what cannot be known of them that way."""
 
-__all__ = ("notes", "read_suite")
+__all__ = ("notes", "open_suite")
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite
 
 
-def read_suite(path: Path) -> "Suite":
+def open_suite(path: Path) -> "Suite":
     """Read a suite file that names evaluators and sources of this package and of installed ones.
 
     Raises:

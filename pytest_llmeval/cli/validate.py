@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, read_suite
+from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.suite import SUITE_FILES
@@ -68,7 +68,7 @@ def _files(given: Path) -> Iterator[Path]:
 def _faults(path: Path) -> tuple[list[Fault], int]:
     """Return the faults of a suite file, and how many cases it has."""
     try:
-        suite = read_suite(path)
+        suite = open_suite(path)
     except SuiteError as error:
         return list(error.faults), 0
     return list(suite.faults), len(suite.cases)
