@@ -137,10 +137,12 @@ class _Deciding:
         """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
         import numpy as np
 
-        records = [CaseRecord(case.id, case.labels, outcomes[case.id]) for case in self.suite.cases]
-        for record in records:
-            if record.outcome not in ("skipped", "not_run"):
-                record.errors = {"": ""}  # it ran; what it was measured to be is in the report
+        # A case that ran needs an observation or an error; what it was measured to be is in the report.
+        records = [
+            CaseRecord(case.id, case.labels, outcome, errors={} if outcome in ("skipped", "not_run") else {"": ""})
+            for case in self.suite.cases
+            for outcome in [outcomes[case.id]]
+        ]
         passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
         scores: dict[str, FloatArray] = {}
         for metric in self.recorded.metrics:
