@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,8 @@ def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
         return run.wait(PATIENCE)
     finally:
         if number == signal.SIGKILL or run.poll() is None:
-            os.killpg(run.pid, signal.SIGKILL)  # workers whose main process is gone notice that only now and then
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)  # its workers too
             run.wait()
 
 
