@@ -180,6 +180,7 @@ class ItemHooks:
         self._judged_by = judged_by
         self._know_followers = know_followers
         self._patterns = config.getini("llmeval_files")
+        self._froze = False
         config.stash[SUITES] = suites
 
     @pytest.hookimpl(wrapper=True)
@@ -198,6 +199,7 @@ class ItemHooks:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
         self._know_followers(session.items)
         if len(session.items) > _FREEZE_FROM:
+            self._froze = True
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -208,7 +210,8 @@ class ItemHooks:
 
     def pytest_unconfigure(self) -> None:
         """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
-        gc.unfreeze()
+        if self._froze:
+            gc.unfreeze()
         self._suites.close()
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -7,7 +7,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project
 
-WITH_SYRUPY = ("asyncio", "hypothesispytest", "rerunfailures")
+WITH_SYRUPY = ("rerunfailures",)
 GATE: dict[str, Any] = {"metric": "f1", "max_drop": 0.05}
 
 

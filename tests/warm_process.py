@@ -1,0 +1,168 @@
+"""A process that has loaded what most commands need, and forks for each: a process of its own without a cold start.
+
+What it loads has been imported and never called, so that a fork is in the state of a fresh process. It leaves out what
+pytest wants to load by itself, to rewrite assertions: plugins, ours among them. `running` starts this file.
+"""
+
+__all__ = ()
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+LIBRARIES = (
+    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz", "sqlite3"),
+    *("tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
+)
+LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
+
+
+class Spare:
+    """A fork that waits for its turn as a worker of xdist."""
+
+    def __init__(self, others: "list[Spare]") -> None:
+        taken, self._to = os.pipe()
+        self._from, given = os.pipe()
+        self._pid = os.fork()
+        if not self._pid:
+            for each in (*others, self):
+                each.close()
+            os.dup2(taken, 0)
+            os.dup2(given, 1)
+            _end(_work)
+        os.close(taken)
+        os.close(given)
+
+    def close(self) -> None:
+        os.close(self._to)
+        os.close(self._from)
+
+    def io(self, execmodel: Any) -> Any:
+        """Let it work in the state of this process; return what execnet talks to it by."""
+        from execnet.gateway_base import Popen2IO
+
+        class Io(Popen2IO):
+            def wait(_) -> int:
+                return os.waitpid(self._pid, 0)[1]
+
+            def kill(_) -> None:
+                os.kill(self._pid, signal.SIGKILL)
+
+        os.write(self._to, json.dumps({"environment": dict(os.environ), "folder": os.getcwd()}).encode() + b"\n")
+        return Io(os.fdopen(self._to, "wb"), os.fdopen(self._from, "rb"), execmodel)
+
+
+def _work() -> None:
+    """Do what execnet has a new Python do, where there is a run that wants a worker."""
+    if state := sys.stdin.readline():
+        _move(json.loads(state))
+        exec(eval(sys.stdin.readline()), {"__name__": "__main__"})
+
+
+def _lend(spares: list[Spare]) -> None:
+    """Have execnet take spares instead of starting Python."""
+    from execnet import gateway_io
+
+    start = gateway_io.create_io
+
+    def create_io(spec: Any, execmodel: Any) -> Any:
+        return spares.pop(0).io(execmodel) if spares and spec.popen else start(spec, execmodel)
+
+    gateway_io.create_io = create_io
+
+
+def _move(state: Any) -> None:
+    os.environ.clear()
+    os.environ.update(state["environment"])
+    os.chdir(state["folder"])
+
+
+def _run(command: Any) -> None:
+    """Do what ``python -m MODULE ...`` and ``python -c CODE ...`` do."""
+    for descriptor, name in enumerate((os.devnull, command["out"], command["err"])):
+        opened = os.open(name, os.O_RDWR)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    _move(command)
+    spares: list[Spare] = []
+    for _ in range(command["workers"]):
+        spares.append(Spare(spares))
+    _lend(spares)
+    how, what, *rest = command["arguments"]
+    sys.argv = [how, *rest]
+    if how == "-m":
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, "")
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+
+
+def _end(work: Callable[[], None]) -> NoReturn:
+    """Work, and end as Python does, except that nothing is taken apart that the end of the process frees anyway."""
+    code: Any = 0
+    try:
+        work()
+    except SystemExit as end:
+        code = end.code or 0
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _commands() -> Iterator[Any]:
+    """Yield what is asked for, read without a buffer, which forks would share."""
+    line = b""
+    while part := os.read(0, 1 << 16):
+        line += part
+        if line.endswith(b"\n"):
+            yield json.loads(line)
+            line = b""
+
+
+def _load() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    package = importlib.import_module("pytest_llmeval")
+    for each in pkgutil.walk_packages(package.__path__, "pytest_llmeval."):
+        if not each.name.startswith(LEFT_TO_PYTEST):
+            importlib.import_module(each.name)
+    assert threading.active_count() == 1, "forks would lose the other threads"
+    gc.collect()
+    gc.freeze()  # a collection in a fork need not look at all this
+
+
+def _serve() -> None:
+    """Fork for every command; reply with the id of the process, and with its exit code when it has ended."""
+    replies = os.dup(1)
+    for command in _commands():
+        pid = os.fork()
+        if not pid:
+            os.close(replies)
+            _end(lambda: _run(command))
+        os.write(replies, f"{pid}\n".encode())
+        os.write(replies, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+    _load()
+    _serve()
