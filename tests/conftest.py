@@ -4,8 +4,10 @@ import signal
 
 from hypothesis import settings
 
-# Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere.
-settings.register_profile("steady", deadline=None, derandomize=True)
+# Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
+# release, `--hypothesis-profile=long` looks for others.
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 # A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.

@@ -1,6 +1,6 @@
 """Commands of Python in processes of their own, forked from a warm process where a cold start would prove nothing."""
 
-__all__ = ("Finished", "run_python")
+__all__ = ("WITHOUT_UNUSED", "Finished", "run_python")
 
 import atexit
 import json
@@ -16,6 +16,9 @@ from functools import cache
 from pathlib import Path
 
 from llm_server import PATIENCE
+
+WITHOUT_UNUSED = ("-pno:anyio", "-pno:hypothesispytest", "-pno:platformdirs")
+"""Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
 
 START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON", "TZ")
 """How the environment variables begin that Python and its libraries read when they start, and only then."""

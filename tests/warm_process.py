@@ -18,7 +18,11 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
+
+from execnet import gateway_base, gateway_io
 
 LIBRARIES = (
     *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz", "sqlite3"),
@@ -31,10 +35,10 @@ class Spare:
     """A fork that waits for its turn as a worker of xdist."""
 
     def __init__(self, others: "list[Spare]") -> None:
-        taken, self._to = os.pipe()
-        self._from, given = os.pipe()
-        self._pid = os.fork()
-        if not self._pid:
+        taken, self.to = os.pipe()
+        self.back, given = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
             for each in (*others, self):
                 each.close()
             os.dup2(taken, 0)
@@ -44,22 +48,24 @@ class Spare:
         os.close(given)
 
     def close(self) -> None:
-        os.close(self._to)
-        os.close(self._from)
+        os.close(self.to)
+        os.close(self.back)
 
-    def io(self, execmodel: Any) -> Any:
-        """Let it work in the state of this process; return what execnet talks to it by."""
-        from execnet.gateway_base import Popen2IO
 
-        class Io(Popen2IO):
-            def wait(_) -> int:
-                return os.waitpid(self._pid, 0)[1]
+class Worker(gateway_base.Popen2IO):
+    """What execnet talks to a spare by, once it works in the state of this process."""
 
-            def kill(_) -> None:
-                os.kill(self._pid, signal.SIGKILL)
+    def __init__(self, spare: Spare, execmodel: Any) -> None:
+        state = {"environment": dict(os.environ), "folder": str(Path.cwd())}
+        os.write(spare.to, json.dumps(state).encode() + b"\n")
+        super().__init__(os.fdopen(spare.to, "wb"), os.fdopen(spare.back, "rb"), execmodel)
+        self._pid = spare.pid
 
-        os.write(self._to, json.dumps({"environment": dict(os.environ), "folder": os.getcwd()}).encode() + b"\n")
-        return Io(os.fdopen(self._to, "wb"), os.fdopen(self._from, "rb"), execmodel)
+    def wait(self) -> int:
+        return os.waitpid(self._pid, 0)[1]
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
 
 
 def _work() -> None:
@@ -71,12 +77,10 @@ def _work() -> None:
 
 def _lend(spares: list[Spare]) -> None:
     """Have execnet take spares instead of starting Python."""
-    from execnet import gateway_io
-
     start = gateway_io.create_io
 
-    def create_io(spec: Any, execmodel: Any) -> Any:
-        return spares.pop(0).io(execmodel) if spares and spec.popen else start(spec, execmodel)
+    def create_io(spec: Any, execmodel: Any) -> gateway_base.Popen2IO:
+        return Worker(spares.pop(0), execmodel) if spares and spec.popen else start(spec, execmodel)
 
     gateway_io.create_io = create_io
 
@@ -101,7 +105,7 @@ def _run(command: Any) -> None:
     how, what, *rest = command["arguments"]
     sys.argv = [how, *rest]
     if how == "-m":
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, str(Path.cwd()))
         runpy.run_module(what, run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, "")
@@ -110,22 +114,23 @@ def _run(command: Any) -> None:
 
 def _end(work: Callable[[], None]) -> NoReturn:
     """Work, and end as Python does, except that nothing is taken apart that the end of the process frees anyway."""
-    code: Any = 0
+    code = 1
     try:
         work()
+        code = 0
     except SystemExit as end:
-        code = end.code or 0
-        if isinstance(code, str):
-            print(code, file=sys.stderr)
-            code = 1
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        else:
+            code = end.code or 0
+    finally:
+        if sys.exc_info()[0]:
+            traceback.print_exc()
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _commands() -> Iterator[Any]:
@@ -157,7 +162,7 @@ def _serve() -> None:
         pid = os.fork()
         if not pid:
             os.close(replies)
-            _end(lambda: _run(command))
+            _end(partial(_run, command))
         os.write(replies, f"{pid}\n".encode())
         os.write(replies, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
 

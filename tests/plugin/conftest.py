@@ -14,13 +14,10 @@ from typing import Any
 import pytest
 from judged_projects import KEY, Judged
 from llm_server import LlmServer
-from running import run_python
-
-_UNUSED_PLUGINS = ("anyio", "hypothesispytest", "platformdirs")
-"""Plugins of other distributions that no run here needs, by entry point; each takes its time to load."""
+from running import WITHOUT_UNUSED, run_python
 
 _SLOW_PLUGINS = ("rerunfailures", "syrupy")
-"""Those that few runs need."""
+"""Plugins of the test extra that few runs need, by entry point; each takes its time to load."""
 
 CAPITALS = """\
 suite: capitals
@@ -134,7 +131,7 @@ class Project:
         """
         path = self.path / report
         path.unlink(missing_ok=True)
-        line = ["-m", "pytest", *(f"-pno:{name}" for name in (*_UNUSED_PLUGINS, *without))]
+        line = ["-m", "pytest", *WITHOUT_UNUSED, *(f"-pno:{name}" for name in without)]
         line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
         line += [f"-n{workers}"] if workers else []
         done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers, cold=cold)

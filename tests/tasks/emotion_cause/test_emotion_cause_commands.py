@@ -188,7 +188,7 @@ def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 PAIRS = st.tuples(st.integers(1, 30), st.integers(1, 30), st.sampled_from(range(len(EMOTIONS))))
 CONVERSATIONS = st.dictionaries(st.integers(1, 3000), st.lists(PAIRS, min_size=1, max_size=5), max_size=5)
-IN_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+IN_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @IN_FOLDER
