@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
@@ -13,3 +15,10 @@ settings.load_profile("steady")
 # A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run the test in its own folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

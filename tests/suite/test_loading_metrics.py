@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
 
@@ -71,9 +71,8 @@ def load(folder: Path, evaluators: str, rest: str = "") -> Suite:
     registry = default_registry()
     for each in (Clash, Errors, Passing, Choosy, Bucketed):
         registry.register(each)
-    path = folder / "s.eval.yaml"
-    path.write_text(f"evaluators: {evaluators}\n{rest}\ncases: [{{id: a, expected: x, prediction: y}}]\n")
-    return load_suite(path, registry, root=folder, shown="s.eval.yaml")
+    text = f"evaluators: {evaluators}\n{rest}\ncases: [{{id: a, expected: x, prediction: y}}]\n"
+    return load_text(text, folder, registry=registry)
 
 
 def faults(folder: Path, evaluators: str, rest: str = "") -> list[str]:
