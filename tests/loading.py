@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
@@ -34,7 +33,9 @@ def cases_of(source: Source, folder: Path) -> Loaded:
 
 def load_source(name: str, folder: Path, **options: Any) -> Loaded:
     """Load by the source of a name, with options as a suite file gives them."""
-    return cases_of(TypeAdapter(get_source(name)).validate_json(json.dumps(options), strict=True), folder)
+    return cases_of(
+        TypeAdapter(default_registry().source(name)).validate_json(json.dumps(options), strict=True), folder
+    )
 
 
 def load_text(text: str, folder: Path, *, root: Path | None = None, registry: Registry | None = None) -> Suite:

@@ -28,6 +28,9 @@ LIBRARIES = (
     *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz", "sqlite3"),
     *("tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
+RESTARTS = 2
+"""How many workers may crash before xdist starts Python for another."""
+
 LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
 
 
@@ -99,7 +102,7 @@ def _run(command: Any) -> None:
         os.close(opened)
     _move(command)
     spares: list[Spare] = []
-    for _ in range(command["workers"]):
+    for _ in range(command["workers"] + RESTARTS if command["workers"] else 0):
         spares.append(Spare(spares))
     _lend(spares)
     how, what, *rest = command["arguments"]

@@ -7,7 +7,7 @@ from loading import load_source
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
+from pytest_llmeval.suite.registry import default_registry
 
 SAMPLES = [
     {
@@ -117,7 +117,7 @@ def test_bad_prediction_files_are_told_with_their_place(tmp_path: Path, name: st
 
 def test_missing_prediction_file_is_a_fault(tmp_path: Path) -> None:
     faults: list[Fault] = []
-    cases = get_source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
+    cases = default_registry().source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
     assert [case.prediction for case in cases] == [MISSING, MISSING]
     assert list(map(str, faults)) == ["sub/p.json  found no readable file (No such file or directory), expected one"]
 
