@@ -13,7 +13,7 @@ import pytest
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.evaluator import Metric, metric_prefix
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.recordings import UsedJudgements
@@ -22,13 +22,13 @@ from pytest_llmeval.plugin.payload import PAYLOAD
 from pytest_llmeval.plugin.result_collector import ResultCollector
 from pytest_llmeval.plugin.suites import Suites
 from pytest_llmeval.reports.buckets import fill_buckets
-from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import Finding
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
-from pytest_llmeval.snapshots.comparable import owner_of
 from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.mode import Mode
@@ -244,10 +244,9 @@ class Run:
             rows.append(record)
         claim_calls(rows)
         result = summarize(
-            suite.reported, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty
+            suite.metrics, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty
         )
         name = suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part)
-        grids = [grid for label, each in suite.evaluators.items() for grid in renamed(label, each)]
         report = SuiteReport(
             name,
             key.shown,
@@ -256,9 +255,9 @@ class Run:
             total,
             suite.confidence,
             usage_report(rows),
-            grids=grids,
-            buckets=fill_buckets(suite.evaluators, result.cases),
-            lower_is_better=[name for name in result.metrics if _lower_is_better(name, suite)],
+            tables=fill_tables(suite.metrics, result),
+            buckets=fill_buckets(suite.metrics, result.cases),
+            lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         )
         incomplete = self._incomplete(suite, report.run, total)
         off = judges_off(suite, rows) if self.suites.options.mode == "off" and suite.judged else frozenset()
@@ -303,9 +302,10 @@ def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
     families = {metric.family for metric in UsageEvaluator().describe()}
     for row in rows:
         for label, observation in row.observations.items():
-            prefix = metric_prefix(label, suite.evaluators[label])
             families |= {
-                Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
+                Metric(suite.metrics.full_name(label, name)).family
+                for name, reason in observation.undefined.items()
+                if reason == why
             }
     return frozenset(families)
 
@@ -313,11 +313,6 @@ def judges_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
 def _lacks(record: CaseRecord) -> bool:
     """Return whether a case has no score, or not all of them, because something failed or it did not run."""
     return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
-
-
-def _lower_is_better(metric: str, suite: Suite) -> bool:
-    owned = owner_of(metric, suite.reported)
-    return owned is not None and not owned[1].higher_is_better
 
 
 def _not_recorded(cases: Sequence[str]) -> str:

@@ -1,0 +1,30 @@
+"""Print the summary of a run at the end of pytest's own."""
+
+__all__ = ("print_summary",)
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.core.wording import printable
+from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.terminal import Line, render
+
+
+def print_summary(
+    reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]
+) -> None:
+    """Print the summary at the end of a run."""
+    width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
+    lines = list(render(report, verbosity=reporter.verbosity, width=width))
+    lines += [Line(printable(note), "yellow") for note in notes]
+    if reporter.verbosity >= 0:
+        lines += [Line(f"report written to {path}") for path in written]
+    if not lines:
+        return
+    reporter.ensure_newline()
+    if reporter.verbosity >= 0:
+        reporter.section("llmeval")
+    for line in lines:
+        reporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
