@@ -196,7 +196,7 @@ def test_every_kind_of_table_stands_in_the_markdown_report_under_its_title() -> 
         "|--------------------|-------|---------|------------|\n"
         "| joy                | 2     | 1       | 0          |\n"
     ) in written
-    assert "### Cases\n\n| case   | accuracy   | right   | said   | of       " in written
+    assert "### Cases\n\n| case   | accuracy   | right   | said   | of      |" in written
 
 
 def test_the_title_tells_renamed_evaluators_apart() -> None:
