@@ -3,7 +3,7 @@
 __all__ = ("FilledTable", "fill_tables")
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never
@@ -79,10 +79,8 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
             if rows:
                 renamed = table.title and label != evaluator.name
                 title = f"{label}: {table.title}" if renamed else table.title
-                named = () if isinstance(table, CaseTable) else metric_names(table)
-                shown = frozenset(name for each in named for name in numbers.members(each))
                 left_out = max(0, len(rows) - _MOST_ROWS)
-                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out))
+                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out))
     return filled
 
 
@@ -98,19 +96,19 @@ class _Numbers:
         found = self.result.metrics.get(self.index.full_name(self.label, name))
         return None if found is None else found.value
 
-    def members(self, name: str) -> list[str]:
-        """Return the full name of a metric, or those of all members that a family has in the result."""
-        full = self.index.full_name(self.label, name)
-        declared = self.index.find(full)
-        if full in self.result.metrics:
-            return [full]
-        return [each for each in self.result.metrics if self.index.find(each) is declared]
+    def members(self, family: str) -> dict[str, str]:
+        """Return label to full name of the members that a family has in the result."""
+        declared = self.index.find(self.index.full_name(self.label, family))
+        head = len(self.index.full_name(self.label, Metric(family).family))
+        return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
 
-    def labels(self, families: Iterable[str]) -> list[str]:
-        """Return the labels of the members of families, in the order of the result."""
-        heads = {family: self.index.full_name(self.label, Metric(family).family) for family in families}
-        names = (name[len(head) : -1] for family, head in heads.items() for name in self.members(family))
-        return list(dict.fromkeys(names))
+    def shown(self, table: ReportTable) -> frozenset[str]:
+        """Return the full names of the metrics whose values for all cases stand in a table."""
+        if isinstance(table, LabelTable):
+            return frozenset(name for family in table.columns.values() for name in self.members(family).values())
+        if isinstance(table, MetricTable):
+            return frozenset(self.index.full_name(self.label, name) for name in metric_names(table))
+        return frozenset()
 
     @cached_property
     def totals(self) -> Totals:
@@ -141,7 +139,7 @@ def _layout(table: ReportTable, numbers: _Numbers) -> tuple[Sequence[str], list[
     if isinstance(table, LabelTable):
         return (table.header, *table.columns), [
             [label, *(numbers.metric(f"{Metric(family).family}{label}]") for family in table.columns.values())]
-            for label in numbers.labels(table.columns.values())
+            for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
         ]
     if isinstance(table, ConfusionMatrix):
         return _confusion(table, read_cells(numbers.totals, table.counts))

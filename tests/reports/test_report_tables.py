@@ -167,6 +167,21 @@ def test_families_have_a_row_for_each_label() -> None:
     ]
 
 
+def test_a_label_may_have_the_name_that_stands_for_all_labels() -> None:
+    cases = [Case(label, "x", label, label) for label in ("label", "joy")]
+    records = [CaseRecord(case.id, observations={"emotion": Emotion().measure(case)}) for case in cases]
+    result = summarize({"emotion": Emotion()}, records, confidence=None)
+    by_label = fill_tables(MetricIndex.of({"emotion": Emotion()}), result)[1]
+    assert [row[0] for row in by_label.rows] == ["joy", "label"]
+
+
+def test_only_tables_of_all_cases_take_metrics_off_the_list() -> None:
+    overall, by_label, matrix, cases = emotions("draft").suites[0].tables
+    assert overall.metrics == {"draft.accuracy"}
+    assert {"draft.precision[joy]", "draft.support[fear]"} < by_label.metrics
+    assert matrix.metrics == cases.metrics == frozenset()
+
+
 def test_a_confusion_matrix_has_true_rows_and_predicted_columns() -> None:
     assert table(lines(emotions()), "Confusion") == [
         "true / predicted  joy  anger  (none)",
