@@ -92,7 +92,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.reported)
+    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
     return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)))
 
 
