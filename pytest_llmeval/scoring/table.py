@@ -238,7 +238,7 @@ def _declared(
     if left:
         undeclared = ", ".join(map(repr, left))
         raise EvaluatorError(
-            f"evaluator {evaluator.name!r} returned metrics that describe() does not name: {undeclared}"
+            f"evaluator {evaluator.name!r} returned metrics that describe() does not list: {undeclared}"
         )
 
 

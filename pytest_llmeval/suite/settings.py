@@ -77,7 +77,7 @@ class SettingsReader:
                 continue
             label, evaluator = built
             if label in evaluators:
-                self.fault(path, f"found {label!r} a second time, expected another name: give it one with 'as'")
+                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
                 continue
             evaluators[label] = evaluator
             for metric in evaluator.describe():
@@ -86,7 +86,7 @@ class SettingsReader:
                     self.fault(
                         path,
                         f"found metric {metric.name!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "give this evaluator a name with 'as'",
+                        "rename this evaluator with 'as'",
                     )
                 owner.setdefault(name, label)
         return evaluators
@@ -197,10 +197,10 @@ class SettingsReader:
             if fault := self._metric_fault(gate.metric, evaluators, extra):
                 self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
             elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: what a run costs has no approved value to fall from"
+                known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
             if str(gate) in gates:
-                self.fault(place, f"found the gate {str(gate)!r} a second time, expected it once")
+                self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
 

@@ -80,7 +80,7 @@ class HttpTarget(BatchTarget):
         for path in self._paths:
             if at(value, path) is ABSENT:
                 return PredictionError(
-                    f"found {kind(value)} as input, expected one with {path!r}, which the request names"
+                    f"found {kind(value)} as input, expected one with {path!r}, which the request uses"
                 )
         return None
 
@@ -149,9 +149,7 @@ class HttpTarget(BatchTarget):
             raise PredictionError(f"{self._name} failed: {self._shown.masked(why_no_answer(error))}") from None
         except ValueError:
             # Its text would show the whole address, and what stands there may be secret.
-            raise PredictionError(
-                f"{self._name} failed: found an address, a proxy or headers that cannot be used"
-            ) from None
+            raise PredictionError(f"{self._name} failed: the address, the proxy or the headers are not valid") from None
         except aiohttp.ClientError as error:
             refused = isinstance(error, aiohttp.ClientConnectorError)
             raise TransientError(f"failed: {self._shown.masked(why_no_answer(error))}", unreachable=refused) from None
@@ -161,7 +159,7 @@ class HttpTarget(BatchTarget):
         what = f"answered {status}: {self._shown.excerpt(content)}"
         if "Location" in response.headers:
             where = self._shown.excerpt(re.split("[?#]", response.headers["Location"], maxsplit=1)[0])
-            what += f"; redirects are not followed, this one leads to {where}"
+            what += f"; redirects are not followed: this one leads to {where}"
         if is_transient(response.status):
             raise TransientError(what, retry_after=delay_asked_for(response.headers, datetime.now(UTC)))
         raise PredictionError(f"{self._name} {what}")
@@ -184,7 +182,7 @@ class HttpTarget(BatchTarget):
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > self._largest_reply:
-                raise PredictionError(f"{self._name} answered more than {self._largest_reply} bytes, expected fewer")
+                raise PredictionError(f"{self._name} returned more than {self._largest_reply} bytes, expected fewer")
         return bytes(body)
 
     def _connected(self) -> "aiohttp.ClientSession":
@@ -224,7 +222,7 @@ class HttpTarget(BatchTarget):
             )
         if not (value.isascii() and value.isprintable()):
             raise PredictionError(
-                f"environment variable {variable} holds what no header can carry, expected one line of printable ASCII"
+                f"environment variable {variable} is not a valid header value, expected one line of printable ASCII"
             )
         return value
 

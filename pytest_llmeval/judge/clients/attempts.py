@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-FILTERED: Final = "found a refusal: the provider filters what this case says"
+FILTERED: Final = "found a refusal: the provider filtered the content of this case"
 
 _TOO_MANY = 429
 _PASSING = frozenset({408, 409, 425, _TOO_MANY})
@@ -79,11 +79,11 @@ def failed_status(status: int, said: str, *, raw: str, headers: Mapping[str, str
 def _advice(status: int, key: str) -> str:
     match status:
         case 401 | 403:
-            return f"check {key}, and that it may use this model"
+            return f"check {key}, and whether it may use this model"
         case 404:
-            return "check the judge's model and base_url (many servers want one that ends in /v1)"
+            return "check the judge's model and base_url (on many servers it ends in /v1)"
         case 429:
-            return "make fewer requests at a time, or raise the judge's retries"
+            return "make fewer concurrent calls (--llmeval-concurrency), or raise the judge's retries"
         case _ if status in _PASSING or status >= _SERVER_FAULT:
             return "try again later, or raise the judge's retries"
         case _ if status >= 400:  # noqa: PLR2004 (statuses of HTTP)

@@ -111,11 +111,11 @@ class HttpJudge:
             raise self._failed(status, headers, text, data)
         if not isinstance(data, dict):
             snippet = presentable(text, self._key())
-            raise self._malformed(f"found a body that is no JSON object ({snippet or 'it is empty'})")
+            raise self._malformed(f"found a body that is not a JSON object ({snippet or 'empty body'})")
         reply = self.dialect.read(data)
         if reply is None:
             message = presentable(message_in(data) or "", self._key())
-            failure = self._malformed(f"found a body without a reply ({message or 'it says nothing about it'})")
+            failure = self._malformed(f"found a body without a reply ({message or 'no error message'})")
             failure.usage = self.dialect.usage(data)
             raise failure
         return replace(reply, text=without_key(reply.text, self._key()))
@@ -142,7 +142,7 @@ class HttpJudge:
                     size += len(chunk)
                     if size > _LARGEST_BODY:
                         raise AttemptError(
-                            f"{shown_url(url)}: found an answer above 10 MB", "check the judge's base_url"
+                            f"{shown_url(url)}: found a response above 10 MB", "check the judge's base_url"
                         )
                 return (
                     response.status,
@@ -151,14 +151,14 @@ class HttpJudge:
                 )
         except TimeoutError:
             raise AttemptError(
-                f"no answer from {shown_url(url)} within {self.spec.timeout:g} s",
-                "raise the judge's timeout, or make fewer requests at a time",
+                f"no response from {shown_url(url)} within {self.spec.timeout:g} s",
+                "raise the judge's timeout, or make fewer concurrent calls (--llmeval-concurrency)",
                 passing=True,
             ) from None
         except (aiohttp.ClientError, ValueError) as error:
             # A ValueError tells of an address or a header that cannot be sent.
             raise AttemptError(
-                f"no answer from {shown_url(url)}: {presentable(why_no_answer(error), self._key())}",
+                f"no response from {shown_url(url)}: {presentable(why_no_answer(error), self._key())}",
                 "check the judge's base_url and the network",
                 passing=not isinstance(error, ValueError),
             ) from None
@@ -172,7 +172,7 @@ class HttpJudge:
 
     def _malformed(self, what: str) -> AttemptError:
         url = shown_url(self.dialect.url(self._base))
-        return AttemptError(f"{url}: {what}", "check that the judge's base_url speaks this interface", passing=True)
+        return AttemptError(f"{url}: {what}", "check that the judge's base_url supports this API", passing=True)
 
 
 class _FormRefusedError(Exception):

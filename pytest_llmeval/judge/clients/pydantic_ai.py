@@ -77,7 +77,7 @@ class PydanticAiJudge:
         try:
             return infer_model(self.spec.name)
         except ImportError as error:
-            raise MissingExtraError(f"the judge {self.spec.model} needs more of pydantic-ai: {error}") from error
+            raise MissingExtraError(f"the judge {self.spec.model} needs an extra of pydantic-ai: {error}") from error
         except (UserError, ValueError) as error:
             raise JudgeError(f"pydantic-ai: {presentable(format_error(error))}; check the judge's model") from None
 
@@ -96,7 +96,7 @@ class PydanticAiJudge:
         except TimeoutError:
             raise AttemptError(
                 f"no answer within {self.spec.timeout:g} s",
-                "raise the judge's timeout, or make fewer requests at a time",
+                "raise the judge's timeout, or make fewer concurrent calls (--llmeval-concurrency)",
                 passing=True,
             ) from None
         except AgentRunError as error:

@@ -445,7 +445,7 @@ def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
 def test_a_request_that_the_provider_filters_is_told_as_a_refusal(ask: Ask, between: Recorder) -> None:
     filters = data({"error": {"message": "The prompt was filtered.", "code": "content_filter"}}, 400)
     message = fault(ask, filters)
-    said = "status 400: The prompt was filtered.; found a refusal: the provider filters what this case says"
+    said = "status 400: The prompt was filtered.; found a refusal: the provider filtered the content of this case"
     assert message.endswith(said)
     assert between.slept == []
 
@@ -475,7 +475,7 @@ def test_a_server_that_is_not_there_is_told(between: Recorder) -> None:
     client = connect(JudgeSpec("openai:tiny", base_url=gone, retries=1), sleep=between.sleep)
     with pytest.raises(
         JudgeError,
-        match=rf"^openai: no answer from {gone}/chat/completions: no connection .Connection refused.; .*2 attempts",
+        match=rf"^openai: no response from {gone}/chat/completions: no connection .Connection refused.; .*2 attempts",
     ):
         once(client)
 
@@ -489,7 +489,7 @@ def test_tokens_of_discarded_attempts_count(ask: Ask) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_answer_without_end_is_given_up(ask: Ask, provider: str) -> None:
     message = fault(ask, raw(b"x" * (10 * 1024 * 1024 + 1)), provider=provider)
-    assert "found an answer above 10 MB" in message
+    assert "found a response above 10 MB" in message
 
 
 def test_redirects_are_not_followed(ask: Ask) -> None:
@@ -640,7 +640,7 @@ def test_text_is_masked_before_it_is_cut() -> None:
 
 
 def test_a_spec_without_model_cannot_be_connected() -> None:
-    with pytest.raises(JudgeError, match=r"^found no model of the judge, expected one such as"):
+    with pytest.raises(JudgeError, match=r"^found no judge model, expected one such as"):
         connect(JudgeSpec())
 
 
@@ -755,7 +755,7 @@ def test_pydantic_ai_tells_filtered_requests_as_refusals(between: Recorder, seen
 
     for error in (http_error(400, "content_filter"), ContentFilterError("filtered")):
         seen.clear()
-        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filters what this case says$"):
+        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filtered the content of this case$"):
             once(pydantic_ai_judge(between, function_model(seen, raising(error))))
         assert len(seen) == 1
 
