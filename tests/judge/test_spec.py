@@ -50,7 +50,7 @@ def test_a_spec_cannot_be_changed() -> None:
         ({"base_url": "http://host:99999"}, "base_url: found 'http://host:99999', expected an address such"),
         ({"base_url": "http://[::1/v1"}, "base_url: found 'http://[::1/v1', expected an address such"),
         ({"base_url": "http://me:pass@host"}, "base_url: found a user name or password in the address, expected"),
-        ({"base_url": "http://host/v1?key=hush"}, "base_url: found an address with '?' or '#', expected it without"),
+        ({"base_url": "http://host/v1?key=hush"}, "base_url: found an address with '?' or '#', expected none"),
         ({"temperature": -0.1}, "temperature: found -0.1, expected a number of at least 0"),
         ({"temperature": float("nan")}, "temperature: found nan, expected a number of at least 0"),
         ({"max_tokens": 0}, "max_tokens: found 0, expected a whole number of at least 1"),

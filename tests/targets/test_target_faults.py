@@ -82,7 +82,7 @@ FAULTS: list[tuple[Any, str]] = [
     (http(url="me:pw@h/"), f"target.http.url: {SECRET}"),
     (
         http(url_from_env="http://h/"),
-        "target.http.url_from_env: found no name of an environment variable, expected one",
+        "target.http.url_from_env: found an invalid name of an environment variable, expected one",
     ),
     (http(method="DELETE"), "target.http.method: found the text 'DELETE', expected one of 'GET', 'POST', 'PUT'"),
     (http(batch=0), "target.http.batch: found 0, expected a whole number from 1 to 10000"),
@@ -135,7 +135,7 @@ FAULTS: list[tuple[Any, str]] = [
         "found the unknown key 'itmes', expected one of items, prediction, id",
     ),
     (http(request=EACH, response=[]), "target.http.response: found a list of 0, expected text"),
-    (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request carries one"),
+    (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request has one"),
     (http(method="GET", request=[ONE]), "target.http.request: found no parameter names, expected {NAME: value}"),
     (http(method="GET", request={"$input": True}), "target.http.request: found no parameter names"),
 ]

@@ -66,7 +66,7 @@ def closing_object(reply: str) -> dict[str, Any]:
     start, depth = _start(text)
     before = text[: max(start, 0)].rstrip()
     if start < 0 or _goes_on(before):
-        raise unreadable(reply, "found a closing bracket without an opening one, expected a complete JSON object")
+        raise unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
     if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
         raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
     if depth > MAX_DEPTH:

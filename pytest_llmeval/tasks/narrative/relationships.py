@@ -29,8 +29,8 @@ class Relationships(NarrativeEvaluator):
     """Precision, recall and F1 of relationships, and accuracy of their two levels.
 
     Judged is every gold event that has at least one relationship with agent and target, including missing events.
-    Predicted relationships of an event are paired one-to-one with gold ones between the same characters (aliases are resolved),
-    preferring equal levels 1, then levels 2, then common sentiments.
+    Predicted relationships of an event are paired one-to-one with gold ones between the same characters (aliases are
+    resolved), preferring equal levels 1, then levels 2, then common sentiments.
 
     * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
     * ``labelled_*``: a pair counts if it has every level that gold gives;

@@ -179,7 +179,7 @@ def test_a_database_of_another_program_is_refused_and_stays(tmp_path: Path) -> N
     path = tmp_path / "app.sqlite3"
     database(path, "CREATE TABLE entries (key TEXT)")
     content = path.read_bytes()
-    with pytest.raises(LlmevalError, match=r"app\.sqlite3, which is no judge cache"):
+    with pytest.raises(LlmevalError, match=r"app\.sqlite3 is not a judge cache"):
         Cache(path)
     assert path.read_bytes() == content
 

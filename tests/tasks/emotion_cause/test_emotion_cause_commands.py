@@ -119,10 +119,8 @@ def test_words_that_are_nowhere_get_an_empty_span_and_a_note(capsys: pytest.Capt
     gold = {**GOLD, "emotion-cause_pairs": [["2_joy", "2_it comes"], ["2_joy", "2_it sinks"]]}
     code, out, notes = convert(capsys, [gold], "text", "official", 1)
     assert (code, json.loads(out)) == (0, [official(7, ["2_joy", "2_1_3"], ["2_joy", "2_0_0"])])
-    assert notes == [
-        'note: conversation 7, pair 2 ["2_joy", "2_it sinks"]: '
-        "utterance 2 does not contain these words; the span is empty"
-    ]
+    pair = 'conversation 7, pair 2 ["2_joy", "2_it sinks"]'
+    assert notes == [f"note: {pair}: utterance 2 does not contain these words; the span is empty"]
 
 
 def test_output_goes_to_a_file_and_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
