@@ -97,7 +97,7 @@ def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, n
         ('{"score": "nan"}', 'found "nan" as score'),
         ("{'score': 0.8}", "found an invalid JSON object"),
         ('{"score": 0.2} trailing', "found text after a JSON object"),
-        ('{"score": 0.2}\n```', "found a closing fence unmatched closing bracket"),
+        ('{"score": 0.2}\n```', "found a closing fence without an opening one"),
         ('{"score": 1} {"verdict": "none"}', "found nothing as score"),
         ('{"score": 1} {}', "found nothing as score"),
         ('{"score": 0.2, "quoted": {"score": 1}', "unmatched closing bracket"),

@@ -158,7 +158,7 @@ def test_faults_of_gold_are_told_by_check_and_stop_measure() -> None:
     assert list(SPANS.check(case)) == [
         (
             'conversation 5, pair 1 ["1_joy", "1_gone"]: cause span: found the words "gone", expected positions, or '
-            "the texts of the conversation as input"
+            "the utterances as input"
         ),
         (
             'conversation 5, pair 2 ["1_sad", "1_0_2"]: emotion: found emotion "sad", expected one of neutral, anger, '
