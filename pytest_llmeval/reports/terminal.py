@@ -1,15 +1,13 @@
 """The summary at the end of a run. Plain columns: readable at 80 columns, without colour, with wide characters."""
 
-__all__ = ("Line", "print_summary", "render")
+__all__ = ("Line", "render")
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import NamedTuple
 
-import pytest
 from tabulate import tabulate
 
 from pytest_llmeval.core.results import MetricValue
@@ -197,21 +195,3 @@ def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:
     if waiting:
         where = f"{name}: " if name else ""
         yield Line(f"{where}{len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}", "yellow")
-
-
-def print_summary(
-    reporter: "pytest.TerminalReporter", report: RunReport, notes: Sequence[str], written: Sequence[Path]
-) -> None:
-    """Print the summary at the end of a run."""
-    width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
-    lines = list(render(report, verbosity=reporter.verbosity, width=width))
-    lines += [Line(printable(note), "yellow") for note in notes]
-    if reporter.verbosity >= 0:
-        lines += [Line(f"report written to {path}") for path in written]
-    if not lines:
-        return
-    reporter.ensure_newline()
-    if reporter.verbosity >= 0:
-        reporter.section("llmeval")
-    for line in lines:
-        reporter.write_line(line.text, **({line.colour: True} if line.colour else {}))

@@ -152,7 +152,7 @@ def test_tokens_of_discarded_attempts_count(ask: Ask) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_answer_without_end_is_given_up(ask: Ask, provider: str) -> None:
     message = fault(ask, raw(b"x" * (10 * 1024 * 1024 + 1)), provider=provider)
-    assert "answered more than 10485760 bytes, expected fewer; check the judge's base_url" in message
+    assert "returned more than 10485760 bytes, expected fewer; check the judge's base_url" in message
 
 
 def test_redirects_are_not_followed(ask: Ask) -> None:
