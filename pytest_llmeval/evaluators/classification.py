@@ -247,7 +247,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
         return [], "no expected label"
     keys = [key for value in values if (key := label_key(value)) is not None]
     if len(keys) < len(values):
-        return [], f"found {describe_found(expected)} as expected, not a label or a list of labels"
+        return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
     return keys, None
 
 

@@ -114,7 +114,7 @@ def _snapshot(suite: SuiteReport, verbosity: int) -> Iterator[Line]:
     if unchanged and verbosity <= 0:
         yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
     if any(each.kind in ("improved", "new") for each in suite.snapshot):
-        yield Line("snapshot: approve what is better or new with --snapshot-update")
+        yield Line("snapshot: approve improved and new metrics with --snapshot-update")
 
 
 def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:

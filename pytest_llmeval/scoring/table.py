@@ -221,7 +221,7 @@ def _declared(index: MetricIndex, label: str, values: "Mapping[str, FloatArray]"
     owners = {name: index.find(name) for name in columns}
     if undeclared := [name for name in values if owners[index.full_name(label, name)] is None]:
         raise EvaluatorError(
-            f"evaluator {index.evaluators[label].name!r} returned metrics that describe() does not name: "
+            f"evaluator {index.evaluators[label].name!r} returned metrics that describe() does not list: "
             f"{', '.join(map(repr, undeclared))}"
         )
     for declared in index.declared[label]:

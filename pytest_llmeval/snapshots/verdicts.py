@@ -61,9 +61,9 @@ def compare_scores(
     if value is None and approved is None:
         return Verdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
-        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved was {_text(approved)}")
+        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_text(approved)}")
     if approved is None:
-        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved was no value")
+        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved: no value")
     change = value - approved
     if abs(change) < _UNIT:
         return Verdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
@@ -119,7 +119,7 @@ def judge_scores(
             continue
         verdict = _judged(metric, approved, score, settings, better=not metrics.lower_is_better(metric))
         if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
-            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate on its drop decides")
+            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
         verdicts.append(verdict)
     gone = [name for name in old.metrics if name not in new.metrics]
     verdicts += [vanished(name, old.metrics[name].value, warn=warn_unused) for name in gone]
@@ -139,14 +139,14 @@ def _judged(metric: str, approved: Score, score: Score, settings: SnapshotSettin
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> Verdict:
     """Return the verdict on a metric that was approved and is not measured any more."""
-    reason = f"does not occur any more; approved was {_text(approved)}"
+    reason = f"no longer exists; approved: {_text(approved)}"
     return Verdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
 def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
     """Say why a run is one of other cases than those of the approved scores, or nothing; it has `count` of them."""
     if old.comparable.cases != new.cases:
-        return f"other cases ({count}, {old.cases.count} when approved)"
+        return f"different cases ({count}, {old.cases.count} when approved)"
     if old.comparable.data != new.data:
         return "the data changed (input, expected or labels of the cases)"
     return ""

@@ -127,7 +127,7 @@ class _Loader(SettingsReader):
                 self.faults.append(replace(place, message=fault))
                 faulty += 1
         if not found and not self.faults:
-            self.fault((), "found no case, expected cases or a source that has some")
+            self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
         self._check_labels(entry, suite, [case for case, _ in found])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
         return replace(suite, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
@@ -139,11 +139,9 @@ class _Loader(SettingsReader):
         clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
         for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
-                known = ", ".join(labels) or "no case has any"
-                self.fault(
-                    places.get(name, ("gates",)),
-                    f"found the label {name!r}, which no case has, expected one of: {known}{suggest(name, labels)}",
-                )
+                known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
+                why = known if labels else ": no case of this suite has labels"
+                self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
     def _from_source(self, source: "Source") -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
@@ -228,7 +226,7 @@ class _Loader(SettingsReader):
             if not target.is_relative_to(self.root.resolve()):
                 self.fault(
                     place,
-                    f"found {name!r}, which leaves the folder {self.root.name!r}, expected a file inside it",
+                    f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it",
                 )
                 return None
             check_regular(target, name)
@@ -250,7 +248,7 @@ class _Loader(SettingsReader):
         if fault is not None:
             return fault
         if case.id.startswith(("gate[", "snapshot[")):
-            return f"found the id {case.id!r}, expected one that does not read like a gate or a snapshot"
+            return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
         for evaluator in suite.evaluators.values():
@@ -281,5 +279,5 @@ def _tag_fault(tags: Iterable[str]) -> str | None:
         if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
             return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"
         if tag in _MARKS_WITH_ARGUMENTS:
-            return f"found the tag {tag!r}, which means something else to pytest, expected another"
+            return f"found the tag {tag!r}, which pytest reserves, expected another name"
     return None

@@ -80,7 +80,7 @@ class SettingsReader:
                 continue
             ((label, declared),) = built.declared.items()
             if label in self.metrics.evaluators:
-                self.fault(path, f"found {label!r} a second time, expected another name: give it one with 'as'")
+                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
                 continue
             self.metrics = self.metrics.extended(built)
             for each in declared:
@@ -89,7 +89,7 @@ class SettingsReader:
                     self.fault(
                         path,
                         f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "give this evaluator a name with 'as'",
+                        "rename this evaluator with 'as'",
                     )
                 owner.setdefault(name, label)
         return self.metrics.evaluators
@@ -185,10 +185,10 @@ class SettingsReader:
             if fault := self._metric_fault(gate.metric, extra):
                 self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
             elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: what a run costs has no approved value to fall from"
+                known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
             if str(gate) in gates:
-                self.fault(place, f"found the gate {str(gate)!r} a second time, expected it once")
+                self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
 

@@ -95,7 +95,7 @@ def test_two_evaluators_with_the_same_metric_are_told_how_to_differ(tmp_path: Pa
     assert faults(tmp_path, f"[{TEXT}, clash]") == [
         (
             "s.eval.yaml:1:39  evaluators[1]: found metric 'f1', which 'text' reports too, expected distinct names: "
-            "give this evaluator a name with 'as'"
+            "rename this evaluator with 'as'"
         )
     ]
 
@@ -110,7 +110,7 @@ def test_the_name_of_the_pass_rate_is_taken(tmp_path: Path) -> None:
     assert faults(tmp_path, "[passing]") == [
         (
             "s.eval.yaml:1:14  evaluators[0]: found metric 'pass_rate', which 'the suite' reports too, "
-            "expected distinct names: give this evaluator a name with 'as'"
+            "expected distinct names: rename this evaluator with 'as'"
         )
     ]
     assert list(load(tmp_path, "[{passing: {as: mine}}]").evaluators) == ["mine"]

@@ -109,7 +109,7 @@ class Tally:
         if "explanation" in lacking and EXPLANATION in self.errored:
             self.errored[OVERALL] = f"no {EXPLANATION}"
         elif lacking:
-            self.undefined[OVERALL] = f"no score of the {' and the '.join(lacking)}"
+            self.undefined[OVERALL] = f"no score for the {' and the '.join(lacking)}"
         else:
             total = math.fsum(weight * self.parts[name] for name, weight in weights.items())
             self.score(OVERALL, total / math.fsum(weights.values()))

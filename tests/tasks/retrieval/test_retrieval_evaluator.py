@@ -279,7 +279,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": 10**400}}}, []),
             (
-                "input.meta: task 'imprisonment': found something else, expected a number, "
+                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -291,7 +291,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": "long"}}}, []),
             (
-                "input.meta: task 'imprisonment': found something else, expected a number, "
+                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -343,7 +343,7 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "flags": ["y"]}}},
-            "found flags without number, expected the key of the number beside them",
+            "found flags without number, expected the key of the number as well",
         ),
     ],
 )
