@@ -211,6 +211,15 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert not match["anchor"] or match["anchor"] in anchors(target), f"{page.name}: {match[0]}"
 
 
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
+    named = set(re.findall(r"`([\w.]+/[\w./]*)`", (ROOT / name).read_text(encoding="utf-8")))
+    assert named
+    assert {
+        each for each in named if not any((root / each).exists() for root in (ROOT, ROOT / "pytest_llmeval"))
+    } == set()
+
+
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")

@@ -82,7 +82,7 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
         ids: set[str] = set()
         for number, case in enumerate(suite.cases):
             if case.id in ids:
-                message = f"found {case.id!r} a second time, expected it once"
+                message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
     return report.suites

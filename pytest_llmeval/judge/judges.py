@@ -98,7 +98,7 @@ class SuiteJudges:
             price = price_of(chosen)
             if price is None and self.options.budget.usd is not None and self.service.asks:
                 fault = (
-                    f"found the judge {model!r}, whose price is not known, while --llmeval-budget limits money: "
+                    f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
                 )
                 raise SuiteError([Fault(display_path, 0, 0, "judge", fault)])

@@ -320,9 +320,9 @@ class JudgeService:
         """Say why a call that may use so much is not made: nobody should look for what has spent a budget too small."""
         limits = self.budget
         if limits.tokens is not None and tokens > limits.tokens:
-            return f"is too small for a call that may use {tokens} tokens"
+            return f"is too small for a call of up to {tokens} tokens"
         if limits.usd is not None and usd > limits.usd:
-            return f"is too small for a call that may cost {usd:.6f} USD"
+            return f"is too small for a call that may cost up to {usd:.6f} USD"
         return "is spent"
 
     def beat(self) -> None:
@@ -351,7 +351,7 @@ def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: 
     try:
         return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
     except JudgeError as error:
-        advice = "ask again with --llmeval-judge=refresh"
+        advice = "replace it with --llmeval-judge=refresh"
         return Judgement(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
@@ -359,5 +359,5 @@ def _miss(asked: BoundQuestion) -> str:
     why = asked.suite_judge.recordings.nearest(asked.case, asked.components())
     return (
         f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
-        f"({why}); run once with --llmeval-judge=record to ask the judge"
+        f"({why}); run once with --llmeval-judge=record"
     )

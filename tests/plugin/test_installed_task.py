@@ -23,8 +23,7 @@ def register(registry):
     "ledgers/evaluator.py": """\
 from dataclasses import dataclass
 
-from pytest_llmeval import Evaluator, Metric, Observation
-from pytest_llmeval.core.evaluator import Grid
+from pytest_llmeval import Evaluator, Metric, MetricTable, Observation
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Balance(Evaluator):
     def summarize(self, sums):
         return {"exact": sums["exact"] / sums["n"], "close": sums["close"] / sums["n"]}
 
-    def grids(self):
-        return [Grid(("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
+    def tables(self):
+        return [MetricTable("", ("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
 """,
     "ledgers/source.py": """\
 from dataclasses import dataclass

@@ -183,7 +183,7 @@ def test_a_formula_that_is_not_finite_gives_no_value(wrong: float) -> None:
 
 
 def test_a_metric_that_is_not_declared_is_an_error_that_names_it() -> None:
-    with pytest.raises(EvaluatorError, match=r"'scripted' returned metrics that describe\(\) does not name: 'other'"):
+    with pytest.raises(EvaluatorError, match=r"'scripted' returned metrics that describe\(\) does not list: 'other'"):
         score(Scripted(), scripted(Observation({"other": 1})))
 
 

@@ -28,7 +28,7 @@ MAX_DIGITS = 4300
 MAX_LISTED = 100
 """Faults listed of one file; the rest is counted."""
 
-TOO_DEEP = f"found data nested more than {MAX_DEPTH} deep, expected less"
+TOO_DEEP = f"found more than {MAX_DEPTH} levels of nesting, expected fewer"
 HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")

@@ -135,7 +135,7 @@ class FileSource(Source):
             file.faults.extend(error.faults)
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if not selected and not file.faults.found:
-            file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
+            file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
         faults.extend(file.faults.listed())
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))

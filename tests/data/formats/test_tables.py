@@ -122,7 +122,7 @@ def test_csv_delimiter_is_an_option(tmp_path: Path) -> None:
 def test_impossible_delimiter_is_a_fault(tmp_path: Path, delimiter: str) -> None:
     _, faults = load(tmp_path, "a.csv", "id\n1\n", delimiter=delimiter)
     assert faults == [
-        f"a.csv  delimiter: found the text {delimiter!r}, expected one character that is no quote or line break"
+        f"a.csv  delimiter: found the text {delimiter!r}, expected one character other than a quote or a line break"
     ]
 
 
@@ -227,15 +227,15 @@ def test_json_without_a_list_of_objects_is_a_fault(tmp_path: Path, data: str, it
         ({"id": 1.5}, "id: found the number 1.5, expected text or a whole number"),
         ({"id": True}, "id: found true, expected text or a whole number"),
         ({"id": ["a"]}, "id: found a list, expected text or a whole number"),
-        ({"id": ""}, "id: found an empty id, expected an id that names the case on a command line"),
+        ({"id": ""}, "id: found an empty id, expected an id that can name the case on the command line"),
         (
             {"id": "a::b"},
             (
                 "id: found the id 'a::b' with '::', which pytest splits at,"
-                " expected an id that names the case on a command line"
+                " expected an id that can name the case on the command line"
             ),
         ),
-        ({"id": " a"}, "id: found the id ' a' with blanks around it,"),
+        ({"id": " a"}, "id: found the id ' a' with surrounding spaces,"),
         ({"id": "a\x07b"}, "id: found the id 'a\\x07b' with a control character,"),
         ({"id": "__file__"}, "id: found the id '__file__', a name that Python reserves,"),
         ({"labels": 3}, "labels: found the number 3, expected an object"),

@@ -117,9 +117,8 @@ def test_words_that_are_nowhere_get_an_empty_span_and_a_note(capsys: pytest.Capt
     gold = {**GOLD, "emotion-cause_pairs": [["2_joy", "2_it comes"], ["2_joy", "2_it sinks"]]}
     code, out, notes = convert(capsys, [gold], "text", "official", 1)
     assert (code, json.loads(out)) == (0, [official(7, ["2_joy", "2_1_3"], ["2_joy", "2_0_0"])])
-    assert notes == [
-        'note: conversation 7, pair 2 ["2_joy", "2_it sinks"]: no such words in utterance 2; its span is empty'
-    ]
+    pair = 'conversation 7, pair 2 ["2_joy", "2_it sinks"]'
+    assert notes == [f"note: {pair}: utterance 2 does not contain these words; the span is empty"]
 
 
 def test_output_goes_to_a_file_and_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,9 +146,9 @@ def test_output_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str
         ([official(7, ["2_joy", "1_it"])], "text", 1, 'cause span: found the words "it", expected positions'),
         ([[7, 2, 1]], "internal", 2, "in.json:1:2  [0]: conversation 7, pair 1 [7, 2, 1]: pair form: found"),
         ([[7, 2, 1, 4]], "official", 2, "found an internal list of pairs, expected the form 'official'"),
-        ([official(7)], "internal", 2, "found conversations, no internal list, expected the form 'internal'"),
+        ([official(7)], "internal", 2, "found conversations instead of an internal list, expected the form 'internal'"),
         ([{"conversation_ID": 7}], "official", 2, "conversation 7: pair list: found no key emotion-cause_pairs"),
-        ([official(7), official(7)], "official", 2, "conversation 7: conversation repeated: found it again"),
+        ([official(7), official(7)], "official", 2, "conversation 7: conversation repeated: found it twice"),
         ("[", "official", 2, "in.json:1:2  found the end of the text"),
         ("{}", "internal", 2, "in.json:1:1  submission: submission form: found {}, expected a list"),
     ],
