@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.suite import SUITE_FILES
+
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.service import JudgeMode
     from pytest_llmeval.run.case_runner import CaseRunner
 
-SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
 REPORT_SUFFIXES = (".json", ".md")
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 

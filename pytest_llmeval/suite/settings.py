@@ -38,7 +38,7 @@ class SettingsReader:
 
     Attributes:
         path: The suite file.
-        registry: The evaluators that it may name.
+        registry: The evaluators and sources that it may name.
         document: Its content.
         faults: The faults found so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
