@@ -254,7 +254,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.plugin.terminal_summary import print_summary
+        from pytest_llmeval.plugin.summary import print_summary
 
         if self._run.report is not None:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)
