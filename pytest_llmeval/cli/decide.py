@@ -1,6 +1,6 @@
 """Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
 
-__all__ = ("Decision", "add_commands", "decide")
+__all__ = ("Decision", "add_arguments", "decide")
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
+from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
@@ -21,8 +22,6 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.core.observation import FloatArray
 
 
@@ -137,10 +136,12 @@ class _Deciding:
         """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
         import numpy as np
 
-        records = [CaseRecord(case.id, case.labels, outcomes[case.id]) for case in self.suite.cases]
-        for record in records:
-            if record.outcome not in ("skipped", "not_run"):
-                record.errors = {"": ""}  # it ran; what it was measured to be is in the report
+        # A case that ran needs an observation or an error; what it was measured to be is in the report.
+        records = [
+            CaseRecord(case.id, case.labels, outcome, errors={} if outcome in ("skipped", "not_run") else {"": ""})
+            for case in self.suite.cases
+            for outcome in [outcomes[case.id]]
+        ]
         passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
         scores: dict[str, FloatArray] = {}
         for metric in self.recorded.metrics:
@@ -190,36 +191,27 @@ _DECIDE = (
     "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
     "knows: of new metrics, other cases or a baseline it knows nothing."
 )
-_UNKNOWN_HERE = (
-    "evaluators that a conftest.py registers are not known to this command, only those of installed packages: run the "
-    "suite"
-)
 _UNDECIDED = 3
 _SHOWN = 20
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
-    decide = commands.add_parser("decide", help="apply changed thresholds and gates to a report", description=_DECIDE)
-    decide.add_argument("report", type=Path, help="JSON report of a run of the suite")
-    decide.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
-    decide.set_defaults(run=_decide)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _DECIDE
+    parser.add_argument("report", type=Path, help="JSON report of a run of the suite")
+    parser.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
+    parser.set_defaults(run=_decide)
 
 
 def _decide(options: Namespace) -> int:
     from pytest_llmeval.cli.report_file import read_report
-    from pytest_llmeval.suite.loading import load_suite
-    from pytest_llmeval.suite.registry import default_registry
 
     try:
         recorded = _recorded(read_report(options.report), options.suite)
-        here = Path.cwd()
-        root = here if options.suite.resolve().is_relative_to(here) else options.suite.resolve().parent
-        suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
+        suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
-        if any(fault.path.startswith("evaluators[") for fault in error.faults):
-            say([_UNKNOWN_HERE], error=True)
+        say(notes(options.suite, error.faults), error=True)
         return 2
     if not recorded:
         say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)

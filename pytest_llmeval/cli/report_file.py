@@ -120,14 +120,13 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
 
 
 def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
-    record = CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     if case.outcome in ("skipped", "not_run"):
-        return record
+        return CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:
         score = case.metrics.get(name)
         if score is not None:
             counts |= {f"sum {name}": score, f"cases {name}": 1}
     absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
-    record.observations = {evaluator.name: Observation(counts, undefined=absent)}
-    return record
+    observations = {evaluator.name: Observation(counts, undefined=absent)}
+    return CaseRecord(case.id, outcome=case.outcome, observations=observations, reason=case.reason)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, SuiteError, format_error
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.data.formats import SOURCES, get_source
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -35,7 +34,7 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
 
     Args:
         path: The suite file.
-        registry: The evaluators that it may name.
+        registry: The evaluators and sources that it may name.
         root: Files of single cases may not lie outside this folder.
         shown: How to call the file in messages; default: its path.
 
@@ -149,7 +148,11 @@ class _Loader(SettingsReader):
     def _from_source(self, source: "Source") -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
-        read = source.load(self.path.parent, faults)
+        try:
+            read = source.load(self.path.parent, faults)
+        except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
+            self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
+            return [], 0
         self.faults += faults
         limited = [self._with_limits(case, source) for case in read]
         cases = [case for case in limited if case is not None]
@@ -174,14 +177,18 @@ class _Loader(SettingsReader):
             return None
         options = dict(entry)
         name = options.pop("format", None)
-        if name not in SOURCES:
-            known = ", ".join(SOURCES)
-            hint = suggest(name, SOURCES) if isinstance(name, str) else ""
+        if name not in self.registry.sources:
+            known = ", ".join(self.registry.sources)
+            hint = suggest(name, self.registry.sources) if isinstance(name, str) else ""
             place = ("source", "format") if name is not None else ("source",)
             found = describe(name) if name is not None else "no 'format'"
             self.fault(place, f"found {found}, expected one of {known}{hint}")
             return None
-        source: Source | None = self.check(get_source(name), options, ("source",))
+        try:
+            source: Source | None = self.check(self.registry.source(name), options, ("source",))
+        except LlmevalError as error:
+            self.fault(("source", "format"), str(error))
+            return None
         return source
 
     def _case(self, data: Any, number: int) -> Case | None:

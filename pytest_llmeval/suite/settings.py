@@ -40,7 +40,7 @@ class SettingsReader:
 
     Attributes:
         path: The suite file.
-        registry: The evaluators that it may name.
+        registry: The evaluators and sources that it may name.
         document: Its content.
         faults: The faults found so far.
         metrics: Those of the evaluators read so far.

@@ -159,10 +159,11 @@ def test_a_suite_that_the_report_does_not_have_is_an_error(folder: Path, capsys:
 def test_an_evaluator_of_a_conftest_is_not_known_and_that_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "conftest.py").touch()
     assert redecide(folder, "", head=HEAD.replace("text:", "mine:")) == 2
     said = capsys.readouterr().err
     assert "found evaluator 'mine', expected one of " in said
-    assert "evaluators that a conftest.py registers are not known to this command" in said
+    assert "evaluators and sources that a conftest.py registers are not known to this command" in said
 
 
 def test_a_faulty_suite_file_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

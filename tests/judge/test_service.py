@@ -20,7 +20,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeMode, JudgeOffError, JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.store.working import WorkingCache
 
 _T = TypeVar("_T")
 
@@ -62,17 +62,14 @@ def suite_judge(judge: Scripted, tmp_path: Path) -> SuiteJudge:
 
 @pytest.fixture
 def serve(path: Path) -> Iterator[Callable[..., JudgeService]]:
-    opened: list[Cache] = []
+    made: list[WorkingCache] = []
 
     def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> JudgeService:
-        def open_cache() -> Cache:
-            opened.append(Cache(path))
-            return opened[-1]
-
-        return JudgeService(mode, more.pop("limit", CallLimit(4)), open_cache, run, owner, **more)
+        made.append(WorkingCache(path))
+        return JudgeService(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more)
 
     yield make
-    for each in opened:
+    for each in made:
         each.close()
 
 
@@ -384,12 +381,9 @@ def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(
     )
 
 
-def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(suite_judge: SuiteJudge) -> None:
-    def broken() -> Cache:
-        raise LlmevalError("no disk")
-
-    service = JudgeService("auto", CallLimit(1), broken, "run", "me")
-    assert str(fault(run(service.judge(asked(suite_judge))))) == "no disk"
+def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(suite_judge: SuiteJudge, tmp_path: Path) -> None:
+    service = JudgeService("auto", CallLimit(1), WorkingCache(tmp_path), "run", "me")  # a folder is no database
+    assert str(fault(run(service.judge(asked(suite_judge))))).endswith("(--llmeval-cache=PATH)")
 
 
 @pytest.mark.parametrize("budget", [Budget(calls=3), Budget(tokens=3 * 1200), Budget(usd=3 * 1.2)])

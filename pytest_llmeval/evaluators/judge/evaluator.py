@@ -10,7 +10,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.judge.texts import Shown, shown_texts
+from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS, shortened
@@ -48,13 +48,13 @@ class JudgedCase:
     Attributes:
         name: Of the mode.
         mode: The mode; ``None`` for the rule.
-        shown: What the judge sees.
+        texts: What the judge is shown.
         question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
     """
 
     name: str
     mode: Mode | None
-    shown: Shown
+    texts: CaseTexts
     question: Question | None
 
     def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
@@ -63,10 +63,10 @@ class JudgedCase:
         Raises:
             JudgeError: The judge gave none.
         """
-        if self.shown.absent is not None:
+        if self.texts.absent is not None:
             return None
         if self.question is None:
-            return Verdict(float(is_unanswerable(self.shown.texts["answer"])))
+            return Verdict(float(is_unanswerable(self.texts.by_field["answer"])))
         given = verdicts[0]
         if isinstance(given, JudgeError):
             raise given
@@ -151,13 +151,13 @@ class Judge(JudgedEvaluator):
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or give the evaluator a mode") from None
         mode = self._mode(name)
-        shown = shown_texts(case, name, mode.fields if mode else _RULE_FIELDS)
-        if shown.fault:
-            raise EvaluatorError(shown.fault)
+        texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+        if texts.fault:
+            raise EvaluatorError(texts.fault)
         question = None
-        if mode is not None and shown.absent is None:
-            question = Question(mode, shown.texts, self._language(shown.subject, case.labels.get(_LANGUAGE_LABEL)))
-        return JudgedCase(name, mode, shown, question)
+        if mode is not None and texts.absent is None:
+            question = Question(mode, texts.by_field, self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL)))
+        return JudgedCase(name, mode, texts, question)
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what keeps a case from being judged: its question type, its question, its expected answer."""
@@ -181,14 +181,14 @@ class Judge(JudgedEvaluator):
         verdict = judged.verdict(verdicts)
         if verdict is None:
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
-            why = str(judged.shown.absent)
-            return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.shown.malformed)
+            why = str(judged.texts.absent)
+            return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.texts.malformed)
         counts: dict[str, float] = {"score": judged.share(verdict), "n": 1}
         if self.rubric is not None:
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
             counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
-        return Observation(counts, verdict_details(judged, verdict), malformed=judged.shown.malformed)
+        return Observation(counts, verdict_details(judged, verdict), malformed=judged.texts.malformed)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over the judged cases."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.data.labels import narrative_taxonomy
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -52,7 +52,9 @@ def convert(
     capsys: pytest.CaptureFixture[str], data: Any, source: str, to: str, subtask: int, *others: str
 ) -> tuple[int, str, list[str]]:
     file = write("in.json", data)
-    return run(capsys, "convert", "--from", source, "--to", to, "--subtask", str(subtask), file, *others)
+    return run(
+        capsys, "emotion-cause", "convert", "--from", source, "--to", to, "--subtask", str(subtask), file, *others
+    )
 
 
 def converted(capsys: pytest.CaptureFixture[str], data: Any, *arguments: Any) -> Any:
@@ -63,7 +65,9 @@ def converted(capsys: pytest.CaptureFixture[str], data: Any, *arguments: Any) ->
 
 def validate(capsys: pytest.CaptureFixture[str], data: Any, subtask: int, gold: Any = None) -> tuple[int, list[str]]:
     others = [] if gold is None else ["--gold", write("gold.json", gold)]
-    code, out, errors = run(capsys, "validate", write("in.json", data), "--subtask", str(subtask), *others)
+    code, out, errors = run(
+        capsys, "emotion-cause", "validate", write("in.json", data), "--subtask", str(subtask), *others
+    )
     assert errors == []
     return code, out.splitlines()
 
@@ -179,7 +183,7 @@ def test_faulty_conversations_stop_the_conversion(capsys: pytest.CaptureFixture[
 
 def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     write("gold.json", [])
-    code, _, errors = run(capsys, "validate", "gld.json", "--subtask", "1")
+    code, _, errors = run(capsys, "emotion-cause", "validate", "gld.json", "--subtask", "1")
     assert code == 1
     assert errors == [
         "gld.json  found no readable file (No such file or directory), expected one (did you mean 'gold.json'?)"
@@ -222,7 +226,7 @@ def test_a_submission_without_fault_is_said_in_one_line(capsys: pytest.CaptureFi
     assert (code, line) == (0, "in.json: no fault in 2 conversations, 2 pairs")
     assert note == (
         'note: found 1 pair such as ["U2_joy", "2"], '
-        "which llmeval convert --from official --to official --subtask 2 writes as official files do"
+        "which llmeval emotion-cause convert --from official --to official --subtask 2 writes as official files do"
     )
 
 
@@ -270,7 +274,15 @@ def test_only_gold_shows_what_is_missing_or_not_scored(capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("gold", ["[[7, 1, 1, 1]]", "[{}]", ""])
 def test_faulty_gold_is_told_as_such(capsys: pytest.CaptureFixture[str], gold: str) -> None:
-    arguments = ("validate", write("in.json", []), "--subtask", "2", "--gold", write("gold.json", gold))
+    arguments = (
+        "emotion-cause",
+        "validate",
+        write("in.json", []),
+        "--subtask",
+        "2",
+        "--gold",
+        write("gold.json", gold),
+    )
     code, out, errors = run(capsys, *arguments)
     assert (code, out, len(errors)) == (1, "", 1)
     assert errors[0].startswith("gold.json")
@@ -285,10 +297,10 @@ def test_characters_that_a_terminal_obeys_are_escaped(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["validate", "in.json"],
-        ["validate", "in.json", "--subtask", "3"],
-        ["convert", "in.json", "--to", "official", "--subtask", "2"],
-        ["convert", "in.json", "--from", "official", "--to", "text", "--subtask", "2"],
+        ["emotion-cause", "validate", "in.json"],
+        ["emotion-cause", "validate", "in.json", "--subtask", "3"],
+        ["emotion-cause", "convert", "in.json", "--to", "official", "--subtask", "2"],
+        ["emotion-cause", "convert", "in.json", "--from", "official", "--to", "text", "--subtask", "2"],
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
@@ -49,7 +48,7 @@ def load(folder: Path, subtask: int = 2, **files: Any) -> tuple[list[Case], list
     """Load ``gold`` and perhaps ``predictions`` with options as a suite file gives them."""
     write(folder, **files)
     options = {"subtask": subtask, **{name: f"{name}.json" for name in files}}
-    source = TypeAdapter(get_source("ecac")).validate_json(json.dumps(options), strict=True)
+    source = TypeAdapter(default_registry().source("ecac")).validate_json(json.dumps(options), strict=True)
     faults: list[Fault] = []
     cases = source.load(folder, faults)
     return cases, list(map(str, faults))

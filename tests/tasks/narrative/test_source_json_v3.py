@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.narrative.source import JsonV3Source
@@ -45,7 +44,7 @@ def write(folder: Path, **files: Any) -> None:
 
 def load(folder: Path, **options: Any) -> tuple[list[Case], list[str]]:
     """Load with options as a suite file gives them."""
-    source = TypeAdapter(get_source("json_v3")).validate_json(json.dumps(options), strict=True)
+    source = TypeAdapter(default_registry().source("json_v3")).validate_json(json.dumps(options), strict=True)
     faults: list[Fault] = []
     return source.load(folder, faults), list(map(str, faults))
 

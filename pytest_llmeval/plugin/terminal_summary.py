@@ -1,4 +1,4 @@
-"""Print the summary of a run at the end of pytest's own."""
+"""Prints the summary at the end of a run."""
 
 __all__ = ("print_summary",)
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.core.wording import printable
+from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.terminal import Line, render
 
@@ -15,9 +16,15 @@ from pytest_llmeval.reports.terminal import Line, render
 def print_summary(
     reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]
 ) -> None:
-    """Print the summary at the end of a run."""
-    width = reporter._tw.fullwidth  # noqa: SLF001 (pytest has no public name for it)
-    lines = list(render(report, verbosity=reporter.verbosity, width=width))
+    """Print the summary.
+
+    Args:
+        reporter: Of the terminal.
+        report: The run.
+        notes: Lines about what could not be judged or written.
+        written: Report files.
+    """
+    lines = list(render(report, verbosity=reporter.verbosity, width=terminal_width(reporter)))
     lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:
         lines += [Line(f"report written to {path}") for path in written]

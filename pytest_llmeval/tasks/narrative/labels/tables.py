@@ -23,7 +23,7 @@ from pytest_llmeval.data.files.documents import read_csv
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.data.labels.model import (
+from pytest_llmeval.tasks.narrative.labels.model import (
     Actions,
     ActionType,
     Category,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from paths import CONFORMANCE
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.data.labels import LabelSet, NarrativeTaxonomy, load_taxonomy, narrative_taxonomy
+from pytest_llmeval.data.labels import LabelSet, load_taxonomy
+from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
 
