@@ -49,7 +49,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(
-        "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
+        "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
     )
     worker = hasattr(config, "workerinput")
     if not worker:
