@@ -1,4 +1,4 @@
-"""Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
+"""Recorded judgements: a committed JSONL file beside the suite that replaces the judge."""
 
 __all__ = (
     "Judgements",

@@ -1,4 +1,4 @@
-"""Scores of a judge in a JSON file, ``{question_id: score}``, that is completed from run to run."""
+"""A JSON file of scores, ``{question_id: score}``, completed from run to run."""
 
 __all__ = ("ScoreFile",)
 

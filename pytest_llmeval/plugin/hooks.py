@@ -1,4 +1,4 @@
-"""The pytest plugin: options and hooks, each short, calling plain functions. Without ``--llmeval`` it does nothing."""
+"""The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
 __all__ = ()
 

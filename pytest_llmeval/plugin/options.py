@@ -1,4 +1,4 @@
-"""The options: what they are, and what they say once pytest has parsed them. Wrong ones are usage errors."""
+"""Command-line and ini options: definition, parsing and validation."""
 
 __all__ = (
     "add_options",

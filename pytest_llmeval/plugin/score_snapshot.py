@@ -1,4 +1,4 @@
-"""Scores of Python tests: compared where the test runs, approved by the process to which all reports come."""
+"""Score snapshots of Python tests: compared in the process of the test, approved in the main process."""
 
 __all__ = ("PythonScores", "ScoreSnapshot")
 

@@ -1,4 +1,4 @@
-"""The summary at the end of a run. Plain columns: readable at 80 columns, without colour, with wide characters."""
+"""The summary at the end of a run: plain columns that work in 80 columns and without colour."""
 
 __all__ = ("Line", "render")
 

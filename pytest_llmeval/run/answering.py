@@ -1,4 +1,4 @@
-"""What a case needs from outside: its prediction, and what judges say of it. Knows nothing of pytest."""
+"""Obtaining the prediction of a case and the verdicts of its judges."""
 
 __all__ = ("Answering",)
 

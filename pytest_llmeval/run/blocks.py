@@ -1,4 +1,4 @@
-"""Cases of a suite asked for in blocks, since services answer several at once."""
+"""Batches of cases for services that answer several inputs per request."""
 
 __all__ = ("Blocks", "cut")
 

@@ -1,4 +1,4 @@
-"""Runs cases in one process: asks targets and judges, some of them early, and scores the answers."""
+"""Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
 __all__ = ("CaseRunner", "FromFixtures", "Signals")
 

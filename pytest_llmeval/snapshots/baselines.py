@@ -1,4 +1,4 @@
-"""Regression gates of a suite: the run against the statistics that were approved with its scores."""
+"""Regression gates: comparison of a run with the approved case statistics."""
 
 __all__ = ("examine_regressions", "with_regressions")
 

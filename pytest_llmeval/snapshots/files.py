@@ -1,4 +1,4 @@
-"""Where score files lie, when they change, and how they are written."""
+"""Score files: their paths, and when and how they are written."""
 
 __all__ = (
     "SCORES",

@@ -1,4 +1,4 @@
-"""The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
+"""The snapshots of a run: comparison, approval, and notes for the history."""
 
 __all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 

@@ -1,4 +1,4 @@
-"""What the command line asks of snapshots: syrupy's own options, or ours where syrupy is absent or switched off."""
+"""The snapshot options of the command line: syrupy's, or ours if syrupy is missing or disabled."""
 
 __all__ = ("Mode",)
 

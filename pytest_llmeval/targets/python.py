@@ -1,4 +1,4 @@
-"""Where a prediction comes from when a case carries none: a Python callable, or a recording of an earlier run."""
+"""Predictions from a Python callable, or from recordings of an earlier run."""
 
 __all__ = ("Predictor", "Recordings", "load_target", "recording_mode")
 

@@ -1,4 +1,4 @@
-"""Labels of classification: strings, numbers and booleans, told apart by their JSON text."""
+"""Classification labels: strings, numbers and booleans, distinguished by their JSON text."""
 
 __all__ = ("NO_LABEL", "Label", "label_key", "label_name", "label_order")
 

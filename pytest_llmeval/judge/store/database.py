@@ -1,4 +1,4 @@
-"""The database behind the working cache: how it is made, opened by many processes at once, and closed."""
+"""The database of the working cache: creation, concurrent opening, closing."""
 
 __all__ = ("Store",)
 

@@ -1,4 +1,4 @@
-"""Means over evaluated stories, and a report of them as JSON or Markdown."""
+"""Means over evaluated stories, and their report as JSON or Markdown."""
 
 __all__ = ("aggregate_results", "generate_report")
 
