@@ -49,7 +49,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(
-        "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
+        "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
     )
     worker = hasattr(config, "workerinput")
     if not worker:
@@ -254,7 +254,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.plugin.terminal_summary import print_summary
+        from pytest_llmeval.plugin.summary import print_summary
 
         if self._run.report is not None:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

@@ -94,7 +94,7 @@ def test_internal_lists_have_no_spans(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit) as caught:
         convert(capsys, [[7, 2, 1, 4]], "internal", "official", 1)
     assert caught.value.code == 2
-    assert "only --subtask 2 is possible" in capsys.readouterr().err
+    assert "use --subtask 2" in capsys.readouterr().err
 
 
 def test_repeated_pairs_stay(capsys: pytest.CaptureFixture[str]) -> None:

@@ -188,7 +188,7 @@ def test_memory_holds_candidates_and_not_the_corpus() -> None:
     assert most < 20
 
 
-ONE_FILE = "found one file as two of corpus, output and report, expected three files"
+ONE_FILE = "found the same file twice, expected three different files for corpus, output and report"
 
 
 @pytest.mark.parametrize(
