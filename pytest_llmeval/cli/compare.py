@@ -17,24 +17,28 @@ if TYPE_CHECKING:
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
 _COMPARE = (
-    "Compares the case scores of two runs: in pairs of the cases that ran in both, by means of scores, since reports "
-    "have no counts. The exit code is 1 if --max-drop is given and a metric fell by more, 2 if a report cannot be "
-    "used, a metric is unknown, or a suite has nothing to compare."
+    "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "
+    "than --max-drop is established, and 2 if a report cannot be used, a metric is unknown, or a suite has nothing to "
+    "compare."
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _COMPARE
-    parser.add_argument("report", type=Path, help="JSON report of the run in question")
-    parser.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
+    parser.add_argument("report", type=Path, help="JSON report of the run to compare")
+    parser.add_argument("baseline", type=Path, help="JSON report of the baseline run")
     parser.add_argument(
-        "--confidence", type=_share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
+        "--confidence",
+        type=_share,
+        default=0.95,
+        metavar="SHARE",
+        help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=_drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
+        "--max-drop", type=_drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
     )
-    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.set_defaults(run=_compare)
 
 
@@ -146,7 +150,7 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence)
     vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
-    lines = [heading, *_table(found, options), *(f"{name}: has no value any more" for name in vanished)]
+    lines = [heading, *_table(found, options), *(f"{name}: no longer has a value" for name in vanished)]
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, max_errors=errors) for name in judged]

@@ -24,7 +24,7 @@ _GAP = "  "
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Lists evaluators with their metrics, and sources. With a NAME, the metrics of that evaluator, a line each, "
+        "List evaluators with their metrics, and sources. With a NAME, the metrics of that evaluator, a line each, "
         "with direction and signature: how they are computed by default."
     )
     parser.add_argument(

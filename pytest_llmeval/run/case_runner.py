@@ -122,8 +122,8 @@ class CaseRunner:
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
         to_come = islice(following, self._window(loaded.suite)) if any(early) else ()
-        ahead = (self._jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
-        return self._prefetch.take(self._jobs(loaded, given, early), ahead, early)
+        next_jobs = (self._jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
+        return self._prefetch.take(self._jobs(loaded, given, early), next_jobs, early)
 
     def _window(self, suite: Suite) -> int:
         """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
