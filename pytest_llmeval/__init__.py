@@ -27,7 +27,11 @@ __all__ = (
     "BudgetError",
     "Case",
     "CaseResult",
+    "CaseTable",
     "Comparison",
+    "ConfusionMatrix",
+    "Count",
+    "Detail",
     "Difference",
     "ErrorBucket",
     "Evaluator",
@@ -39,8 +43,10 @@ __all__ = (
     "JudgeReply",
     "JudgeRequest",
     "JudgedEvaluator",
+    "LabelTable",
     "LlmevalError",
     "Metric",
+    "MetricTable",
     "MetricValue",
     "MissingDataError",
     "MissingExtraError",
@@ -81,6 +87,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
     from pytest_llmeval.core.observation import Observation, Sums, Totals
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
+    from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
@@ -102,6 +109,7 @@ _HOMES = {
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
     "core.observation": ("Observation", "Sums", "Totals"),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
+    "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),

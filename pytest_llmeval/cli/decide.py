@@ -14,7 +14,6 @@ from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.evaluator import metric_prefix
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.gates import Gate, GateResult
@@ -181,14 +180,10 @@ def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
 
 def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
     """Yield metrics that the suite measures in another way than the report did, and how."""
-    for label, evaluator in suite.evaluators.items():
-        prefix = metric_prefix(label, evaluator)
-        declared = {prefix + metric.family: metric for metric in evaluator.describe()}
-        for name, value in recorded.metrics.items():
-            head, bracket, _ = name.partition("[")
-            metric = declared.get(head + bracket)
-            if metric is not None and metric.signature != value.signature:
-                yield name, f"measured as {value.signature!r}, the suite says {metric.signature!r}: run the suite"
+    for name, value in recorded.metrics.items():
+        owned = suite.metrics.find(name)
+        if owned is not None and owned.metric.signature != value.signature:
+            yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"
 
 
 _DECIDE = (

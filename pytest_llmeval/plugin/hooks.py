@@ -68,11 +68,13 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
+    from pytest_llmeval.plugin.termination import Termination
 
     runner = make_runner(config)
     loader = SuiteLoader(config, runner.judges)
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
     config.pluginmanager.register(ItemHooks(config, runner), "llmeval_items")
+    config.pluginmanager.register(Termination(), "llmeval_termination")
     if not worker:
         from pytest_llmeval.plugin.session import Run
 
@@ -135,6 +137,7 @@ class ItemHooks:
         self._judged_by = judged_by
         self._link_followers = link_followers
         self._patterns = config.getini("llmeval_files")
+        self._froze = False
         self._whole_run = not hasattr(config, "workerinput")
 
     @pytest.hookimpl(wrapper=True)
@@ -153,6 +156,7 @@ class ItemHooks:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
         self._link_followers(session.items)
         if len(session.items) > _FREEZE_FROM:
+            self._froze = True
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -163,7 +167,8 @@ class ItemHooks:
 
     def pytest_unconfigure(self) -> None:
         """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
-        gc.unfreeze()
+        if self._froze:
+            gc.unfreeze()
         self._runner.close(whole_run=self._whole_run)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -251,7 +256,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.plugin.terminal_summary import print_summary
+        from pytest_llmeval.plugin.summary import print_summary
 
         if self._run.report is not None:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

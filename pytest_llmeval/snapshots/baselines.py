@@ -4,6 +4,7 @@ __all__ = ("examine_regressions", "with_regressions")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.snapshots.comparable import comparable_of
-from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun, deciding_labels, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.verdicts import (
@@ -84,15 +85,14 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
-        with path.open(encoding="utf-8") as file:
-            statistics = CaseStatistics.from_lines(file, shown)
+        statistics = CaseStatistics.from_lines(StringIO(read_statistics(path, approved)), shown)
     except FileNotFoundError:
         return missing
     except (OSError, UnicodeDecodeError) as error:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.reported)
+    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
     return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)))
 
 

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owner_of
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
     approved_scores,
-    content_of,
+    read_if_there,
     score_file,
     statistics_file,
     texts_of,
@@ -101,12 +102,11 @@ class Keeper:
         verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
-            final = approve(old, new, stamp, settings.history)
             pending = self.files[-1][1]
-            # The statistics first: scores without theirs would be taken for edited ones.
-            pending.content = {statistics_file(path): statistics, **content_of(path, final)}
+            pending.statistics = statistics
+            pending.approved = lambda: approve(read_if_there(path, shown, SuiteScores), new, stamp, settings.history)
             if old is not None:
-                there = all(each.is_file() for each in pending.content)
+                there = has_text(statistics_file(path), statistics)
                 mark_rest(pending, changed=not there or _rest(old) != _rest(new))
         return verdicts
 
@@ -132,7 +132,7 @@ class Keeper:
             old,
             new,
             settings,
-            suite_run.suite.reported,
+            suite_run.suite.metrics,
             deciding=deciding_labels(suite_run.suite),
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
@@ -191,8 +191,8 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
 
     def labels(metric: str) -> set[str]:
-        owners = (owner_of(each, suite.reported) for each in (limited if metric == PASS_RATE else [metric]))
-        return {owner[0] for owner in owners if owner is not None}
+        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
+        return {each.label for each in owned if each is not None}
 
     return labels
 

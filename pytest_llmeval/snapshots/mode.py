@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.errors import SuiteError
+
 if TYPE_CHECKING:
     from pytest_llmeval.snapshots.files import PendingFile
 
@@ -80,5 +82,5 @@ class Mode:
             )
             return
         for file in files:
-            with suppress(OSError):  # the file says so itself
+            with suppress(OSError, SuiteError):  # the file says so itself
                 file.write()

@@ -12,16 +12,16 @@ __all__ = (
     "vanished",
 )
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
-from pytest_llmeval.snapshots.comparable import Comparable, owner_of
+from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
@@ -82,7 +82,7 @@ def judge_scores(
     old: SuiteScores,
     new: SuiteScores,
     settings: SnapshotSettings,
-    evaluators: Mapping[str, Evaluator],
+    metrics: MetricIndex,
     *,
     deciding: Callable[[str], Collection[str]],
     gated: Collection[str] = (),
@@ -94,7 +94,7 @@ def judge_scores(
         old: The approved scores.
         new: Those of this run.
         settings: Of the suite.
-        evaluators: Of the suite; they know which direction is better.
+        metrics: Of the suite; they know which direction is better.
         deciding: Gives the labels of the evaluators that decide a metric.
         gated: Metrics on whose drop a gate decides, unless the settings have a tolerance for them.
         warn_unused: Whether a metric that vanished is only told.
@@ -107,7 +107,6 @@ def judge_scores(
     verdicts = []
     for metric, score in new.metrics.items():
         approved = old.metrics.get(metric)
-        owned = owner_of(metric, evaluators)
         if approved is None:
             verdicts.append(
                 Verdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
@@ -118,7 +117,7 @@ def judge_scores(
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
-        verdict = _judged(metric, approved, score, settings, better=not owned or owned[1].higher_is_better)
+        verdict = _judged(metric, approved, score, settings, better=not metrics.lower_is_better(metric))
         if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
             verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
         verdicts.append(verdict)

@@ -57,20 +57,20 @@ class _Loader(SettingsReader):
     def load(self) -> Suite:
         entry = self._top_level()
         evaluators = self.read_evaluators(entry.evaluators)
-        gates = self.read_gates(entry.gates, evaluators)
+        gates = self.read_gates(entry.gates)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
             evaluators=evaluators,
             cases=(),
-            thresholds=self.read_limits(entry.thresholds, ("thresholds",), evaluators),
+            thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
             gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
             regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
             snapshot=read_snapshot(
                 entry.snapshot,
                 self.check,
                 self.fault,
-                lambda metric: self._metric_fault(metric, evaluators, extra=(PASS_RATE,)),
+                lambda metric: self._metric_fault(metric, extra=(PASS_RATE,)),
             ),
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
@@ -109,13 +109,13 @@ class _Loader(SettingsReader):
         found: list[tuple[Case, Fault]] = []
         faulty = 0
         for number, each in enumerate(entry.cases):
-            case = self._case(each, number, suite)
+            case = self._case(each, number)
             if case is None:
                 faulty += 1
             else:
                 found.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
-            loaded, faulty_rows = self._from_source(source, suite)
+            loaded, faulty_rows = self._from_source(source)
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
             faulty += faulty_rows
         cases: dict[str, Case] = {}
@@ -143,7 +143,7 @@ class _Loader(SettingsReader):
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
+    def _from_source(self, source: "Source") -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
         try:
@@ -152,16 +152,16 @@ class _Loader(SettingsReader):
             self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
             return [], 0
         self.faults += faults
-        limited = [self._with_limits(case, source, suite) for case in read]
+        limited = [self._with_limits(case, source) for case in read]
         cases = [case for case in limited if case is not None]
         return cases, source.faulty(faults) + len(limited) - len(cases)
 
-    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
+    def _with_limits(self, case: Case, source: "Source") -> Case | None:
         """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
         if not case.thresholds:
             return case
         before = len(self.faults)
-        limits = self.read_limits(case.thresholds, ("thresholds",), suite.evaluators)
+        limits = self.read_limits(case.thresholds, ("thresholds",))
         self.faults[before:] = [
             replace(fault, file=source.file_of(case), line=case.line, column=1) for fault in self.faults[before:]
         ]
@@ -189,7 +189,7 @@ class _Loader(SettingsReader):
             return None
         return source
 
-    def _case(self, data: Any, number: int, suite: Suite) -> Case | None:
+    def _case(self, data: Any, number: int) -> Case | None:
         before = len(self.faults)
         path = ("cases", number)
         entry = self.check(CaseEntry, data, path)
@@ -215,7 +215,7 @@ class _Loader(SettingsReader):
             prediction=prediction,
             labels={key: json_text(value) for key, value in entry.labels.items()},
             tags=entry.tags,
-            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds"), suite.evaluators),
+            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],
         )
         return case if len(self.faults) == before else None

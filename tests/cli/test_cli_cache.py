@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from llm_server import PATIENCE
+from loading import write
 from stored_judgements import entry, question
 
 from pytest_llmeval.cli import main
@@ -38,9 +39,7 @@ cases:
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -64,11 +63,6 @@ def keep(*entries: StoredJudgement, path: Path = CACHE) -> None:
 def kept(path: Path = CACHE) -> list[StoredJudgement]:
     with Cache(path) as cache:
         return sorted(cache.entries(), key=lambda each: each.case)
-
-
-def write(name: str, data: Any) -> str:
-    Path(name).write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return name
 
 
 def cells(text: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
-WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+WITHOUT = ("rerunfailures",)
 
 TESTS = """\
 import json
@@ -166,7 +166,7 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
             assert len(TRIES) > 1
         """,
     )
-    run(scored, "--snapshot-update", "--reruns=1", without=("asyncio", "hypothesispytest"))
+    run(scored, "--snapshot-update", "--reruns=1", without=())
     assert stored(scored)["tests"] == {"test_flaky": {"f1": 0.2}}
 
 

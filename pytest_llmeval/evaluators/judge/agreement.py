@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, verdict_details
@@ -24,7 +25,6 @@ from pytest_llmeval.evaluators.measures.agreement import (
     unit_moments,
     weighted_kappa,
 )
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
 from pytest_llmeval.judge.contract import Question, Verdict
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class JudgeAgreement(Judge):
         counts = {
             **pair_moments(verdict.score, math.fsum(people) / len(people)),
             **unit_moments([verdict.score, *people]),
-            **{confusion.cell_name(_key(each), _key(level)): count / len(people) for each, count in cells.items()},
+            **{cell_name(_key(each), _key(level)): count / len(people) for each, count in cells.items()},
         }
         details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(people)}
         undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
@@ -172,7 +172,7 @@ class JudgeAgreement(Judge):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute the coefficients from summed cells and moments."""
-        cells = confusion.read_cells(sums)
+        cells = read_cells(sums)
         margins = confusion.Margins.of(cells, sums.length)
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
         return {

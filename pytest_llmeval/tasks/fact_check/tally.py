@@ -18,9 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.measures.confusion import cell_name
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.answer import Answer
 from pytest_llmeval.tasks.fact_check.claim import Claim

@@ -12,9 +12,7 @@ from pytest_llmeval.cli import main
 ARTICLES = {"theft": ["264"], "fraud": ["266"]}
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def judgement(number: int, months: Any = 12, charge: str = "theft", **other: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, get_evaluator, score
+from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.tasks.retrieval.items import Fields, Query, Reader
 
 BY_ID = {"gold": {"rule": "gold", "by": "id"}}
@@ -360,11 +361,12 @@ def test_a_signature_tells_two_ways_of_counting_apart() -> None:
     assert len(signatures) == 4
 
 
-def test_the_grid_shows_the_tasks_side_by_side() -> None:
-    (grid,) = get_evaluator("retrieval").grids()
-    assert grid.headers == ("task", "metric", "@3", "@5", "@10")
-    assert grid.rows[3] == (("gold", "macro F1"), ("gold_macro_f1@3", "gold_macro_f1@5", "gold_macro_f1@10"))
-    assert len(grid.rows) == 4 * 5
+def test_a_table_shows_the_tasks_side_by_side() -> None:
+    (table,) = get_evaluator("retrieval").tables()
+    assert isinstance(table, MetricTable)
+    assert table.headers == ("task", "metric", "@3", "@5", "@10")
+    assert table.rows[3] == (("gold", "macro F1"), ("gold_macro_f1@3", "gold_macro_f1@5", "gold_macro_f1@10"))
+    assert len(table.rows) == 4 * 5
 
 
 def test_texts_are_looked_up_as_they_came_so_that_python_hashes_each_once() -> None:
