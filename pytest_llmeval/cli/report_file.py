@@ -1,9 +1,10 @@
-"""JSON reports of earlier runs, read back: scores of cases, but no counts."""
+"""Reading JSON reports of earlier runs: case scores without counts."""
 
 __all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,11 @@ class RecordedCase:
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str | None = None
 
+    @property
+    def ran(self) -> bool:
+        """Whether it has scores that can be compared."""
+        return self.outcome not in ("skipped", "not_run")
+
 
 @dataclass(frozen=True)
 class RecordedGroup:
@@ -51,6 +57,10 @@ class RecordedSuite:
     cases: tuple[RecordedCase, ...]
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
     lower_is_better: tuple[str, ...] = ()
+
+    def only(self, ids: AbstractSet[str]) -> "RecordedSuite":
+        """Return the suite with some of its cases."""
+        return replace(self, cases=tuple(case for case in self.cases if case.id in ids))
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
 
 
 def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
-    if case.outcome in ("skipped", "not_run"):
+    if not case.ran:
         return CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:

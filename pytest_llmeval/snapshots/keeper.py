@@ -1,4 +1,4 @@
-"""The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
+"""The snapshots of a run: comparison, approval, and notes for the history."""
 
 __all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
@@ -16,7 +17,7 @@ from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
     approved_scores,
-    content_of,
+    read_if_there,
     score_file,
     statistics_file,
     texts_of,
@@ -101,12 +102,11 @@ class Keeper:
         verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
-            final = approve(old, new, stamp, settings.history)
             pending = self.files[-1][1]
-            # The statistics first: scores without theirs would be taken for edited ones.
-            pending.content = {statistics_file(path): statistics, **content_of(path, final)}
+            pending.statistics = statistics
+            pending.approved = lambda: approve(read_if_there(path, shown, SuiteScores), new, stamp, settings.history)
             if old is not None:
-                there = all(each.is_file() for each in pending.content)
+                there = has_text(statistics_file(path), statistics)
                 mark_rest(pending, changed=not there or _rest(old) != _rest(new))
         return verdicts
 

@@ -58,7 +58,7 @@ def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixt
     report = write_report(tmp_path / "a.json", {"f1": GOOD})
     assert main(["compare", report, report, "--max-drop", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "s (s.eval.yaml): 40 cases, paired; means of case scores"
+    assert lines[0] == "s (s.eval.yaml): 40 cases in both reports; means of case scores"
     assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
     assert lines[4] == "no case changed, too few to estimate how much the difference varies: all metrics"
 
@@ -80,12 +80,43 @@ def test_the_reports_say_which_direction_is_better(tmp_path: Path) -> None:
     assert main(["compare", high, low, "--max-drop", "0.1"]) == 1
 
 
-def test_other_cases_are_compared_unpaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = write_report(tmp_path / "a.json", {"f1": BAD}, start=10)
-    assert main(["compare", here, write_report(tmp_path / "b.json", {"f1": GOOD})]) == 0
+def leave_out(report: str, kept: range) -> str:
+    """Mark all other cases of a report as not run, as the report of a shard does."""
+    path = Path(report)
+    data: Any = json.loads(path.read_text(encoding="utf-8"))
+    for case in data["suites"][0]["cases"]:
+        if int(case["id"]) not in kept:
+            case |= {"outcome": "not_run", "metrics": {}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return report
+
+
+def test_only_cases_that_ran_in_both_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_report(tmp_path / "b.json", {"f1": GOOD})
+    others = write_report(tmp_path / "a.json", {"f1": BAD}, start=10)
+    assert main(["compare", others, whole]) == 0
     out = capsys.readouterr().out
-    assert "unpaired: the runs have different cases" in out
-    assert "unpaired: 30 cases in common, 10 only in this run, 10 only in the baseline: all metrics" in out
+    assert f"30 cases in both reports, 10 only in {others}, 10 only in {whole}; means of case scores" in out
+    part = leave_out(write_report(tmp_path / "c.json", {"f1": GOOD}), range(17))
+    for reports in ((part, whole), (whole, part)):
+        assert main(["compare", *reports, "--max-drop", "0"]) == 0
+        out = capsys.readouterr().out
+        assert f"s (s.eval.yaml): 17 cases in both reports, 23 only in {whole}; means of case scores" in out
+        assert ["pass_rate", "1.0000", "1.0000", "0.0000"] in [line.split()[:4] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("limit", [[], ["--max-drop", "0.5"]])
+def test_two_halves_of_a_suite_cannot_be_compared(
+    limit: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = leave_out(write_report(tmp_path / "a.json", {"f1": GOOD}), range(20))
+    there = leave_out(write_report(tmp_path / "b.json", {"f1": GOOD}), range(20, 40))
+    assert main(["compare", here, there, *limit]) == 2
+    said = capsys.readouterr()
+    assert said.err == "s (s.eval.yaml): nothing compared\n"
+    assert said.out.startswith(f"s (s.eval.yaml): 0 cases in both reports, 20 only in {here}, 20 only in {there}")
+    empty = write_report(tmp_path / "c.json", {"f1": [None] * 40})
+    assert main(["compare", empty, empty, "--metric", "f1", *limit]) == 2
 
 
 def test_a_metric_that_is_gone_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
