@@ -27,7 +27,7 @@ class Judgement:
     """One case of a corpus.
 
     Attributes:
-        line: Where it stands.
+        line: Its line.
         id: ``None`` where it has none.
         fact: Its text, without the blanks around it.
         accusation: What the accused are guilty of.
