@@ -212,7 +212,7 @@ def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
 
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
-    """Return what people want to see; what there is none of is left out."""
+    """Return the details for people, without empty ones."""
     found = {
         "n_sentences": gold.n_sentences,
         "missing_boundaries": list(match.deleted),
