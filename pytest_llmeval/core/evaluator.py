@@ -75,8 +75,8 @@ class Evaluator(ABC):
     def measure(self, case: Case) -> "Observation":
         """Count one case. Pure: the same case gives the same observation.
 
-        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an empty
-        answer. Absent ground truth is `Observation.undefined`, never a 0.
+        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
+        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
         """
 
     def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
