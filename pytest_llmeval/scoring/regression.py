@@ -15,7 +15,7 @@ from pytest_llmeval.scoring.gates import check_counts, split_statistic
 Rule: TypeAlias = Literal["proven_drop", "proven_safe"]
 
 REGRESSION_KEYS = ("max_drop", "rule", "test", "confidence", "cluster_by")
-"""What only a gate against a baseline can say."""
+"""Keys of gates against a baseline only."""
 
 _PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "wilcoxon")
 
