@@ -216,7 +216,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
-    tools = ("build-retrieval-set", "cache import", "cache prune", "compare", "convert", "decide", "validate")
+    tools = ("build-retrieval-set", "cache import", "cache prune", "compare", "convert", "decide", "power", "validate")
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 

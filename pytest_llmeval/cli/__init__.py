@@ -13,6 +13,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.cli import cache as cli_cache
 from pytest_llmeval.cli import compare as cli_compare
 from pytest_llmeval.cli import decide as cli_decide
+from pytest_llmeval.cli import power as cli_power
 from pytest_llmeval.tasks.emotion_cause import commands as cli_emotion_cause
 from pytest_llmeval.tasks.retrieval import commands as cli_retrieval
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     schema.set_defaults(run=_schema)
     evaluators = commands.add_parser("evaluators", help="list evaluators and their metrics")
     evaluators.set_defaults(run=_evaluators)
-    for module in (cli_cache, cli_compare, cli_decide, cli_emotion_cause, cli_retrieval):
+    for module in (cli_cache, cli_compare, cli_decide, cli_power, cli_emotion_cause, cli_retrieval):
         module.add_commands(commands)
     options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):

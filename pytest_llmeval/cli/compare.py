@@ -2,11 +2,12 @@
 
 __all__ = ("add_commands",)
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, unknown_name
@@ -31,34 +32,13 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     compare.add_argument("report", type=Path, help="JSON report of the run in question")
     compare.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
     compare.add_argument(
-        "--confidence", type=_share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
+        "--confidence", type=share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
     )
     compare.add_argument(
-        "--max-drop", type=_drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
+        "--max-drop", type=drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
     )
     compare.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
     compare.set_defaults(run=_compare)
-
-
-def _share(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < 1:
-        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
-    return value
-
-
-def _drop(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
 def _compare(options: Namespace) -> int:
@@ -152,8 +132,8 @@ def _table(
         )
         for name, each in found.items()
     ]
-    share = f"{options.confidence * 100:g}% interval"
-    headers = ("metric", "baseline", "value", "change", share, "p", "cases", "detectable")
+    between = f"{options.confidence * 100:g}% interval"
+    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable")
     align = ("left", *["right"] * (len(headers) - 1))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
+from pytest_llmeval.cli.suite_file import UNKNOWN_HERE, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.evaluator import metric_prefix
@@ -195,10 +196,6 @@ _DECIDE = (
     "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
     "knows: of new metrics, other cases or a baseline it knows nothing."
 )
-_UNKNOWN_HERE = (
-    "evaluators that a conftest.py registers are not known to this command, only those of installed packages: run the "
-    "suite"
-)
 _UNDECIDED = 3
 _SHOWN = 20
 
@@ -212,19 +209,15 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
 
 
 def _decide(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report
-    from pytest_llmeval.suite.loading import load_suite
-    from pytest_llmeval.suite.registry import default_registry
+    from pytest_llmeval.cli.report_file import read_report, results_of
 
     try:
-        recorded = _recorded(read_report(options.report), options.suite)
-        here = Path.cwd()
-        root = here if options.suite.resolve().is_relative_to(here) else options.suite.resolve().parent
-        suite = load_suite(options.suite, default_registry(), root=root, shown=str(options.suite))
+        recorded = results_of(read_report(options.report), options.suite)
+        suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
         if any(fault.path.startswith("evaluators[") for fault in error.faults):
-            say([_UNKNOWN_HERE], error=True)
+            say([UNKNOWN_HERE], error=True)
         return 2
     if not recorded:
         say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)
@@ -235,14 +228,6 @@ def _decide(options: Namespace) -> int:
     if any(decision.failed for decision in decisions):
         return 1
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
-
-
-def _recorded(suites: "Sequence[RecordedSuite]", path: Path) -> "list[RecordedSuite]":
-    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
-    whole = path.resolve().parts
-    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
-    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
-    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:

@@ -1,0 +1,90 @@
+"""Do plans, corrected means and watching keep what they promise? Simulated, beside the tables of the documentation.
+
+Run: ``python benchmarks/planning.py [power] [corrected] [anytime]``; without names, all of them. Prints the tables of
+``docs/planning.md``, ``docs/judges.md`` and ``docs/regressions.md``.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tabulate import tabulate
+
+from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
+from pytest_llmeval.scoring.resample import resampled_totals
+
+SEED = 12
+RESAMPLES, CHUNK = 1_000, 50
+
+Array = np.ndarray
+Row = tuple[object, ...]
+
+
+def power() -> Iterator[Row]:
+    """Plan from a pilot of two runs, then run what it says, and see how many of the drops are found."""
+    yield ("drop", "repeats", "known: cases", "found", "pilot of 100: cases", "found")
+    for drop in (0.05, 0.1):
+        for repeats in (1, 4):
+            rng = np.random.default_rng([SEED, round(drop * 100), repeats])
+            known = Plan(Spread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
+            pilots = [_pilot(rng, drop, repeats) for _ in range(60)]
+            found = [_found(rng, cases, drop, repeats) for cases in pilots]
+            low, high = np.quantile(pilots, (0.1, 0.9))
+            yield (
+                drop,
+                repeats,
+                known,
+                f"{np.mean([_found(rng, known, drop, repeats) for _ in pilots]):.2f}",
+                f"{low:.0f} to {high:.0f}",
+                f"{np.mean(found):.2f}",
+            )
+
+
+def _chances(rng: np.random.Generator, shape: tuple[int, int], drop: float) -> tuple[Array, Array]:
+    """Return the chances of both runs: the change moves every case by the drop, more or less."""
+    before = 0.3 + 0.55 * rng.beta(4, 2, shape)
+    return before, before - drop + np.sqrt(0.015) * (rng.random(shape) - 0.5) * 2
+
+
+_SAMPLE = 0.3 + 0.55 * np.random.default_rng(SEED).beta(4, 2, 200_000)
+_WITHIN = float(np.mean(_SAMPLE * (1 - _SAMPLE)))
+
+
+def _runs(rng: np.random.Generator, shape: tuple[int, int], drop: float, repeats: int) -> tuple[Array, Array]:
+    before, after = _chances(rng, shape, drop)
+    return rng.binomial(repeats, before) / repeats, rng.binomial(repeats, np.clip(after, 0, 1)) / repeats
+
+
+def _pilot(rng: np.random.Generator, drop: float, repeats: int) -> int:
+    """Return how many cases a pilot of two equally good runs of 100 cases with 4 repeats asks for."""
+    before, _ = _chances(rng, (100, 1), 0.0)
+    answers = rng.random((2, 4, 100)) < before[:, 0]
+    within = float(answers.var(axis=1, ddof=1).mean())
+    here, there = answers.mean(axis=1)
+    spread = measured_spread(here, there, np.arange(100), within=within, repeats=(4, 4))
+    return Plan(spread).cases(drop, repeats) or 0
+
+
+def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> float:
+    """Return the share of simulated pairs of runs whose paired interval establishes the drop."""
+    before, after = _runs(rng, (cases, CHUNK), drop, repeats)
+    resampled = resampled_totals(before - after, RESAMPLES, seed=int(rng.integers(2**32))) / cases
+    return float(np.mean(np.quantile(resampled, 0.025, axis=0) > 0))
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Simulate plans, corrected means and watching.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
+    for name in parser.parse_args().tables or TABLES:
+        started = time.perf_counter()
+        headers, *rows = TABLES[name]()
+        print(tabulate(rows, list(headers), tablefmt="github", disable_numparse=True))
+        print(f"{name}: {time.perf_counter() - started:.0f} s\n")
+
+
+if __name__ == "__main__":
+    main()
