@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tabulate import tabulate
 
+from pytest_llmeval import Sums
+from pytest_llmeval.evaluators.judge.people import corrected_mean
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
 from pytest_llmeval.scoring.resample import resampled_totals
 
@@ -73,7 +75,35 @@ def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> f
     return float(np.mean(np.quantile(resampled, 0.025, axis=0) > 0))
 
 
-TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power}
+def corrected() -> Iterator[Row]:
+    """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
+    yield ("cases", "labelled", "judge alone", "people alone", "corrected", "width: people alone", "corrected")
+    for size, labelled in ((200, 20), (200, 50), (200, 100), (1000, 50), (1000, 200)):
+        rng = np.random.default_rng([SEED, size, labelled])
+        bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(20)], axis=2)
+        held = np.mean((bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE), axis=1)
+        widths = np.mean(bounds[1:, 1] - bounds[1:, 0], axis=1)
+        yield (size, labelled, *(f"{each:.3f}" for each in (*held, *widths)))
+
+
+_PEOPLE = 2 / 3
+
+
+def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
+    """Return bounds of intervals of the judge's mean, of the mean of the labels, and of the corrected mean."""
+    shape = (size, CHUNK)
+    people = rng.beta(2, 1, shape)
+    judge = np.clip(people + 0.12 + rng.normal(0, 0.12, shape), 0, 1)
+    chosen = rng.permuted(np.broadcast_to((np.arange(size) < labelled)[:, None], shape), axis=0)
+    columns = {"score": judge, "n": np.ones(shape), "labelled": chosen.astype(float), "people": chosen * people}
+    columns["excess"] = np.where(chosen, people - judge, 0.0)
+    resampled = resampled_totals(np.hstack(list(columns.values())), RESAMPLES, seed=int(rng.integers(2**32)))
+    sums = Sums(dict(zip(columns, np.split(resampled, len(columns), axis=1), strict=True)), length=RESAMPLES)
+    values = (sums["score"] / sums["n"], sums["people"] / sums["labelled"], corrected_mean(sums, "score", "excess"))
+    return np.array([np.quantile(each, (0.025, 0.975), axis=0) for each in values])
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power, "corrected": corrected}
 
 
 def main() -> None:
