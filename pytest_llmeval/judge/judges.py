@@ -75,22 +75,22 @@ class SuiteJudges:
                 raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
         return self._cache
 
-    def judge_of(self, asking: Path, spec: JudgeSpec, shown: str) -> SuiteJudge:
+    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> SuiteJudge:
         """Return the judge of a suite file or test file.
 
         Args:
             asking: The file.
             spec: Who judges, as the file says.
-            shown: The name of the file in messages.
+            display_path: The name of the file in messages.
 
         Raises:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
-            chosen = self._chosen(spec, shown)
+            chosen = self._chosen(spec, display_path)
             path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
-            recordings = Judgements.read(path, f"{shown}: {path.name}") if reads else Judgements(path)
+            recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             model = chosen.model or OWN_JUDGE
             price = price_of(chosen)
             if price is None and self.options.budget.usd is not None and self.service.asks:
@@ -98,17 +98,17 @@ class SuiteJudges:
                     f"found the judge {model!r}, whose price is not known, while --llmeval-budget limits money: "
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
                 )
-                raise SuiteError([Fault(shown, 0, 0, "judge", fault)])
+                raise SuiteError([Fault(display_path, 0, 0, "judge", fault)])
             way = f"{chosen.base_url} {chosen.api_key_env}"
             self._by_file[asking] = SuiteJudge(model, chosen.request_parameters(), recordings, price=price, way=way)
         return self._by_file[asking]
 
-    def _chosen(self, spec: JudgeSpec, shown: str) -> JudgeSpec:
+    def _chosen(self, spec: JudgeSpec, display_path: str) -> JudgeSpec:
         try:
             return self.options.spec(spec)
         except ValueError as error:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
-            raise SuiteError([Fault(shown, 0, 0, "judge", fault)]) from None
+            raise SuiteError([Fault(display_path, 0, 0, "judge", fault)]) from None
 
     def open(self, asking: Path, spec: JudgeSpec, own: Callable[[], Any]) -> None:
         """Connect a judge to its client.

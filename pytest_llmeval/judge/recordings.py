@@ -47,17 +47,17 @@ class Judgements:
         self.entries = {entry.key: entry for entry in entries}
 
     @classmethod
-    def read(cls, path: Path, shown: str | None = None) -> "Judgements":
+    def read(cls, path: Path, display_path: str | None = None) -> "Judgements":
         """Read a file; an absent one is empty.
 
         Args:
             path: The file.
-            shown: Its name in errors; default: its path.
+            display_path: Its name in errors; default: its path.
 
         Raises:
             SuiteError: The file cannot be read, or lines are no judgements; all of them are listed.
         """
-        return cls(path, _read(path, shown or str(path)) if path.exists() else ())
+        return cls(path, _read(path, display_path or str(path)) if path.exists() else ())
 
     def get(self, key: str) -> StoredJudgement | None:
         """Return the judgement recorded under a key."""
@@ -160,10 +160,10 @@ def _most_like(components: Mapping[str, Any], entries: Iterable[StoredJudgement]
     return min(entries, key=rank, default=None)
 
 
-def _read(path: Path, shown: str) -> list[StoredJudgement]:
-    faults = FaultLog(shown)
+def _read(path: Path, display_path: str) -> list[StoredJudgement]:
+    faults = FaultLog(display_path)
     entries: dict[str, tuple[int, StoredJudgement]] = {}
-    for number, text in enumerate(decode(read_bytes(path, shown), shown).split("\n"), 1):
+    for number, text in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
         if not text.strip():
             continue
         if _CONFLICT.match(text.rstrip("\r")):

@@ -52,7 +52,7 @@ class AskJudge:
         judged = evaluator.judged(case)
         verdict = judged.verdict(verdicts)
         if verdict is None:
-            raise LlmevalError(f"there is nothing to judge: {judged.shown.absent}")
+            raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
 
     def _suite_judge(self) -> Any:

@@ -1,6 +1,6 @@
 """Addresses of services: what is wrong with one, how it is shown, and why nobody answers there."""
 
-__all__ = ("address_fault", "proxy_for", "shown_url", "why_no_answer")
+__all__ = ("address_fault", "proxy_for", "redacted_url", "why_no_answer")
 
 import os
 import re
@@ -20,24 +20,24 @@ def address_fault(url: str, expected: str, secrets: str) -> str | None:
         expected: What to write instead, for the message.
         secrets: Where user names and passwords belong, for the message.
     """
-    shown = re.split("[?#]", url, maxsplit=1)[0]
+    public = re.split("[?#]", url, maxsplit=1)[0]
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable, parts = False, None
-    if "@" in (parts.netloc if usable and parts is not None else shown):
+    if "@" in (parts.netloc if usable and parts is not None else public):
         return f"found a user name or a password in the address, expected {expected}, and {secrets}"
     if not usable or not url.isprintable() or " " in url:
-        return f"found {shown[:_LONGEST_SHOWN]!r}, expected {expected}"
+        return f"found {public[:_LONGEST_SHOWN]!r}, expected {expected}"
     return None
 
 
-def shown_url(url: str) -> str:
+def redacted_url(url: str) -> str:
     """Return an address without user, password, query and fragment.
 
     Example:
-        >>> shown_url("http://me:secret@host:81/v1?key=1")
+        >>> redacted_url("http://me:secret@host:81/v1?key=1")
         'http://host:81/v1'
     """
     try:

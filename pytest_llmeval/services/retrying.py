@@ -1,18 +1,25 @@
 """Which failures of a service pass, and how long to wait before it is asked again."""
 
-__all__ = ("LONGEST_DELAY", "TransientError", "delay_asked_for", "is_transient", "retrying")
+__all__ = ("LONGEST_DELAY", "AttemptError", "Sleep", "delay_asked_for", "is_transient", "retried")
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from tenacity import AsyncRetrying, RetryCallState
+    from tenacity import RetryCallState
 
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 LONGEST_DELAY: Final = 120.0
 """Seconds that a service may make us wait between two attempts."""
+
+_FIRST_DELAY: Final = 0.5
+_LONGEST_BACKOFF: Final = 30.0
+_JITTER: Final = 0.5
+
+_T = TypeVar("_T")
 
 
 def delay_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -50,23 +57,8 @@ def _until(text: str, now: datetime) -> float | None:
     return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
 
 
-_FIRST_WAIT: Final = 0.5
-_TRANSIENT: Final = frozenset({408, 425, 429})
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
 _SERVER_ERROR: Final = 500
-
-
-class TransientError(Exception):
-    """An attempt failed in a way that another may not.
-
-    Attributes:
-        retry_after: Seconds that the service asks to wait; ``None`` where it does not say.
-        unreachable: Whether nobody listens at the address.
-    """
-
-    def __init__(self, message: str, *, retry_after: float | None = None, unreachable: bool = False) -> None:
-        self.retry_after = retry_after
-        self.unreachable = unreachable
-        super().__init__(message)
 
 
 def is_transient(status: int) -> bool:
@@ -74,29 +66,60 @@ def is_transient(status: int) -> bool:
     return status in _TRANSIENT or status >= _SERVER_ERROR
 
 
-def retrying(attempts: int, sleep: Callable[[float], Awaitable[None]]) -> "AsyncRetrying":
-    """Return what calls a function again as long as it raises `TransientError`, and raises the last one.
+class AttemptError(Exception):
+    """One attempt that failed.
+
+    Attributes:
+        transient: Whether another attempt may succeed.
+        retry_after: Seconds that the service asks to wait; ``None`` where it does not say.
+        attempts: How many there were up to this one.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> None:
+        self.transient = transient
+        self.retry_after = retry_after
+        self.attempts = 1
+        super().__init__(message)
+
+
+async def retried(attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep) -> _T:
+    """Return the first result of an attempt, repeated as long as its failures are transient.
 
     Args:
-        attempts: Most calls.
-        sleep: Waits as long as the service asks, but at most `LONGEST_DELAY` seconds; where it does not ask, twice as
-            long each time, with jitter.
+        attempt: Makes one.
+        retries: Most repetitions.
+        sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
+            concurrent calls from coming back all at once.
+
+    Raises:
+        AttemptError: That of the last attempt.
     """
     import tenacity
 
-    backoff = tenacity.wait_exponential(multiplier=_FIRST_WAIT, max=LONGEST_DELAY) + tenacity.wait_random(
-        0, _FIRST_WAIT
+    backoff = tenacity.wait_exponential(multiplier=_FIRST_DELAY, max=_LONGEST_BACKOFF) + tenacity.wait_random(
+        0, _JITTER
     )
 
     def wait(state: "RetryCallState") -> float:
         error = state.outcome.exception() if state.outcome is not None else None
-        asked = error.retry_after if isinstance(error, TransientError) else None
-        return backoff(state) if asked is None else asked
+        asked = error.retry_after if isinstance(error, AttemptError) else None
+        if asked is None:
+            return backoff(state)
+        return asked + tenacity.wait_random(0, max(_JITTER / 10, asked / 10))(state)
 
-    return tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_attempt(attempts),
-        retry=tenacity.retry_if_exception_type(TransientError),
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(retries + 1),
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, AttemptError) and error.transient),
         wait=wait,
         sleep=sleep,
         reraise=True,
     )
+
+    async def once() -> _T:
+        try:
+            return await attempt()
+        except AttemptError as error:
+            error.attempts = retrying.statistics["attempt_number"]
+            raise
+
+    return await retrying(once)

@@ -3,12 +3,10 @@
 __all__ = (
     "MASK",
     "SHORTEST_PART",
-    "Shown",
+    "Redactor",
     "environment_secrets",
     "is_secret_name",
     "kind",
-    "mask",
-    "presentable",
     "spelt",
     "variable_fault",
     "without",
@@ -18,7 +16,9 @@ __all__ = (
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -76,9 +76,13 @@ def spelt(secrets: Iterable[str]) -> frozenset[str]:
 
 def without(text: str, secrets: Iterable[str]) -> str:
     """Return text with ``***`` in place of secrets, the longest first: one may begin as another does."""
-    for secret in sorted(secrets, key=lambda each: (-len(each), each)):
+    for secret in _longest_first(secrets):
         text = text.replace(secret, MASK)
     return text
+
+
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    return sorted(secrets, key=lambda each: (-len(each), each))
 
 
 _LONGEST = 300
@@ -96,30 +100,67 @@ _LOOKS_SECRET = re.compile(
 )
 
 
-def mask(text: str, *secrets: str) -> str:
-    """Replace keys, and what looks like one, by ``***``.
+class Redactor:
+    """Replaces secrets in foreign text by ``***``, and makes the text fit for a message.
+
+    Secrets are those given, the values of environment variables with names such as ``OPENAI_API_KEY``, and what looks
+    like a key.
 
     Args:
-        text: From a server or an exception.
-        secrets: Known keys, of which beginnings and ends of eight characters and more are replaced, too. The values
-            of environment variables with names such as ``OPENAI_API_KEY`` are known anyway.
+        secrets: Known ones. Their words, such as the token of ``Bearer ...``, go too, and so do their beginnings and
+            ends of eight characters and more, which servers show to tell keys apart.
+        environment: Where further ones are; default: this process's.
     """
-    known = spelt([*secrets, *environment_secrets(os.environ)])
-    ends = {end for secret in secrets for end in _ends(secret)}
-    return _LOOKS_SECRET.sub(MASK, without(text, known | ends))
+
+    def __init__(self, secrets: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> None:
+        self._secrets = tuple(secrets)
+        self._environment = environment
+
+    @cached_property
+    def _whole(self) -> list[str]:
+        return _longest_first(spelt([*self._secrets, *environment_secrets(self._environment)]))
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        return _longest_first(each for each in spelt(self._secrets) if len(each) >= SHORTEST_PART)
+
+    def redacted(self, text: str) -> str:
+        """Return the text without secrets."""
+        text = without(text, self._whole)
+        for part in self._parts:
+            text = _without_beginning(text, part)
+            text = _without_beginning(text[::-1], part[::-1])[::-1]
+        return _LOOKS_SECRET.sub(MASK, text)
+
+    def line(self, text: str) -> str:
+        """Return the text redacted, printable, on one line, at most 300 characters long.
+
+        Example:
+            >>> Redactor().line("Incorrect key:   sk-abcdefghijkl")
+            'Incorrect key: ***'
+        """
+        # Cut only after redaction: half a key would not be recognized.
+        redacted = self.redacted(text[:_EXAMINED])
+        line = " ".join("".join(each if each.isprintable() else " " for each in redacted).split())
+        return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+
+    def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
+        """Return the beginning, or the end, of what was written, redacted and quoted."""
+        examined = content[-_EXAMINED:] if end else content[:_EXAMINED]
+        text = examined if isinstance(examined, str) else examined.decode("utf-8", "replace")
+        text = self.redacted(text).strip()
+        if len(text) > _LONGEST:
+            text = "..." + text[-_LONGEST:] if end else text[:_LONGEST] + "..."
+        return repr(text)
 
 
-def presentable(text: str, *secrets: str) -> str:
-    """Return text of a server or an exception for a message: masked, printable, on one line, at most 300 characters.
-
-    Example:
-        >>> presentable("Incorrect key:   sk-abcdefghijkl")
-        'Incorrect key: ***'
-    """
-    # Cut only after masking: half a key would not be recognized.
-    masked = mask(text[:_EXAMINED], *secrets)
-    line = " ".join("".join(each if each.isprintable() else " " for each in masked).split())
-    return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
+def _without_beginning(text: str, secret: str) -> str:
+    """Return text with ``***`` in place of the beginnings of a secret, as long as they go."""
+    while (start := text.find(secret[:SHORTEST_PART])) >= 0:
+        pairs = zip(text[start:], secret, strict=False)
+        length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        text = text[:start] + MASK + text[start + length :]
+    return text
 
 
 def without_key(text: str, key: str) -> str:
@@ -132,36 +173,6 @@ def without_key(text: str, key: str) -> str:
         ('yes, ***', 'yes, ollama')
     """
     return text.replace(key, MASK) if len(key) >= _SHORTEST_KEY else text
-
-
-def _ends(secret: str) -> Iterator[str]:
-    """Yield the beginnings and ends of a secret, which servers show to tell keys apart."""
-    for length in range(SHORTEST_PART, len(secret)):
-        yield secret[:length]
-        yield secret[-length:]
-
-
-class Shown:
-    """Makes foreign text fit for a reason.
-
-    Args:
-        secrets: What must never be shown, neither whole nor in its words, such as the token of ``Bearer ...``.
-    """
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = spelt(secrets)
-
-    def masked(self, text: str) -> str:
-        """Return the text with every secret replaced."""
-        return without(text, self._secrets)
-
-    def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
-        """Return the beginning, or the end, of what was written, quoted; secrets go before it is cut."""
-        text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-        text = self.masked(text).strip()
-        if len(text) > _LONGEST:
-            text = "..." + text[-_LONGEST:] if end else text[:_LONGEST] + "..."
-        return repr(text)
 
 
 def kind(value: Any) -> str:

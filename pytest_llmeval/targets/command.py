@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.processes import EndedError, Program
-from pytest_llmeval.services.secrets import Shown, environment_secrets
+from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.replies import parse_reply
 
@@ -42,8 +42,8 @@ class CommandTarget(BatchTarget):
         self._folder = folder
         self._timeout = timeout
         self._environment = environment
-        self._shown = Shown(environment_secrets(environment))
-        self._name = f"command {self._shown.excerpt(self._command[0])}"
+        self._redactor = Redactor(environment=environment)
+        self._name = f"command {self._redactor.excerpt(self._command[0])}"
         self._one_at_a_time = asyncio.Lock()
         self._program: Program | None = None
         self._asked = 0
@@ -98,15 +98,15 @@ class CommandTarget(BatchTarget):
         try:
             reply = parse_reply(line)
         except PredictionError as error:
-            raise PredictionError(f"wrote {self._shown.excerpt(line)} on stdout: {error}, {expected}") from None
+            raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout: {error}, {expected}") from None
         named = isinstance(reply, dict) and type(reply.get("id")) is int and reply["id"] == self._asked
         if not named or ("prediction" in reply) == ("error" in reply):
-            raise PredictionError(f"wrote {self._shown.excerpt(line)} on stdout, {expected}")
+            raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout, {expected}")
         if "prediction" in reply:
             return reply["prediction"]
         said = reply["error"]
         text = said if isinstance(said, str) else json.dumps(said)
-        return PredictionError(f"{self._name} answered with the error {self._shown.excerpt(text)}")
+        return PredictionError(f"{self._name} answered with the error {self._redactor.excerpt(text)}")
 
     async def _discard(self) -> str:
         """Kill the program, so that the next input begins afresh; return what it said last on stderr."""
@@ -114,4 +114,4 @@ class CommandTarget(BatchTarget):
         if program is None:
             return ""
         await program.kill()
-        return f"; stderr: {self._shown.excerpt(program.stderr, end=True)}" if program.stderr.strip() else ""
+        return f"; stderr: {self._redactor.excerpt(program.stderr, end=True)}" if program.stderr.strip() else ""

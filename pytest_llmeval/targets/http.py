@@ -5,28 +5,22 @@ __all__ = ("HttpTarget",)
 import asyncio
 import json
 import os
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.formats.fields import ABSENT
-from pytest_llmeval.services.addresses import proxy_for, shown_url, why_no_answer
-from pytest_llmeval.services.retrying import TransientError, delay_asked_for, is_transient, retrying
-from pytest_llmeval.services.secrets import Shown, kind
+from pytest_llmeval.services.addresses import redacted_url
+from pytest_llmeval.services.http import Exchange, NoReplyError
+from pytest_llmeval.services.retrying import AttemptError, Sleep, is_transient, retried
+from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
 from pytest_llmeval.targets.replies import WrongCountError, parse_reply, predictions_in
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
 from pytest_llmeval.targets.template import at, fill, has_each, input_paths
 
-if TYPE_CHECKING:
-    import aiohttp
-
 LARGEST_REPLY: Final = 64 << 20
-_REDIRECTION: Final = 300
 
 
 class HttpTarget(BatchTarget):
@@ -44,7 +38,7 @@ class HttpTarget(BatchTarget):
         spec: HttpSpec,
         *,
         environment: Mapping[str, str] = os.environ,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
         largest_reply: int = LARGEST_REPLY,
     ) -> None:
         self.batch = spec.batch
@@ -58,9 +52,9 @@ class HttpTarget(BatchTarget):
         self._response = ResponseSpec.of(spec.response, listed=self._listed)
         self._slots = asyncio.Semaphore(spec.concurrency)
         self._url = spec.url
-        self._shown = Shown()
-        self._proxy: str | None = None
-        self._session: aiohttp.ClientSession | None = None
+        self._redactor = Redactor(environment=environment)
+        self._headers: dict[str, str] = {}
+        self._exchange: Exchange | None = None
         self._unreachable = False
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
@@ -72,9 +66,9 @@ class HttpTarget(BatchTarget):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            await exchange.aclose()
 
     def _input_fault(self, value: Any) -> PredictionError | None:
         for path in self._paths:
@@ -101,16 +95,17 @@ class HttpTarget(BatchTarget):
             body = await self._reply(fill(self._spec.request, inputs))
         try:
             reply = parse_reply(body)
-            found = predictions_in(reply, self._response, len(inputs), self._shown, listed=self._listed)
+            found = predictions_in(reply, self._response, len(inputs), self._redactor, listed=self._listed)
         except PredictionError as error:
-            raise type(error)(f"{self._name}: {self._shown.masked(str(error))}: {self._shown.excerpt(body)}") from None
+            what = self._redactor.redacted(str(error))
+            raise type(error)(f"{self._name}: {what}: {self._redactor.excerpt(body)}") from None
         return [
             PredictionError(f"{self._name}: {each}") if isinstance(each, PredictionError) else each for each in found
         ]
 
     @property
     def _name(self) -> str:
-        return f"{self._spec.method} {self._shown.masked(shown_url(self._url))}"
+        return f"{self._spec.method} {self._redactor.redacted(redacted_url(self._url))}"
 
     async def _reply(self, request: Any) -> bytes:
         """Return the body of a reply, after as many attempts as it takes and the user allows.
@@ -118,53 +113,33 @@ class HttpTarget(BatchTarget):
         Raises:
             PredictionError: There was none.
         """
-        session = self._connected()
+        exchange = self._connected()
         # A service that nobody has started is not waited for again with every batch.
-        attempts = 1 if self._unreachable else 1 + self._spec.retries
-        ask = retrying(attempts, self._sleep)
+        retries = 0 if self._unreachable else self._spec.retries
+        # JSON in ASCII: half of a surrogate pair has no other spelling.
+        content = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
+        parameters = self._parameters(request) if content is None else ()
         try:
-            body: bytes = await ask(self._attempt, session, request)
-        except TransientError as error:
-            self._unreachable = error.unreachable
-            tried = f" ({attempts} attempts)" if attempts > 1 else ""
+            body = await retried(lambda: self._attempt(exchange, content, parameters), retries, self._sleep)
+        except AttemptError as error:
+            self._unreachable = isinstance(error, NoReplyError) and error.cause == "unreachable"
+            tried = f" ({error.attempts} attempts)" if error.attempts > 1 else ""
             raise PredictionError(f"{self._name} {error}{tried}") from None
         self._unreachable = False
         return body
 
-    async def _attempt(self, session: "aiohttp.ClientSession", request: Any) -> bytes:
-        import aiohttp
-
-        # JSON in ASCII: half of a surrogate pair has no other spelling.
-        body = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
-        parameters = self._parameters(request) if body is None else None
-        asked = session.request(
-            self._spec.method, self._url, params=parameters, data=body, allow_redirects=False, proxy=self._proxy
+    async def _attempt(self, exchange: Exchange, content: bytes | None, parameters: Sequence[tuple[str, str]]) -> bytes:
+        reply = await exchange.send(
+            self._spec.method, self._headers, self._redactor, content=content, parameters=parameters
         )
-        try:
-            async with asked as response:
-                content = await self._read(response)
-        except TimeoutError:
-            raise TransientError(f"took longer than {self._spec.timeout:g} s") from None
-        except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
-            raise PredictionError(f"{self._name} failed: {self._shown.masked(why_no_answer(error))}") from None
-        except ValueError:
-            # Its text would show the whole address, and what stands there may be secret.
-            raise PredictionError(
-                f"{self._name} failed: found an address, a proxy or headers that cannot be used"
-            ) from None
-        except aiohttp.ClientError as error:
-            refused = isinstance(error, aiohttp.ClientConnectorError)
-            raise TransientError(f"failed: {self._shown.masked(why_no_answer(error))}", unreachable=refused) from None
-        if response.ok and response.status < _REDIRECTION:
-            return content
-        status = f"{response.status} {response.reason or ''}".rstrip()
-        what = f"answered {status}: {self._shown.excerpt(content)}"
-        if "Location" in response.headers:
-            where = self._shown.excerpt(re.split("[?#]", response.headers["Location"], maxsplit=1)[0])
+        if reply.ok:
+            return reply.body
+        status = f"{reply.status} {reply.reason}".rstrip()
+        what = f"answered {status}: {self._redactor.excerpt(reply.body)}"
+        if reply.leads_to is not None:
+            where = self._redactor.excerpt(reply.leads_to)
             what += f"; redirects are not followed, this one leads to {where}"
-        if is_transient(response.status):
-            raise TransientError(what, retry_after=delay_asked_for(response.headers, datetime.now(UTC)))
-        raise PredictionError(f"{self._name} {what}")
+        raise AttemptError(what, transient=is_transient(reply.status), retry_after=reply.retry_after)
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return what a GET request sends in the query string."""
@@ -179,42 +154,19 @@ class HttpTarget(BatchTarget):
             parameters += [(name, _spelt(part)) for part in parts]
         return parameters
 
-    async def _read(self, response: "aiohttp.ClientResponse") -> bytes:
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > self._largest_reply:
-                raise PredictionError(f"{self._name} answered more than {self._largest_reply} bytes, expected fewer")
-        return bytes(body)
-
-    def _connected(self) -> "aiohttp.ClientSession":
-        """Return the session, which is made at the first call, when secrets and address must be in the environment.
+    def _connected(self) -> Exchange:
+        """Return the exchange, which is made at the first call, when secrets and address must be in the environment.
 
         Raises:
             PredictionError: They are not, or cannot be used.
         """
-        if self._session is None:
-            import aiohttp
-
+        if self._exchange is None:
             secrets = {name: self._secret(name, variable) for name, variable in self._spec.headers_from_env.items()}
-            self._shown = Shown(secrets.values())
+            self._redactor = Redactor(secrets.values(), self._environment)
+            self._headers = {**self._spec.headers, **secrets}
             self._url = self._address()
-            self._proxy = proxy_for(self._url)
-            self._session = aiohttp.ClientSession(
-                headers=self._headers(secrets),
-                timeout=aiohttp.ClientTimeout(total=self._spec.timeout),
-                connector=aiohttp.TCPConnector(limit=0),  # callers limit concurrency
-                cookie_jar=aiohttp.DummyCookieJar(),  # an answer must not depend on those before it
-            )
-        return self._session
-
-    def _headers(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        usual = {"Accept": "application/json", "User-Agent": f"pytest-llmeval/{__version__}"}
-        if self._spec.method != "GET":
-            usual["Content-Type"] = "application/json"
-        given = {**self._spec.headers, **secrets}
-        names = {name.lower() for name in given}
-        return {**{name: value for name, value in usual.items() if name.lower() not in names}, **given}
+            self._exchange = Exchange(self._url, timeout=self._spec.timeout, largest=self._largest_reply)
+        return self._exchange
 
     def _secret(self, header: str, variable: str) -> str:
         value = self._environment.get(variable, "")

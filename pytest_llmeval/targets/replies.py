@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.files.json import nests_too_deep
 from pytest_llmeval.data.files.places import TOO_DEEP
 from pytest_llmeval.data.formats.fields import ABSENT
-from pytest_llmeval.services.secrets import Shown, kind
+from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.spec import ResponseSpec
 from pytest_llmeval.targets.template import at
 
@@ -48,7 +48,7 @@ def _no_number(literal: str) -> NoReturn:
 
 
 def predictions_in(
-    reply: Any, response: ResponseSpec, count: int, shown: Shown, *, listed: bool
+    reply: Any, response: ResponseSpec, count: int, redactor: Redactor, *, listed: bool
 ) -> list[Any | PredictionError]:
     """Return one entry per input, in order: its prediction, or why there is none.
 
@@ -56,7 +56,7 @@ def predictions_in(
         reply: JSON data.
         response: Where the predictions stand.
         count: How many inputs were sent.
-        shown: Makes parts of the reply fit for reasons.
+        redactor: Makes parts of the reply fit for reasons.
         listed: Whether they were sent as a list; otherwise there is one, and `response` names its prediction.
 
     Raises:
@@ -64,38 +64,38 @@ def predictions_in(
         PredictionError: There is no list of results.
     """
     if not listed:
-        return [_prediction(reply, response.prediction, "the reply", shown)]
+        return [_prediction(reply, response.prediction, "the reply", redactor)]
     items = at(reply, response.items)
     where = f"at {response.items!r}" if response.items is not None else "as the reply"
     if not isinstance(items, list):
         found = f"nothing {where}" if items is ABSENT else f"{kind(items)} {where}"
         raise PredictionError(f"found {found}, expected a list of results")
     if response.id is not None:
-        return _by_id(items, response, count, shown)
+        return _by_id(items, response, count, redactor)
     if len(items) != count:
         raise WrongCountError(f"found {len(items)} results {where}, expected {count}")
     prefix = response.items or ""
-    return [_prediction(item, response.prediction, f"{prefix}[{place}]", shown) for place, item in enumerate(items)]
+    return [_prediction(item, response.prediction, f"{prefix}[{place}]", redactor) for place, item in enumerate(items)]
 
 
-def _prediction(item: Any, path: str | None, where: str, shown: Shown) -> Any | PredictionError:
+def _prediction(item: Any, path: str | None, where: str, redactor: Redactor) -> Any | PredictionError:
     found = at(item, path)
     if found is not ABSENT and found is not None:
         return found
     what = "nothing" if found is ABSENT else "null"
     place = f"at {path!r} of {where}" if path is not None else f"as {where}"
-    rest = f": {shown.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
+    rest = f": {redactor.excerpt(json.dumps(item, ensure_ascii=False))}" if item is not None else ""
     return PredictionError(f"found {what} {place}, expected a prediction{rest}")
 
 
-def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, shown: Shown) -> list[Any | PredictionError]:
+def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, redactor: Redactor) -> list[Any | PredictionError]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         found = at(item, response.id)
         if isinstance(found, int | str) and not isinstance(found, bool):
             places[str(found)].append(place)
     strange = sorted(places.keys() - {str(number) for number in range(count)})
-    hint = f", but results with the ids {shown.excerpt(', '.join(strange))}" if strange else ""
+    hint = f", but results with the ids {redactor.excerpt(', '.join(strange))}" if strange else ""
     prefix = response.items or ""
     answers: list[Any | PredictionError] = []
     for number in range(count):
@@ -103,7 +103,7 @@ def _by_id(items: Sequence[Any], response: ResponseSpec, count: int, shown: Show
             case []:
                 answers.append(PredictionError(f"found no result whose {response.id!r} is {number}{hint}"))
             case [place]:
-                answers.append(_prediction(items[place], response.prediction, f"{prefix}[{place}]", shown))
+                answers.append(_prediction(items[place], response.prediction, f"{prefix}[{place}]", redactor))
             case several:
                 answers.append(
                     PredictionError(f"found {len(several)} results whose {response.id!r} is {number}, expected one")

@@ -53,8 +53,8 @@ FAILING: dict[str, tuple[Answer, str]] = {
     "500": (status(500, **AT_ONCE), "status 500: out of order; try again later"),
     "401": (status(401, f"wrong key {KEY}"), "status 401: wrong key ***; check the key in OPENAI_API_KEY"),
     "malformed": (malformed(), "found a body that is no JSON object"),
-    "truncated": (truncated(), "no answer from http://127.0.0.1:"),
-    "dropped": (dropped(), "no answer from http://127.0.0.1:"),
+    "truncated": (truncated(), "/chat/completions failed: "),
+    "dropped": (dropped(), "/chat/completions failed: "),
     "refusal": (
         refusal("I would rather not."),
         "found a refusal, expected a verdict; the judge replied 'I would",

@@ -2,7 +2,16 @@
 
 import pytest
 
-from pytest_llmeval.services.secrets import environment_secrets, is_secret_name, spelt, variable_fault, without
+from pytest_llmeval.services.secrets import (
+    Redactor,
+    environment_secrets,
+    is_secret_name,
+    spelt,
+    variable_fault,
+    without,
+)
+
+KEY = "local-key-0123456789-tail"
 
 
 @pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "api_key", "Proxy-Authorization", "x-auth-token"])
@@ -39,3 +48,51 @@ def test_words_of_a_secret_are_secret_unless_they_are_short() -> None:
 def test_a_variable_that_cannot_be_one_is_told_without_it(name: str, good: bool) -> None:
     fault = "found no name of an environment variable, expected one such as EXAMPLE"
     assert variable_fault(name, "EXAMPLE") == (None if good else fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("sk-proj-abcdefgh12345678 is wrong", "*** is wrong"),
+        ("Authorization: Bearer abcdefgh12345", "Authorization: ***"),
+        ("key ending in ...wxyz", "key ending in ***"),
+        ("AIzaSyA1234567890abcdefghijk", "***"),
+        ("the skill is task-oriented", "the skill is task-oriented"),
+        ("InvalidURL: http://me:hunter2@bad proxy:1", "InvalidURL: http://***@bad proxy:1"),
+        ("http://localhost/v1 said: write to me@home", "http://localhost/v1 said: write to me@home"),
+        ("hush-hush-token", "***"),
+    ],
+)
+def test_what_looks_like_a_key_is_redacted(text: str, redacted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "hush-hush-token")
+    assert Redactor().redacted(text) == redacted
+
+
+@pytest.mark.parametrize("part", [KEY, KEY[:8], KEY[:12], KEY[-8:], KEY[-12:]])
+@pytest.mark.parametrize("secret", [KEY, f"Bearer {KEY}"])
+def test_a_known_key_and_its_long_parts_are_redacted(part: str, secret: str) -> None:
+    assert Redactor([secret]).redacted(f"not {part}! or {part}") == "not ***! or ***"
+
+
+@pytest.mark.parametrize("part", [KEY[:7], KEY[-7:]])
+def test_short_parts_of_a_known_key_tell_nothing(part: str) -> None:
+    assert Redactor([KEY]).redacted(f"not {part}!") == f"not {part}!"
+
+
+def test_of_variables_only_whole_values_are_redacted() -> None:
+    redactor = Redactor(environment={"SSH_KEY_PATH": "/home/me/keys"})
+    assert redactor.redacted("/home/me/keys: /home/me/work") == "***: /home/me/work"
+
+
+@pytest.mark.parametrize("padding", range(270, 300))
+def test_text_is_redacted_before_it_is_cut(padding: int) -> None:
+    redactor = Redactor([KEY])
+    assert KEY[:4] not in redactor.line("x" * padding + KEY)
+    assert KEY[:4] not in redactor.excerpt("x" * padding + KEY)
+    assert KEY[-4:] not in redactor.excerpt(KEY + "x" * padding, end=True)
+
+
+def test_a_redactor_shows_no_secret_of_its_own() -> None:
+    redactor = Redactor([KEY])
+    redactor.redacted("text")
+    assert KEY not in repr(redactor)

@@ -145,8 +145,8 @@ class JudgeAgreement(Judge):
         judged = self.judged(without_people(case))
         verdict = judged.verdict(verdicts)
         if verdict is None:
-            why = str(judged.shown.absent)
-            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why), malformed=judged.shown.malformed)
+            why = str(judged.texts.absent)
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why), malformed=judged.texts.malformed)
         return self._observation(judged, verdict, people)
 
     def _observation(self, judged: JudgedCase, verdict: Verdict, people: Sequence[float]) -> Observation:
@@ -159,7 +159,7 @@ class JudgeAgreement(Judge):
         }
         details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(people)}
         undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
-        return Observation(counts, details, undefined, judged.shown.malformed)
+        return Observation(counts, details, undefined, judged.texts.malformed)
 
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]

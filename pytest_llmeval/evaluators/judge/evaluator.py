@@ -18,7 +18,7 @@ from pytest_llmeval.evaluators.judge.people import (
     people_of,
     without_people,
 )
-from pytest_llmeval.evaluators.judge.texts import Shown, shown_texts
+from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS, shortened
@@ -59,13 +59,13 @@ class JudgedCase:
     Attributes:
         name: Of the mode.
         mode: The mode; ``None`` for the rule.
-        shown: What the judge sees.
+        texts: What the judge is shown.
         question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
     """
 
     name: str
     mode: Mode | None
-    shown: Shown
+    texts: CaseTexts
     question: Question | None
 
     def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
@@ -74,10 +74,10 @@ class JudgedCase:
         Raises:
             JudgeError: The judge gave none.
         """
-        if self.shown.absent is not None:
+        if self.texts.absent is not None:
             return None
         if self.question is None:
-            return Verdict(float(is_unanswerable(self.shown.texts["answer"])))
+            return Verdict(float(is_unanswerable(self.texts.by_field["answer"])))
         given = verdicts[0]
         if isinstance(given, JudgeError):
             raise given
@@ -181,13 +181,13 @@ class Judge(JudgedEvaluator):
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or give the evaluator a mode") from None
         mode = self._mode(name)
-        shown = shown_texts(case, name, mode.fields if mode else _RULE_FIELDS)
-        if shown.fault:
-            raise EvaluatorError(shown.fault)
+        texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+        if texts.fault:
+            raise EvaluatorError(texts.fault)
         question = None
-        if mode is not None and shown.absent is None:
-            question = Question(mode, shown.texts, self._language(shown.subject, case.labels.get(_LANGUAGE_LABEL)))
-        judged = JudgedCase(name, mode, shown, question)
+        if mode is not None and texts.absent is None:
+            question = Question(mode, texts.by_field, self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL)))
+        judged = JudgedCase(name, mode, texts, question)
         if labelled is not None and (fault := people_fault(labelled, judged.scale)):
             raise EvaluatorError(fault)
         return judged
@@ -214,8 +214,8 @@ class Judge(JudgedEvaluator):
         verdict = judged.verdict(verdicts)
         if verdict is None:
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
-            why = str(judged.shown.absent)
-            return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.shown.malformed)
+            why = str(judged.texts.absent)
+            return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.texts.malformed)
         counts: dict[str, float] = {"score": judged.share(verdict.score), "n": 1}
         if self.rubric is not None:
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
@@ -226,7 +226,7 @@ class Judge(JudgedEvaluator):
             counts |= self._excess(judged, verdict.score, people_of(case.expected))
             details["human"] = list(people_of(case.expected))
         undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
-        return Observation(counts, details, undefined, judged.shown.malformed)
+        return Observation(counts, details, undefined, judged.texts.malformed)
 
     def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
         """Count what people add to the judge's score."""

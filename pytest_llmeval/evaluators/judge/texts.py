@@ -1,6 +1,6 @@
 """What a judge is shown of a case: the texts of input, expected answer and prediction."""
 
-__all__ = ("Shown", "shown_texts")
+__all__ = ("CaseTexts", "case_texts")
 
 import json
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ _ABSENT = {"reference": "no expected answer", "question": "no question", "claim"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CaseTexts:
     """The texts of one case.
 
     Attributes:
-        texts: Field name to text; what the case lacks is absent.
+        by_field: Field name to text; what the case lacks is absent.
         malformed: What is wrong with the prediction.
         absent: Why there is nothing to judge; ``None`` where the mode has all that it needs.
         fault: What is wrong with the ground truth or the input.
     """
 
-    texts: Mapping[str, str]
+    by_field: Mapping[str, str]
     malformed: str | None = None
     absent: str | None = None
     fault: str | None = None
@@ -34,10 +34,10 @@ class Shown:
     @property
     def subject(self) -> str:
         """The question or claim, which tells the language."""
-        return self.texts.get("question") or self.texts.get("claim") or ""
+        return self.by_field.get("question") or self.by_field.get("claim") or ""
 
 
-def shown_texts(case: Case, mode: str, fields: tuple[str, ...]) -> Shown:
+def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
     """Return what a judge is shown of a case.
 
     Args:
@@ -54,7 +54,7 @@ def shown_texts(case: Case, mode: str, fields: tuple[str, ...]) -> Shown:
     lacking = [name for name in fields if name not in texts and name not in optional_fields(mode)]
     if subject in lacking and fault is None:
         fault = f"found {describe_found(case.input)} as input, expected the {subject} as text"
-    return Shown(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
+    return CaseTexts(texts, malformed, _ABSENT[lacking[0]] if lacking else None, fault)
 
 
 def _subject(value: Any, key: str) -> str | None:

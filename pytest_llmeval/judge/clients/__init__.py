@@ -6,13 +6,14 @@ import asyncio
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.anthropic import Anthropic
-from pytest_llmeval.judge.clients.attempts import Patience, Sleep
+from pytest_llmeval.judge.clients.attempts import Patience
 from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit
 from pytest_llmeval.judge.clients.callables import as_client
 from pytest_llmeval.judge.clients.http import HttpJudge
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.services.retrying import Sleep
 
 
 def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep: Sleep = asyncio.sleep) -> AsyncJudge:

@@ -13,7 +13,7 @@ from pytest_llmeval.judge.clients.base import AsyncJudge, is_count
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.questions.replies import shortened
 from pytest_llmeval.services.background import in_thread
-from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.services.secrets import Redactor
 
 
 def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
@@ -58,10 +58,10 @@ class _CallableJudge:
             raise
         except TimeoutError as error:
             if not limit.expired():
-                raise JudgeError(f"the judge raised {presentable(format_error(error))}") from error
+                raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
             raise JudgeError(f"the judge took longer than {self.timeout:g} s") from None
         except (Exception, SystemExit) as error:
-            raise JudgeError(f"the judge raised {presentable(format_error(error))}") from error
+            raise JudgeError(f"the judge raised {Redactor().line(format_error(error))}") from error
         if isinstance(answer, str):
             return JudgeReply(answer)
         if not isinstance(answer, JudgeReply):

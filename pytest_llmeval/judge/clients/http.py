@@ -2,26 +2,23 @@
 
 __all__ = ("HttpJudge",)
 
-import asyncio
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.clients.attempts import AttemptError, Patience, failed_status, message_in
+from pytest_llmeval.judge.clients.attempts import TOO_SLOW, CallError, Patience, failed_status, message_in
 from pytest_llmeval.judge.clients.base import Dialect
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.addresses import proxy_for, shown_url, why_no_answer
-from pytest_llmeval.services.secrets import presentable, without_key
+from pytest_llmeval.services.addresses import redacted_url
+from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
+from pytest_llmeval.services.secrets import Redactor, without_key
 
-if TYPE_CHECKING:
-    import aiohttp
-
-_LARGEST_BODY = 10 * 1024 * 1024
-_FIRST_FAILING = 300
+_LARGEST_REPLY: Final = 10 << 20
 _FORM_REFUSED = (400, 422)
+_NO_REPLY_ADVICE: Final = {"slow": TOO_SLOW, "too large": "check the judge's base_url"}
 
 
 @dataclass
@@ -37,10 +34,12 @@ class HttpJudge:
     spec: JudgeSpec
     dialect: Dialect
     patience: Patience
-    _session: "aiohttp.ClientSession | None" = None
-    _loop: asyncio.AbstractEventLoop | None = None
-    _proxy: str | None = None
     _refused_forms: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        url = self.dialect.url(self._base)
+        self._where = redacted_url(url)
+        self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         """Return the model's reply; one that was refused or cut off says so in ``stopped``.
@@ -60,9 +59,7 @@ class HttpJudge:
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
-        session, self._session = self._session, None
-        if session is not None and self._loop is asyncio.get_running_loop():
-            await session.close()
+        await self._exchange.aclose()
 
     @property
     def _base(self) -> str:
@@ -87,92 +84,43 @@ class HttpJudge:
             )
         return key
 
-    def _connected(self) -> "aiohttp.ClientSession":
-        """Return the session of the running loop; connections belong to the loop that opened them."""
-        import aiohttp
-
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            # Callers limit concurrency.
-            connector = aiohttp.TCPConnector(limit=0)
-            jar = aiohttp.DummyCookieJar()
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=jar)
-            self._loop = loop
-            self._proxy = proxy_for(self._base)
-        return self._session
-
     async def _attempt(self, request: JudgeRequest, *, structured: bool) -> JudgeReply:
-        status, headers, raw = await self._answer(self.dialect.body(request, structured=structured, base=self._base))
-        data = _parsed(raw)
-        text = raw.decode("utf-8", "replace")
-        if status >= _FIRST_FAILING:
-            if structured and status in _FORM_REFUSED and self.dialect.refuses_form(text):
+        key = self._key()
+        redactor = Redactor([key])
+        answer = await self._answer(request, key, redactor, structured=structured)
+        data = _parsed(answer.body)
+        text = answer.body.decode("utf-8", "replace")
+        if not answer.ok:
+            if structured and answer.status in _FORM_REFUSED and self.dialect.refuses_form(text):
                 raise _FormRefusedError
-            raise self._failed(status, headers, text, data)
+            said = redactor.line(message_in(data) or text)
+            source = f"the key in {self._variable}"
+            raise failed_status(
+                answer.status, said, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
+            )
         if not isinstance(data, dict):
-            snippet = presentable(text, self._key())
-            raise self._malformed(f"found a body that is no JSON object ({snippet or 'it is empty'})")
+            said = redactor.line(text) or "it is empty"
+            raise self._malformed(f"found a body that is no JSON object ({said})", Usage())
         reply = self.dialect.read(data)
         if reply is None:
-            message = presentable(message_in(data) or "", self._key())
-            failure = self._malformed(f"found a body without a reply ({message or 'it says nothing about it'})")
-            failure.usage = self.dialect.usage(data)
-            raise failure
-        return replace(reply, text=without_key(reply.text, self._key()))
+            said = redactor.line(message_in(data) or "") or "it says nothing about it"
+            raise self._malformed(f"found a body without a reply ({said})", self.dialect.usage(data))
+        return replace(reply, text=without_key(reply.text, key))
 
-    async def _answer(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        """Send one request; return status, headers and body of the answer."""
-        import aiohttp
-
-        url = self.dialect.url(self._base)
-        headers = {"content-type": "application/json", "accept-encoding": "identity"} | self.dialect.headers(
-            self._key()
-        )
+    async def _answer(self, request: JudgeRequest, key: str, redactor: Redactor, *, structured: bool) -> Reply:
         # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.
+        body = self.dialect.body(request, structured=structured, base=self._base)
         content = json.dumps(body, allow_nan=False).encode("ascii")
-        limit = aiohttp.ClientTimeout(total=self.spec.timeout)
-        session = self._connected()
+        headers = {"accept-encoding": "identity"} | self.dialect.headers(key)
         try:
-            async with session.post(
-                url, data=content, headers=headers, allow_redirects=False, timeout=limit, proxy=self._proxy
-            ) as response:
-                chunks, size = [], 0
-                async for chunk in response.content.iter_any():
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > _LARGEST_BODY:
-                        raise AttemptError(
-                            f"{shown_url(url)}: found an answer above 10 MB", "check the judge's base_url"
-                        )
-                return (
-                    response.status,
-                    {name.lower(): each for name, each in response.headers.items()},
-                    b"".join(chunks),
-                )
-        except TimeoutError:
-            raise AttemptError(
-                f"no answer from {shown_url(url)} within {self.spec.timeout:g} s",
-                "raise the judge's timeout, or make fewer requests at a time",
-                passing=True,
-            ) from None
-        except (aiohttp.ClientError, ValueError) as error:
-            # A ValueError tells of an address or a header that cannot be sent.
-            raise AttemptError(
-                f"no answer from {shown_url(url)}: {presentable(why_no_answer(error), self._key())}",
-                "check the judge's base_url and the network",
-                passing=not isinstance(error, ValueError),
-            ) from None
+            return await self._exchange.send("POST", headers, redactor, content=content)
+        except NoReplyError as error:
+            advice = _NO_REPLY_ADVICE.get(error.cause, "check the judge's base_url and the network")
+            raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
 
-    def _failed(self, status: int, headers: dict[str, str], text: str, data: Any) -> AttemptError:
-        key = f"the key in {self._variable}"
-        message = presentable(message_in(data) or text, self._key())
-        failure = failed_status(status, message, raw=text, headers=headers, key=key)
-        failure.what = f"{shown_url(self.dialect.url(self._base))}: {failure.what}"
-        return failure
-
-    def _malformed(self, what: str) -> AttemptError:
-        url = shown_url(self.dialect.url(self._base))
-        return AttemptError(f"{url}: {what}", "check that the judge's base_url speaks this interface", passing=True)
+    def _malformed(self, what: str, usage: Usage) -> CallError:
+        advice = "check that the judge's base_url speaks this interface"
+        return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
 
 
 class _FormRefusedError(Exception):

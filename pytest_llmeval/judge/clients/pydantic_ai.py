@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
-from pytest_llmeval.judge.clients.attempts import FILTERED, AttemptError, Patience, failed_status
+from pytest_llmeval.judge.clients.attempts import FILTERED, TOO_SLOW, CallError, Patience, failed_status
 from pytest_llmeval.judge.clients.base import is_count, plain_text
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.services.secrets import Redactor
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -79,7 +79,7 @@ class PydanticAiJudge:
         except ImportError as error:
             raise MissingExtraError(f"the judge {self.spec.model} needs more of pydantic-ai: {error}") from error
         except (UserError, ValueError) as error:
-            raise JudgeError(f"pydantic-ai: {presentable(format_error(error))}; check the judge's model") from None
+            raise JudgeError(f"pydantic-ai: {Redactor().line(format_error(error))}; check the judge's model") from None
 
     async def _attempt(self, model: "Model", request: JudgeRequest, *, structured: bool) -> JudgeReply:
         from pydantic_ai.direct import model_request
@@ -94,15 +94,11 @@ class PydanticAiJudge:
                     model_request_parameters=_form(request) if structured else None,
                 )
         except TimeoutError:
-            raise AttemptError(
-                f"no answer within {self.spec.timeout:g} s",
-                "raise the judge's timeout, or make fewer requests at a time",
-                passing=True,
-            ) from None
+            raise CallError(f"took longer than {self.spec.timeout:g} s", TOO_SLOW, transient=True) from None
         except AgentRunError as error:
             raise _failed(error, structured=structured) from None
         except UserError as error:
-            raise AttemptError(presentable(format_error(error)), "check the judge's model and parameters") from None
+            raise CallError(Redactor().line(format_error(error)), "check the judge's model and parameters") from None
         return _reply(response)
 
 
@@ -135,16 +131,16 @@ def _failed(error: Any, *, structured: bool) -> Exception:
     """Return the failure that an exception of pydantic-ai is."""
     from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, ModelHTTPError, ModelRequestRejectedError
 
-    message = presentable(format_error(error))
+    message = Redactor().line(format_error(error))
     if isinstance(error, ModelHTTPError):
         if structured and error.status_code in _FORM_REFUSED and "schema" in str(error).lower():
             return _FormRefusedError()
         headers = error.headers or {}
         return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
     if isinstance(error, ContentFilterError):
-        return AttemptError(message, FILTERED)
-    passing = isinstance(error, ModelAPIError) and not isinstance(error, ModelRequestRejectedError)
-    return AttemptError(message, "try again later, or raise the judge's retries", passing=passing)
+        return CallError(message, FILTERED)
+    transient = isinstance(error, ModelAPIError) and not isinstance(error, ModelRequestRejectedError)
+    return CallError(message, "try again later, or raise the judge's retries", transient=transient)
 
 
 def _reply(response: "ModelResponse") -> JudgeReply:

@@ -1,0 +1,167 @@
+"""One exchange over HTTP, for judges and targets: a session, a proxy, a time limit, and a cap on what is read."""
+
+__all__ = ("Exchange", "NoReplyError", "Reply")
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.services.addresses import proxy_for, why_no_answer
+from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
+from pytest_llmeval.services.secrets import Redactor
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_FIRST_SUCCESS: Final = 200
+_FIRST_REDIRECTION: Final = 300
+
+Cause: TypeAlias = Literal["slow", "unreachable", "dropped", "untrusted", "unusable", "too large"]
+_TRANSIENT: Final = frozenset[Cause]({"slow", "unreachable", "dropped"})
+
+
+class NoReplyError(AttemptError):
+    """A request that got no reply; its text follows the address.
+
+    Attributes:
+        cause: ``untrusted`` is a certificate, ``unusable`` an address, a proxy or headers.
+    """
+
+    def __init__(self, message: str, cause: Cause) -> None:
+        self.cause = cause
+        super().__init__(message, transient=cause in _TRANSIENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a service answered.
+
+    Attributes:
+        status: Of HTTP.
+        reason: The words for it.
+        headers: Their names in any case.
+        body: The whole.
+    """
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request succeeded."""
+        return _FIRST_SUCCESS <= self.status < _FIRST_REDIRECTION
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the service asks to wait, if it says."""
+        return delay_asked_for(self.headers, datetime.now(UTC))
+
+    @property
+    def leads_to(self) -> str | None:
+        """Where it redirects, without the query, which may be secret."""
+        location = self.headers.get("Location")
+        return None if location is None else re.split("[?#]", location, maxsplit=1)[0]
+
+
+class Exchange:
+    """Requests to one address, over connections that are kept.
+
+    Redirects are not followed, cookies not kept, and passwords of a netrc file not sent. Callers limit concurrency.
+
+    Args:
+        url: The address.
+        timeout: Seconds from the connection to the end of a reply.
+        largest: Most bytes of a reply that are read.
+    """
+
+    def __init__(self, url: str, *, timeout: float, largest: int) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._largest = largest
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._proxy: str | None = None
+
+    async def send(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        redactor: Redactor,
+        *,
+        content: bytes | None = None,
+        parameters: Sequence[tuple[str, str]] = (),
+    ) -> Reply:
+        """Send one request.
+
+        Args:
+            method: Of HTTP.
+            headers: Those that no request has by itself, or other values of those.
+            redactor: Knows the secrets that are sent.
+            content: The body, as JSON.
+            parameters: Of the query string.
+
+        Raises:
+            NoReplyError: There is no reply, or too much of it.
+        """
+        import aiohttp
+
+        if content is not None and "content-type" not in map(str.lower, headers):
+            headers = {"Content-Type": "application/json", **headers}
+        asked = self._connected().request(
+            method,
+            self._url,
+            params=parameters,
+            data=content,
+            headers=headers,
+            allow_redirects=False,
+            proxy=self._proxy,
+        )
+        try:
+            async with asked as response:
+                return Reply(response.status, response.reason or "", response.headers, await self._read(response))
+        except TimeoutError:
+            raise NoReplyError(f"took longer than {self._timeout:g} s", "slow") from None
+        except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
+            raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", "untrusted") from None
+        except ValueError:
+            # Its text would show the whole address, and what stands there may be secret.
+            raise NoReplyError("failed: found an address, a proxy or headers that cannot be used", "unusable") from None
+        except aiohttp.ClientError as error:
+            cause: Cause = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else "dropped"
+            raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", cause) from None
+
+    async def aclose(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        session, self._session = self._session, None
+        if session is not None and self._loop is asyncio.get_running_loop():
+            await session.close()
+
+    async def _read(self, response: "aiohttp.ClientResponse") -> bytes:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > self._largest:
+                raise NoReplyError(f"answered more than {self._largest} bytes, expected fewer", "too large")
+        return bytes(body)
+
+    def _connected(self) -> "aiohttp.ClientSession":
+        """Return the session of the running loop; connections belong to the loop that opened them."""
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            self._session = aiohttp.ClientSession(
+                headers={"Accept": "application/json", "User-Agent": f"pytest-llmeval/{__version__}"},
+                timeout=aiohttp.ClientTimeout(total=self._timeout),
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+            self._loop = loop
+            self._proxy = proxy_for(self._url)
+        return self._session

@@ -1,0 +1,41 @@
+"""Keys in the environment, and judges behind a local server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from judge_clients import ASKED, KEY, Ask, Recorder
+from llm_server import LlmServer
+
+from pytest_llmeval.judge.clients import connect
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
+from pytest_llmeval.judge.spec import JudgeSpec
+
+
+@pytest.fixture
+def between() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+@pytest.fixture
+def ask(between: Recorder) -> Ask:
+    def ask_server(
+        server: LlmServer, request: JudgeRequest = ASKED, provider: str = "openai", **spec: Any
+    ) -> JudgeReply:
+        async def run() -> JudgeReply:
+            made = JudgeSpec(f"{provider}:tiny", **{"base_url": server.base_url} | spec)
+            client = connect(made, on_rate_limit=between.limits.append, sleep=between.sleep)
+            try:
+                return await client.complete(request)
+            finally:
+                await client.aclose()
+
+        return asyncio.run(run())
+
+    return ask_server

@@ -1,0 +1,60 @@
+"""The interface of OpenAI: what is sent, and what an answer means."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
+from llm_server import LlmServer, data, reply
+
+from pytest_llmeval.judge.contract import JudgeReply, Usage
+
+
+def test_openai_gets_a_chat_completion_request(ask: Ask) -> None:
+    with LlmServer(reply("yes")) as server:
+        ask(server, replace(ASKED, parameters={"temperature": 0, "max_tokens": 9, "top_p": 0.5}))
+        (call,) = server.calls
+    assert call.path == "/v1/chat/completions"
+    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.headers["content-type"] == "application/json"
+    assert call.body == {
+        "model": "tiny",
+        "messages": [{"role": "system", "content": "Be fair."}, {"role": "user", "content": "Is it right?"}],
+        "temperature": 0,
+        "max_tokens": 9,
+        "top_p": 0.5,
+    }
+
+
+def test_openai_itself_gets_max_tokens_under_its_new_name() -> None:
+    from pytest_llmeval.judge.clients.openai import OpenAI
+
+    body = OpenAI().body(replace(ASKED, parameters={"max_tokens": 9}), structured=False, base=OpenAI().base_url)
+    assert body["max_completion_tokens"] == 9
+    assert "max_tokens" not in body
+
+
+def test_openai_replies_in_parts_are_joined(ask: Ask) -> None:
+    parts = [{"type": "text", "text": "y"}, {"type": "image"}, {"type": "text", "text": "es"}]
+    with LlmServer(data({"choices": [{"message": {"content": parts}}]})) as server:
+        assert ask(server) == JudgeReply("yes")
+
+
+@pytest.mark.parametrize("tokens", ["many", -1, None, True, 1.5, 10**30])
+def test_tokens_that_are_no_count_are_unknown(ask: Ask, tokens: Any) -> None:
+    body = {"choices": [{"message": {"content": "yes"}}], "usage": {"prompt_tokens": tokens, "completion_tokens": 2}}
+    with LlmServer(data(body)) as server:
+        assert ask(server).usage == Usage(None, 2)
+
+
+def test_openai_is_asked_for_the_schema(ask: Ask) -> None:
+    with LlmServer(reply("{}")) as server:
+        ask(server, FORMED)
+    form = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA}}
+    assert server.calls[0].body["response_format"] == form
+
+
+def test_the_users_response_format_comes_first(ask: Ask) -> None:
+    with LlmServer(reply("{}")) as server:
+        ask(server, replace(FORMED, parameters={"response_format": {"type": "json_object"}}))
+    assert server.calls[0].body["response_format"] == {"type": "json_object"}
