@@ -13,6 +13,7 @@ from tabulate import tabulate
 
 from pytest_llmeval import Sums
 from pytest_llmeval.evaluators.judge.people import corrected_mean
+from pytest_llmeval.scoring.comparison.anytime import Look, Watch, watch
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
 from pytest_llmeval.scoring.resample import resampled_totals
 
@@ -103,7 +104,54 @@ def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
     return np.array([np.quantile(each, (0.025, 0.975), axis=0) for each in values])
 
 
-TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power, "corrected": corrected}
+def anytime() -> Iterator[Row]:
+    """Fifty runs against one baseline: histories that alarm, by single tests and by rule anytime; and drops found."""
+    yield ("cases", "drop", "begins with run", "single tests: first run", "anytime: first run", "3 runs", "10 runs")
+    for size in (50, 200, 1000):
+        looks = _history(size, 0.0, 1, 50)
+        single, weighed = _single(looks), _weighed(looks, 1)
+        yield (size, 0, "", *(f"{each:.2f} in 50 runs" for each in (np.mean(single.any(axis=0)), weighed[-1])), "", "")
+        for drop in (0.1, 0.15) if size < 1000 else (0.05, 0.08):
+            for begins in (1, 10, 30):
+                looks = _history(size, drop, begins, begins + 9)
+                found = _weighed(looks, begins)
+                first = f"{_single(looks)[begins - 1].mean():.2f}"
+                yield (size, drop, begins, first, *(f"{found[runs - 1]:.2f}" for runs in (1, 3, 10)))
+
+
+_HISTORIES = 400
+
+
+def _history(size: int, drop: float, begins: int, runs: int) -> list[list[Look]]:
+    """Return histories of runs that are worse from one run on, as looks at them."""
+    rng = np.random.default_rng([SEED, size, round(drop * 100), begins])
+    histories = []
+    for _ in range(_HISTORIES):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, size)
+        worse = drop * (np.arange(1, runs + 1) >= begins)[:, None]
+        lost = (rng.random(size) < chance).astype(float) - (rng.random((runs, size)) < chance - worse)
+        deviations = lost.std(axis=1) / np.sqrt(size)
+        histories.append([Look(*each, size) for each in zip(lost.mean(axis=1), deviations, strict=True)])
+    return histories
+
+
+def _single(histories: list[list[Look]]) -> Array:
+    """Return which runs alarm on their own, runs by histories."""
+    return np.array([[look.drop > 1.96 * look.deviation for look in looks] for looks in histories]).T
+
+
+def _weighed(histories: list[list[Look]], begins: int) -> Array:
+    """Return the share of histories that have alarmed, by the number of runs from the one with which a drop begins."""
+    ends = range(begins, len(histories[0]) + 1)
+    alarms = [[_alarms(watch(looks[:end], 0.0)) for end in ends] for looks in histories]
+    return np.mean(np.logical_or.accumulate(alarms, axis=1), axis=0)
+
+
+def _alarms(seen: Watch) -> bool:
+    return seen.evidence >= 20 and seen.alone >= 1.96
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power, "corrected": corrected, "anytime": anytime}
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ class Run:
     _faults: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"))
+        self.keeper = Keeper(Mode(self.config), self.config.getini("llmeval_snapshots"), root=self.config.rootpath)
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""

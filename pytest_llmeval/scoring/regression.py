@@ -12,10 +12,13 @@ from pytest_llmeval.scoring.comparison.drop_tests import Test
 from pytest_llmeval.scoring.comparison.estimation import Statistic
 from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
-Rule: TypeAlias = Literal["proven_drop", "proven_safe"]
+Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
 REGRESSION_KEYS = ("max_drop", "rule", "test", "confidence", "cluster_by")
 """What only a gate against a baseline can say."""
+
+_SINGLE_RUN = ("test", "by", "partial")
+"""What has no meaning for a rule that weighs many runs."""
 
 _PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "wilcoxon")
 
@@ -29,7 +32,8 @@ class RegressionGate:
         max_drop: The drop that is allowed, in the metric's own unit; where less is better, a rise is the drop.
         confidence: With which the rule wants its proof.
         rule: ``proven_drop`` fails if it is established that the drop is larger; ``proven_safe`` fails unless it is
-            established that it is smaller.
+            established that it is smaller; ``anytime`` fails if the runs since the approval, weighed together,
+            establish that it is larger, at a level that holds however many runs follow.
         test: How that is established.
         statistic: ``value`` or ``mean``.
         cluster_by: A label; cases with the same value of it count as one.
@@ -91,6 +95,8 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
     if data.get("test") in _PAIRED_ONLY and data.get("cluster_by") is not None:
         raise ValueError(f"found cluster_by with test {data['test']}, expected one of bootstrap, bca, permutation")
+    if data.get("rule") == "anytime" and (strange := [key for key in _SINGLE_RUN if data.get(key)]):
+        raise ValueError(f"found {strange[0]} with rule anytime, expected neither: it watches whole suites run by run")
     check_counts(data)
     others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
     return RegressionGate(

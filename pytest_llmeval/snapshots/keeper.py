@@ -1,6 +1,6 @@
 """The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
 
-__all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
+__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside", "statistics_of")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owner_of
@@ -32,6 +33,21 @@ REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
+@dataclass(frozen=True)
+class RunWatch:
+    """A run's part in gates that weigh all runs since an approval.
+
+    Attributes:
+        baseline: Fingerprint of the approved statistics.
+        statistics: Fingerprint of those of the run.
+        looks: Gate to what the run says of it.
+    """
+
+    baseline: str
+    statistics: str
+    looks: dict[str, Look] = field(default_factory=dict)
+
+
 class SuiteRun(NamedTuple):
     """What a run has measured of one suite.
 
@@ -41,6 +57,7 @@ class SuiteRun(NamedTuple):
         result: Its metrics.
         records: One per case.
         judges: Label of an evaluator to what is known of its judge.
+        watch: Its part in gates that weigh many runs; ``None`` if there is none.
     """
 
     suite: Suite
@@ -48,6 +65,7 @@ class SuiteRun(NamedTuple):
     result: Result
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = {}
+    watch: RunWatch | None = None
 
 
 @dataclass
@@ -59,12 +77,14 @@ class Keeper:
         always: Whether suites that say nothing of snapshots have one: the ini option ``llmeval_snapshots``.
         files: What was judged, in order.
         judged: Suites that were, for the history of runs.
+        root: The folder of that history; ``None`` if there is none.
     """
 
     mode: Mode
     always: bool = False
     files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
     judged: list[SuiteRun] = field(default_factory=list)
+    root: Path | None = None
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return what a suite says about its snapshot; ``None`` if it has none."""
@@ -149,6 +169,10 @@ class Keeper:
         holds = frozenset() if EVERYTHING in failed else frozenset(after.keys() - failed)
         return PendingFile(path, before, after, holds)
 
+    def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
+        """Have a run's part in gates that weigh many runs written into the history."""
+        self.judged = [each._replace(watch=watch) if each.key == suite_run.key else each for each in self.judged]
+
     def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
         """Let the files be counted, and written where they are approved.
 
@@ -173,7 +197,7 @@ def shown_beside(key: SuiteKey, path: Path) -> str:
 
 def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = "".join(f"{line}\n" for line in CaseStatistics.of(suite_run.records).to_lines())
+    statistics = statistics_of(suite_run.records)
     scores = SuiteScores(
         suite=Path(suite_run.key.path).name,
         test=suite_run.key.test,
@@ -184,6 +208,11 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         groups=groups_of(suite_run.result, settings),
     )
     return scores, statistics
+
+
+def statistics_of(records: Sequence[CaseRecord]) -> str:
+    """Return the text of the statistics of cases."""
+    return "".join(f"{line}\n" for line in CaseStatistics.of(records).to_lines())
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
