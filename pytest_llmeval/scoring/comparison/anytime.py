@@ -1,8 +1,8 @@
 """Watching many runs against one baseline: evidence of a drop whose alarm is right whenever one looks.
 
 A run's drop has two parts of noise: its own, and that of the baseline, which all runs share. Runs that are as good as
-the baseline have drops with the covariance ``(I + 11') * s ** 2 / 2``, where `s` is the deviation of one drop. So each run
-tells how lucky the baseline was. Against a drop that begins with some run and stays, of a size that is mixed over a
+the baseline have drops with the covariance ``(I + 11') * s ** 2 / 2``, where `s` is the deviation of one drop. So each
+run tells how lucky the baseline was. Against a drop that begins with some run and stays, of a size that is mixed over a
 half-normal distribution (Robbins 1970), the likelihood ratio of the runs so far is a martingale that begins at 1, and
 so is its mean over the runs with which the drop may begin: with a probability of 1 - 1 / x it never reaches x, however
 many runs follow (Ville 1939). Like the tests of single runs, this is right for sums over enough cases.
