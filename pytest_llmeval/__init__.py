@@ -1,9 +1,25 @@
-"""Evaluation as tests.
+"""Tests for applications built on language models: suite files whose cases run as pytest tests.
 
-    suite file -> cases -> prediction -> measure -> observations -> summarize -> thresholds, gates -> reports
+    suite file -> cases -> prediction -> measure -> observations -> summarize -> thresholds, gates, snapshot -> reports
 
-An evaluator is a pair of pure functions: `measure` turns a case into named counts, `summarize` turns summed counts into
-metrics. Nothing else aggregates, so a case, a group, a suite, a resample and a shard are all the same formula.
+`measure` turns a case into named counts, `summarize` turns sums of counts into metrics. Nothing else aggregates.
+
+    core        cases, observations, the evaluator contract, results, errors, wording
+    data        files and general case formats
+    scoring     tables, summaries, intervals, repeats, limits, gates, comparisons of two runs
+    services    event loop, HTTP, retries, processes, secrets
+    judge       questions to judges, clients, stored verdicts, limits
+    targets     predictions from Python functions, HTTP services and commands
+    reports     terminal, JSON and Markdown reports; explanations of failing cases
+    evaluators  general evaluators and their arithmetic
+    suite       the suite file, its JSON Schema, the registry
+    snapshots   approved scores, baselines, history
+    run         one case from job to result, and the judging of a finished run, without pytest
+    cli         the command ``llmeval``
+    tasks       one folder per evaluation task
+    plugin      pytest: options, hooks, items, fixtures
+
+A package imports only packages above it in this list; ``CONTRIBUTING.md`` has the exact rule.
 """
 
 __all__ = (
@@ -11,7 +27,11 @@ __all__ = (
     "BudgetError",
     "Case",
     "CaseResult",
+    "CaseTable",
     "Comparison",
+    "ConfusionMatrix",
+    "Count",
+    "Detail",
     "Difference",
     "ErrorBucket",
     "Evaluator",
@@ -23,8 +43,10 @@ __all__ = (
     "JudgeReply",
     "JudgeRequest",
     "JudgedEvaluator",
+    "LabelTable",
     "LlmevalError",
     "Metric",
+    "MetricTable",
     "MetricValue",
     "MissingDataError",
     "MissingExtraError",
@@ -45,23 +67,68 @@ __all__ = (
     "score",
 )
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pytest_llmeval._version import __version__ as __version__
-from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import (
-    BudgetError,
-    EvaluatorError,
-    JudgeError,
-    LlmevalError,
-    MissingDataError,
-    MissingExtraError,
-    PredictionError,
-    SuiteError,
-)
-from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
-from pytest_llmeval.core.observation import Observation, Sums, Totals
-from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
-from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
-from pytest_llmeval.run.score import score
-from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
-from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
-from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.case import MISSING, Case
+    from pytest_llmeval.core.errors import (
+        BudgetError,
+        EvaluatorError,
+        JudgeError,
+        LlmevalError,
+        MissingDataError,
+        MissingExtraError,
+        PredictionError,
+        SuiteError,
+    )
+    from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
+    from pytest_llmeval.core.observation import Observation, Sums, Totals
+    from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
+    from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
+    from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.run.score import score
+    from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
+    from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
+    from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
+
+_HOMES = {
+    "core.case": ("MISSING", "Case"),
+    "core.errors": (
+        "BudgetError",
+        "EvaluatorError",
+        "JudgeError",
+        "LlmevalError",
+        "MissingDataError",
+        "MissingExtraError",
+        "PredictionError",
+        "SuiteError",
+    ),
+    "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
+    "core.observation": ("Observation", "Sums", "Totals"),
+    "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
+    "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
+    "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "run.score": ("score",),
+    "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
+    "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
+    "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
+}
+"""Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""
+
+
+if not TYPE_CHECKING:  # for a type checker every name would exist
+
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used."""
+        home = next((module for module, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return found
+
+    def __dir__() -> list[str]:
+        """Return the public names too that are not loaded yet."""
+        return sorted({*globals(), *__all__})

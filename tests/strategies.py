@@ -69,14 +69,15 @@ def records(draw: st.DrawFn, max_size: int = 12) -> list[CaseRecord]:
     """Records of `SplitAverage` with distinct ids: measured, undefined, errored and missing ones."""
     out = []
     for number, (kind, pair) in enumerate(draw(st.lists(st.tuples(_outcomes, _pairs), max_size=max_size))):
-        record = CaseRecord(str(number), {"kind": kind})
+        name, labels = str(number), {"kind": kind}
         if kind == "measured":
-            record.observations = {"split": Observation({"total": pair[0], "weight": pair[1]})}
+            measured = {"split": Observation({"total": pair[0], "weight": pair[1]})}
+            out.append(CaseRecord(name, labels, observations=measured))
         elif kind == "undefined":
-            record.observations = {"split": Observation({}, undefined={"ratio": "no gold", "sum": "no gold"})}
+            undefined = {"split": Observation({}, undefined={"ratio": "no gold", "sum": "no gold"})}
+            out.append(CaseRecord(name, labels, observations=undefined))
         elif kind == "errored":
-            record.outcome, record.errors = "errored", {"split": "ValueError: no"}
+            out.append(CaseRecord(name, labels, "errored", errors={"split": "ValueError: no"}))
         else:
-            record.outcome = "not_run"
-        out.append(record)
+            out.append(CaseRecord(name, labels, "not_run"))
     return out

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -31,7 +32,7 @@ PAGES = sorted(
 )
 
 FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|jsonl?|csv|py|txt))`.*:\Z", re.DOTALL)
+FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|py|txt))`.*:\Z", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
@@ -92,6 +93,18 @@ def write_files(folder: Path, page: Path, before: int | None = None) -> None:
             path = folder / block.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
+            if path.name == "pyproject.toml":
+                install(path.parent, block.text)
+
+
+def install(folder: Path, project: str) -> None:
+    """Do in a folder, from which commands import, what pip does with the entry points of a pyproject.toml."""
+    info = folder / "documented-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: documented\nVersion: 1.0\n", encoding="utf-8")
+    points = tomllib.loads(project)["project"]["entry-points"]
+    lines = [f"[{group}]\n{name} = {value}\n" for group in points for name, value in points[group].items()]
+    (info / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
 
 
 def top_level_keys(text: str) -> set[str]:
@@ -117,7 +130,7 @@ def completed(text: str) -> str:
 def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_TOKENIZERS", dict(tokens._TOKENIZERS))
     write_files(tmp_path, block.page)
-    path = tmp_path / "shown.eval.yaml"
+    path = (tmp_path / (block.name or "shown")).with_name("shown.eval.yaml")
     path.write_text(completed(block.text), encoding="utf-8")
     registry = default_registry()
     for each in blocks(block.page):
@@ -213,10 +226,22 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert not match["anchor"] or match["anchor"] in anchors(target), f"{page.name}: {match[0]}"
 
 
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
+    named = set(re.findall(r"`([\w.]+/[\w./]*)`", (ROOT / name).read_text(encoding="utf-8")))
+    assert named
+    assert {
+        each for each in named if not any((root / each).exists() for root in (ROOT, ROOT / "pytest_llmeval"))
+    } == set()
+
+
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
-    tools = ("build-retrieval-set", "cache import", "cache prune", "compare", "convert", "decide", "power", "validate")
+    tools = (
+        *("cache import", "cache prune", "compare", "decide", "power"),
+        *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
+    )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}
 

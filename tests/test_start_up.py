@@ -34,9 +34,22 @@ def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
 LIST = "\nprint('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
 
 
-@pytest.mark.parametrize("module", ["pytest_llmeval", "pytest_llmeval.plugin.hooks", "pytest_llmeval.cli"])
+@pytest.mark.parametrize(
+    "module", ["pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.plugin.hooks", "pytest_llmeval.cli"]
+)
 def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: str) -> None:
     assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) == set()
+
+
+def test_registering_tasks_imports_none_of_their_modules() -> None:
+    code = (
+        "import sys, pytest_llmeval.suite.registry as made; before = set(sys.modules); made.default_registry(); "
+        "print(*(name for name in set(sys.modules) - before if name.startswith('pytest_llmeval.tasks.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    names = done.stdout.split()
+    assert names
+    assert {name.count(".") for name in names} == {2}
 
 
 OTHERS = ("hypothesispytest", "syrupy", "xdist", "xdist.looponfail", "rerunfailures", "asyncio", "anyio")

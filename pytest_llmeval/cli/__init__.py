@@ -1,21 +1,31 @@
 """The ``llmeval`` command."""
 
-__all__ = ("main",)
+__all__ = ("main", "register")
 
-import argparse
 import io
-import json
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.cli import cache as cli_cache
-from pytest_llmeval.cli import compare as cli_compare
-from pytest_llmeval.cli import decide as cli_decide
-from pytest_llmeval.cli import power as cli_power
-from pytest_llmeval.tasks.emotion_cause import commands as cli_emotion_cause
-from pytest_llmeval.tasks.retrieval import commands as cli_retrieval
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.suite.registry import Registry, default_registry
+
+
+def register(registry: Registry) -> None:
+    """Add the commands that belong to no task."""
+    for name, text in (
+        ("cache", "inspect and maintain stored verdicts"),
+        ("compare", "compare two JSON reports"),
+        ("decide", "apply changed thresholds and gates to a report"),
+        ("evaluators", "list evaluators and their metrics, and sources"),
+        ("power", "plan how many cases find a drop"),
+        ("schema", "print the JSON Schema of suite files, for editors"),
+        ("validate", "list every fault of suite files, without running them"),
+    ):
+        registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,48 +37,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    parser = argparse.ArgumentParser(
-        prog="llmeval", description="Tools around eval suites; suites themselves run in pytest."
-    )
-    parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    schema = commands.add_parser("schema", help="print the JSON Schema of suite files, for editors")
-    schema.set_defaults(run=_schema)
-    evaluators = commands.add_parser("evaluators", help="list evaluators and their metrics")
-    evaluators.set_defaults(run=_evaluators)
-    for module in (cli_cache, cli_compare, cli_decide, cli_power, cli_emotion_cause, cli_retrieval):
-        module.add_commands(commands)
-    options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Ids can be of any script; a pipe on Windows, say, knows only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        result: int = options.run(options)
-        sys.stdout.flush()
+        try:
+            return _run(sys.argv[1:] if arguments is None else list(arguments))
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has read enough, as `head` does. Python would complain once more when it flushes at its end.
+        # The reader closed the pipe, as `head` does. Python would complain once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return result
 
 
-def _schema(_options: argparse.Namespace) -> int:
-    from pytest_llmeval.suite.registry import default_registry
-    from pytest_llmeval.suite.schema import suite_schema
+def _run(arguments: list[str]) -> int:
+    try:
+        registry = default_registry()
+        arguments = _renamed(arguments, registry)
+        options = _parser(registry, arguments).parse_args(arguments)
+        code: int = options.run(options)
+    except LlmevalError as error:
+        say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True)
+        return 1
+    return code
 
-    print(json.dumps(suite_schema(default_registry()), indent=2))
-    return 0
+
+def _renamed(arguments: list[str], registry: Registry) -> list[str]:
+    """Return the arguments with the command's present name, and print a notice if they had its old one."""
+    old = arguments[0] if arguments else ""
+    renamed = registry.renamed.get(old)
+    if renamed is None:
+        return arguments
+    given = renamed.option in (each.partition("=")[0] for each in arguments)
+    if not given and (renamed.option or old in registry.commands):
+        return arguments
+    now = " ".join(renamed.now)
+    say([f"notice: 'llmeval {old}' is now 'llmeval {now}'; the next version drops the old name"], error=True)
+    return [*renamed.now, *arguments[1:]]
 
 
-def _evaluators(_options: argparse.Namespace) -> int:
-    from tabulate import tabulate
-
-    from pytest_llmeval.suite.registry import default_registry, get_evaluator
-
-    rows = [
-        (name, metric.name, "higher" if metric.higher_is_better else "lower", metric.signature)
-        for name in default_registry()
-        for metric in get_evaluator(name).describe()
-    ]
-    print(tabulate(rows, ("evaluator", "metric", "better", "signature"), disable_numparse=True))
-    return 0
+def _parser(registry: Registry, arguments: list[str]) -> ArgumentParser:
+    """Return the parser of the command line; only the command that is run is imported."""
+    parser = ArgumentParser(prog="llmeval", description="Tools around eval suites; suites themselves run in pytest.")
+    parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    chosen = next((each for each in arguments if not each.startswith("-")), "")
+    for name, command in registry.commands.items():
+        added = commands.add_parser(name, help=command.help)
+        if name == chosen:
+            command.configure(added)
+    return parser

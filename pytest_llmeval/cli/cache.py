@@ -1,12 +1,11 @@
-"""The subcommand ``cache`` of ``llmeval``: what judges have said, looked at and looked after."""
+"""The command ``llmeval cache``: stored verdicts of judges, inspected and maintained."""
 
-__all__ = ("add_commands",)
+__all__ = ("add_arguments",)
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted, printable
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
     from collections.abc import Iterator
 
     from pytest_llmeval.judge.store.cache import Cache
@@ -27,10 +25,9 @@ _IMPORT_RUN = "import"
 _HEX = frozenset("0123456789abcdef")
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand and what it can do."""
-    cache = commands.add_parser("cache", help="look at and look after the verdicts that judges have given")
-    actions = cache.add_subparsers(dest="action", required=True)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(dest="action", required=True)
     shared = ArgumentParser(add_help=False)
     shared.add_argument(
         "--cache", type=Path, default=_CACHE, metavar="PATH", help=f"the working cache; default: {_CACHE.as_posix()}"
@@ -39,36 +36,27 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     def add(name: str, text: str) -> ArgumentParser:
         return actions.add_parser(name, help=text, description=text, parents=[shared])
 
-    add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=partial(_told, _stats))
+    add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=_stats)
     prune = add("prune", "delete verdicts, by age, by model, or by both")
     prune.add_argument("--older-than", type=_days, metavar="DAYS", help="made longer ago than that")
     prune.add_argument("--model", metavar="PROVIDER:NAME", help="given by this model")
-    prune.set_defaults(run=partial(_told, _prune), refuse=prune.error)
-    add("verify", "list what is damaged; the exit code is then 1").set_defaults(run=partial(_told, _verify))
+    prune.set_defaults(run=_prune, refuse=prune.error)
+    add("verify", "list what is damaged; the exit code is then 1").set_defaults(run=_verify)
     export = add("export", "write all verdicts as JSONL, in the form of recordings")
     export.add_argument("file", type=Path, metavar="FILE")
-    export.set_defaults(run=partial(_told, _export))
+    export.set_defaults(run=_export)
     _add_import(add("import", "add verdicts of a JSONL file, or scores of a JSON file {question_id: score}"))
     explain = add("explain", "show what keys are made of, and what of a suite is stored")
     explain.add_argument("what", metavar="FILE_OR_KEY", help="a suite, a file of recordings, or how a key begins")
     explain.add_argument("--model", metavar="PROVIDER:NAME", help="judge of the suite, instead of its own")
-    explain.set_defaults(run=partial(_told, _explain))
+    explain.set_defaults(run=_explain)
 
 
 def _add_import(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite whose cases the scores are about")
     parser.add_argument("--model", metavar="PROVIDER:NAME", help="judge that gave the scores, instead of the suite's")
-    parser.set_defaults(run=partial(_told, _import), refuse=parser.error)
-
-
-def _told(action: Callable[[Namespace], int], options: Namespace) -> int:
-    """Run an action; what goes wrong is told without a traceback, and the exit code is 1."""
-    try:
-        return action(options)
-    except LlmevalError as error:
-        say(str(error).split("\n"), error=True)
-        return 1
+    parser.set_defaults(run=_import, refuse=parser.error)
 
 
 def _days(text: str) -> float:

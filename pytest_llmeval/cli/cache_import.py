@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
@@ -18,8 +19,6 @@ from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
@@ -69,7 +68,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
         SuiteError: The suite, or its recorded judgements, have faults.
         LlmevalError: The model is none.
     """
-    suite = load_suite(path, default_registry(), root=Path.cwd(), shown=str(path))
+    suite = open_suite(path)
     try:
         chosen = JudgeOptions(model=model).spec(suite.judge)
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""The subcommand ``compare`` of ``llmeval``: two JSON reports."""
+"""The command ``llmeval compare``: two JSON reports."""
 
-__all__ = ("add_commands",)
+__all__ = ("add_arguments",)
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,6 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, unknown_name
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.cli.report_file import RecordedSuite
     from pytest_llmeval.scoring.comparison.compare import Difference
     from pytest_llmeval.scoring.regression_verdicts import Finding
@@ -26,19 +24,19 @@ _COMPARE = (
 )
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
-    compare = commands.add_parser("compare", help="compare two JSON reports", description=_COMPARE)
-    compare.add_argument("report", type=Path, help="JSON report of the run in question")
-    compare.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
-    compare.add_argument(
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _COMPARE
+    parser.add_argument("report", type=Path, help="JSON report of the run in question")
+    parser.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
+    parser.add_argument(
         "--confidence", type=share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
     )
-    compare.add_argument(
+    parser.add_argument(
         "--max-drop", type=drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
     )
-    compare.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
-    compare.set_defaults(run=_compare)
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    parser.set_defaults(run=_compare)
 
 
 def _compare(options: Namespace) -> int:

@@ -1,6 +1,6 @@
 """Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
 
-__all__ = ("Decision", "add_commands", "decide")
+__all__ = ("Decision", "add_arguments", "decide")
 
 import re
 from argparse import ArgumentParser, Namespace
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
-from pytest_llmeval.cli.suite_file import UNKNOWN_HERE, open_suite
+from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.evaluator import metric_prefix
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.gates import Gate, GateResult
@@ -23,8 +22,6 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.core.observation import FloatArray
 
 
@@ -139,10 +136,12 @@ class _Deciding:
         """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
         import numpy as np
 
-        records = [CaseRecord(case.id, case.labels, outcomes[case.id]) for case in self.suite.cases]
-        for record in records:
-            if record.outcome not in ("skipped", "not_run"):
-                record.errors = {"": ""}  # it ran; what it was measured to be is in the report
+        # A case that ran needs an observation or an error; what it was measured to be is in the report.
+        records = [
+            CaseRecord(case.id, case.labels, outcome, errors={} if outcome in ("skipped", "not_run") else {"": ""})
+            for case in self.suite.cases
+            for outcome in [outcomes[case.id]]
+        ]
         passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
         scores: dict[str, FloatArray] = {}
         for metric in self.recorded.metrics:
@@ -181,14 +180,10 @@ def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
 
 def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
     """Yield metrics that the suite measures in another way than the report did, and how."""
-    for label, evaluator in suite.evaluators.items():
-        prefix = metric_prefix(label, evaluator)
-        declared = {prefix + metric.family: metric for metric in evaluator.describe()}
-        for name, value in recorded.metrics.items():
-            head, bracket, _ = name.partition("[")
-            metric = declared.get(head + bracket)
-            if metric is not None and metric.signature != value.signature:
-                yield name, f"measured as {value.signature!r}, the suite says {metric.signature!r}: run the suite"
+    for name, value in recorded.metrics.items():
+        owned = suite.metrics.find(name)
+        if owned is not None and owned.metric.signature != value.signature:
+            yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"
 
 
 _DECIDE = (
@@ -200,12 +195,12 @@ _UNDECIDED = 3
 _SHOWN = 20
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
-    decide = commands.add_parser("decide", help="apply changed thresholds and gates to a report", description=_DECIDE)
-    decide.add_argument("report", type=Path, help="JSON report of a run of the suite")
-    decide.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
-    decide.set_defaults(run=_decide)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _DECIDE
+    parser.add_argument("report", type=Path, help="JSON report of a run of the suite")
+    parser.add_argument("suite", type=Path, help="suite file, with the thresholds and gates to apply")
+    parser.set_defaults(run=_decide)
 
 
 def _decide(options: Namespace) -> int:
@@ -216,8 +211,7 @@ def _decide(options: Namespace) -> int:
         suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
-        if any(fault.path.startswith("evaluators[") for fault in error.faults):
-            say([UNKNOWN_HERE], error=True)
+        say(notes(options.suite, error.faults), error=True)
         return 2
     if not recorded:
         say([f"{options.report}: found no results of {options.suite}, expected some"], error=True)

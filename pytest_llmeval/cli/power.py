@@ -1,6 +1,6 @@
-"""The subcommand ``power`` of ``llmeval``: how many cases, clusters and repeats find a drop."""
+"""The command ``llmeval power``: how many cases, clusters and repeats find a drop."""
 
-__all__ = ("add_commands",)
+__all__ = ("add_arguments",)
 
 import math
 from argparse import ArgumentParser, Namespace
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say, write_text
-from pytest_llmeval.cli.suite_file import UNKNOWN_HERE, open_suite
+from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.scoring.gates import split_statistic
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.cli.spread import Planned
     from pytest_llmeval.scoring.power import Plan
     from pytest_llmeval.suite.suite import Suite
@@ -33,23 +31,23 @@ _REPEATS = (1, 3, 10)
 _BAR = 20
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
-    power = commands.add_parser("power", help="plan how many cases find a drop", description=_POWER)
-    power.add_argument("suite", type=Path, help="suite file")
-    power.add_argument(
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _POWER
+    parser.add_argument("suite", type=Path, help="suite file")
+    parser.add_argument(
         "--drop", type=drop, action="append", metavar="NUMBER", help="true drop to find; may be repeated"
     )
-    power.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
-    power.add_argument(
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    parser.add_argument(
         "--report", type=Path, action="append", metavar="FILE", help="JSON report of the suite; may be repeated"
     )
-    power.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
-    power.add_argument("--cluster-by", metavar="LABEL", help="label of cases that belong together")
-    power.add_argument("--within", type=drop, metavar="SD", help="standard deviation of a case's score over repeats")
-    power.add_argument("--between", type=drop, metavar="SD", help="standard deviation of what a change does to a case")
-    power.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
-    power.set_defaults(run=_power)
+    parser.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
+    parser.add_argument("--cluster-by", metavar="LABEL", help="label of cases that belong together")
+    parser.add_argument("--within", type=drop, metavar="SD", help="standard deviation of a case's score over repeats")
+    parser.add_argument("--between", type=drop, metavar="SD", help="standard deviation of what a change does to a case")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
+    parser.set_defaults(run=_power)
 
 
 def _power(options: Namespace) -> int:
@@ -67,8 +65,7 @@ def _power(options: Namespace) -> int:
             write_text(options.plot, power_svg(plans, len(suite.cases), suite.repeats.times))
     except SuiteError as error:
         say(error.faults, error=True)
-        if any(fault.path.startswith("evaluators[") for fault in error.faults):
-            say([UNKNOWN_HERE], error=True)
+        say(notes(options.suite, error.faults), error=True)
         return 2
     return 0
 

@@ -83,7 +83,7 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
         ids: set[str] = set()
         for number, case in enumerate(suite.cases):
             if case.id in ids:
-                message = f"found {case.id!r} a second time, expected it once"
+                message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
     return report.suites
@@ -129,14 +129,13 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
 
 
 def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
-    record = CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     if case.outcome in ("skipped", "not_run"):
-        return record
+        return CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:
         score = case.metrics.get(name)
         if score is not None:
             counts |= {f"sum {name}": score, f"cases {name}": 1}
     absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
-    record.observations = {evaluator.name: Observation(counts, undefined=absent)}
-    return record
+    observations = {evaluator.name: Observation(counts, undefined=absent)}
+    return CaseRecord(case.id, outcome=case.outcome, observations=observations, reason=case.reason)

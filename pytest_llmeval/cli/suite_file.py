@@ -1,25 +1,21 @@
-"""Suite files that ``llmeval`` reads without running them."""
+"""Suite files read without pytest, and what cannot be known of them that way."""
 
-__all__ = ("UNKNOWN_HERE", "open_suite")
+__all__ = ("notes", "open_suite")
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.errors import Fault
     from pytest_llmeval.suite.suite import Suite
-
-UNKNOWN_HERE = (
-    "evaluators that a conftest.py registers are not known to this command, only those of installed packages: run the "
-    "suite"
-)
-"""What to tell besides faults of evaluators."""
 
 
 def open_suite(path: Path) -> "Suite":
-    """Read a suite file.
+    """Read a suite file that names evaluators and sources of this package and of installed ones.
 
     Raises:
-        SuiteError: It has faults.
+        SuiteError: It has faults that concern every case.
     """
     from pytest_llmeval.suite.loading import load_suite
     from pytest_llmeval.suite.registry import default_registry
@@ -27,3 +23,13 @@ def open_suite(path: Path) -> "Suite":
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
     return load_suite(path, default_registry(), root=root, shown=str(path))
+
+
+def notes(path: Path, faults: "Iterable[Fault]") -> Iterator[str]:
+    """Yield a note if faults of a suite file may come from names that a conftest registers."""
+    named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
+    if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
+        yield (
+            f"note: {path}: evaluators and sources that a conftest.py registers are not known to this command, only "
+            "those of installed packages: run the suite with pytest"
+        )

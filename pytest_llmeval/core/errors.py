@@ -49,7 +49,7 @@ def format_error(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
-        text = "its text cannot be shown"
+        text = "(its message is not available)"
     return f"{type(error).__name__}: {text}"
 
 

@@ -1,6 +1,6 @@
 """What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
 
-__all__ = ("USAGE", "ErrorBucket", "Evaluator", "Grid", "Metric", "metric_prefix")
+__all__ = ("ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+    from pytest_llmeval.core.tables import ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +38,6 @@ class Metric:
         """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
         head, bracket, _ = self.name.partition("[")
         return head + bracket
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table in which reports show values of metrics side by side.
-
-    Attributes:
-        headers: Of all columns.
-        rows: The first cells of a row, as they are shown, and names of the metrics whose values fill the others.
-    """
-
-    headers: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -106,8 +94,8 @@ class Evaluator(ABC):
             Metric name to a column of that length; a value that is not finite means undefined.
         """
 
-    def grids(self) -> Sequence[Grid]:
-        """Return tables for reports, of metrics that belong side by side."""
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the tables that reports draw of the results, as data."""
         return ()
 
     def check(self, case: Case) -> Iterable[str]:
@@ -183,15 +171,3 @@ class ErrorBucket:
         """The limits as people write them, such as ``< 0.3``."""
         sides = (("<", self.below), (">", self.above))
         return " or ".join(f"{sign} {limit(value)}" for sign, value in sides if value is not None)
-
-
-_OUTCOME = "\x00outcome"  # no evaluator label can be this, so the names cannot clash
-
-
-def metric_prefix(label: str, evaluator: Evaluator) -> str:
-    """Return what stands before the metric names of an evaluator: nothing, or ``alias.`` where the suite renamed it."""
-    return "" if label in (evaluator.name, _OUTCOME, USAGE) else f"{label}."
-
-
-USAGE = "\x00usage"
-"""The label of these counts; no evaluator of a suite can have it."""

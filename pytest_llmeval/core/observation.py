@@ -57,7 +57,7 @@ class Observation:
             if self.details:
                 json.dumps(self.details, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            return f"found details that JSON cannot carry ({error}), expected JSON data"
+            return f"found details that are not JSON data ({error})"
         return None
 
     def to_json(self) -> dict[str, Any]:

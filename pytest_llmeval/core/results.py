@@ -32,7 +32,7 @@ UNLABELLED = "(none)"
 """The group of the cases that lack the label."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CaseRecord:
     """What happened to one case: the input of every summary.
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.labels import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures import confusion
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, Label, label_key, label_name
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -165,7 +165,7 @@ class Classification(Evaluator):
         cells = Counter(zip(gold, predicted, strict=True))
         fixed = self._fixed_names()
         return Observation(
-            {confusion.cell_name(*cell): count for cell, count in sorted(cells.items())},
+            {cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
             undefined={name: why for name, why in self._undefined(gold, predicted).items() if name in fixed},
             malformed=malformed,
@@ -217,7 +217,7 @@ class Classification(Evaluator):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute all metrics from summed confusion cells."""
-        cells = confusion.read_cells(sums)
+        cells = read_cells(sums)
         margins = confusion.Margins.of(cells, sums.length)
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
@@ -247,7 +247,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
         return [], "no expected label"
     keys = [key for value in values if (key := label_key(value)) is not None]
     if len(keys) < len(values):
-        return [], f"found {describe_found(expected)} as expected, not a label or a list of labels"
+        return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
     return keys, None
 
 

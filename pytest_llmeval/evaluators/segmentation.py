@@ -58,7 +58,7 @@ class Segmentation(Evaluator):
 
     def __post_init__(self) -> None:
         if self.tolerance < 1:
-            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected at least 1")
 
     def describe(self) -> Sequence[Metric]:
         """Return the boundary score in [0, 1], four counts, and the error rates Pk and WindowDiff in [0, 1]."""
@@ -71,7 +71,7 @@ class Segmentation(Evaluator):
             yield gold.fault
             return
         if isinstance(case.input, (list, tuple)) and gold.n_sentences != len(case.input):
-            yield f"found n_sentences {gold.n_sentences}, expected {len(case.input)} as input has so many sentences"
+            yield f"found n_sentences {gold.n_sentences}, expected {len(case.input)}, as many as the input has"
         for boundary in _outside(gold.boundaries, gold.n_sentences):
             last = "" if gold.n_sentences is None else f" to {gold.n_sentences - 1}"
             yield f"found boundary {boundary}, expected the index of a sentence, 0{last or ' or more'}"
@@ -155,7 +155,7 @@ class _Gold:
         stated = case.expected.get("n_sentences") if isinstance(case.expected, Mapping) else None
         n_sentences = _sentence_count(case.input) if stated is None else _whole(stated)
         if stated is not None and (n_sentences is None or n_sentences < 0):
-            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number, 0 or more")
+            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number of at least 0")
         values = _listed(case.expected)
         if values is None:
             return cls(absent=True, n_sentences=n_sentences)

@@ -124,7 +124,7 @@ def batch_judge(
     """
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     if max_workers < 1:
-        raise ValueError(f"found max_workers {max_workers}, expected 1 or more")
+        raise ValueError(f"found max_workers {max_workers}, expected at least 1")
     tasks = [
         _Task(
             route(each.question_type, each.question_id) if mode == _AUTO else mode,
@@ -200,7 +200,7 @@ def _judge_missing(
     failed = Panel.of(llm, workers).ask_all(questions, lambda row, verdict: fill(row, verdict.score))
     if failed:
         first = next(iter(failed.values()))
-        _LOG.warning("%d of %d answers got no verdict; the first: %s", len(failed), len(left), first)
+        _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)
 
 
 def _keys(results: Sequence[AnsweredQuestion]) -> list[str]:
@@ -211,7 +211,7 @@ def _keys(results: Sequence[AnsweredQuestion]) -> list[str]:
     ]
     twice = [key for key, count in Counter(keys).items() if count > 1]
     if twice:
-        raise ValueError(f"found more than one result of {twice[0]!r}, expected one to keep a score of")
+        raise ValueError(f"found several results for {twice[0]!r}, expected one: scores are stored by id")
     return keys
 
 
@@ -223,4 +223,4 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
 def _check_judge(llm: Judgeable | None, tasks: Iterable[_Task]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
-        raise ValueError(f"found no judge, expected llm: mode {needy[0]!r} asks one")
+        raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")

@@ -3,7 +3,6 @@
 __all__ = ("Failures",)
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.results import Call
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.working import WorkingCache
 
 
 @dataclass
@@ -20,18 +19,18 @@ class Failures:
 
     Attributes:
         run: Id of the run.
-        open_cache: Gives the cache that the run's processes share; ``None`` where there is one process.
+        cache: The cache that the run's processes share; ``None`` where there is one process.
     """
 
     run: str
-    open_cache: "Callable[[], Cache] | None" = None
+    cache: "WorkingCache | None" = None
     _known: dict[str, tuple[JudgeError, Call | None]] = field(default_factory=dict)
 
     def get(self, key: str) -> tuple[JudgeError, Call | None] | None:
         """Return why there is no verdict, and what the call cost if a reply came."""
-        if self.open_cache is None:
+        if self.cache is None:
             return self._known.get(key)
-        text = self.open_cache().get_answer(self.run, _shared(key))
+        text = self.cache.open().get_answer(self.run, _shared(key))
         if text is None:
             return None
         message, reply, call = json.loads(text)
@@ -39,10 +38,10 @@ class Failures:
 
     def put(self, key: str, error: JudgeError, call: Call | None) -> None:
         """Keep why there is no verdict."""
-        if self.open_cache is None:
+        if self.cache is None:
             self._known[key] = error, call
         else:
-            self.open_cache().put_answer(self.run, _shared(key), json.dumps((str(error), error.reply, call)))
+            self.cache.open().put_answer(self.run, _shared(key), json.dumps((str(error), error.reply, call)))
 
 
 def _shared(key: str) -> str:

@@ -1,13 +1,12 @@
 """The judges of a process: one service, and a `SuiteJudge` for every suite or test file that asks."""
 
-__all__ = ("SuiteJudges",)
+__all__ = ("NO_OWN_JUDGE", "JudgeAccess", "OwnJudge", "SuiteJudges")
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.judge.limit import CallLimit, RunSlots
@@ -16,14 +15,30 @@ from pytest_llmeval.judge.prices import price_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.service import JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.services.background import Background
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.judge.store.cache import Cache
 
 OWN_JUDGE = "fixture:judge_client"
 """What keys say where a fixture judges and no model is named."""
+
+
+class OwnJudge(Protocol):
+    """The user's own judge, made when it is needed: making it may take a key, stored verdicts take none."""
+
+    def client(self) -> Any:
+        """Return the judge; ``None`` for the one that the suite names."""
+
+
+class _NoOwnJudge:
+    def client(self) -> None:
+        """Return nothing."""
+
+
+NO_OWN_JUDGE: OwnJudge = _NoOwnJudge()
+"""Of a test without the fixture ``judge_client``."""
 
 
 @dataclass
@@ -39,7 +54,6 @@ class SuiteJudges:
     background: Background
     _by_file: dict[Path, SuiteJudge] = field(default_factory=dict)
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
-    _cache: "Cache | None" = None
     _has_others: bool = False
 
     @property
@@ -51,29 +65,18 @@ class SuiteJudges:
     def limit(self) -> CallLimit:
         """The limit on calls in flight, shared with the other processes of the run."""
         options = self.options
-        shared = RunSlots(self.cache, options.run, self.owner, options.concurrency) if options.shares else None
+        shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
         return CallLimit(options.concurrency, shared)
 
     @cached_property
     def service(self) -> JudgeService:
         """What asks."""
         options = self.options
-        return JudgeService(options.mode, self.limit, self.cache, options.run, self.owner, options.budget)
+        return JudgeService(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
 
-    def cache(self) -> "Cache":
-        """Return the working cache, opened at the first need.
-
-        Raises:
-            LlmevalError: It cannot be used.
-        """
-        if self._cache is None:
-            from pytest_llmeval.judge.store.cache import Cache
-
-            try:
-                self._cache = Cache(self.options.cache)
-            except LlmevalError as error:
-                raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
-        return self._cache
+    @cached_property
+    def _working(self) -> WorkingCache:
+        return WorkingCache(self.options.cache)
 
     def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> SuiteJudge:
         """Return the judge of a suite file or test file.
@@ -95,7 +98,7 @@ class SuiteJudges:
             price = price_of(chosen)
             if price is None and self.options.budget.usd is not None and self.service.asks:
                 fault = (
-                    f"found the judge {model!r}, whose price is not known, while --llmeval-budget limits money: "
+                    f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
                 )
                 raise SuiteError([Fault(display_path, 0, 0, "judge", fault)])
@@ -110,13 +113,13 @@ class SuiteJudges:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
             raise SuiteError([Fault(display_path, 0, 0, "judge", fault)]) from None
 
-    def open(self, asking: Path, spec: JudgeSpec, own: Callable[[], Any]) -> None:
+    def open(self, asking: Path, spec: JudgeSpec, own: OwnJudge) -> None:
         """Connect a judge to its client.
 
         Args:
             asking: The file.
             spec: Who judges, as the file says.
-            own: Gives what the user's fixture ``judge_client`` returns; ``None`` for the judge of the spec.
+            own: The user's own judge.
 
         Raises:
             JudgeError: The fixture returned something that cannot judge.
@@ -127,7 +130,7 @@ class SuiteJudges:
         suite_judge = self._by_file[asking]
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
-        given = own() if asked_for is None or asked_for.startswith("fixture:") else None
+        given = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
         held = self._clients.get(asking)
         if held is not None and held[0] is given:
             return
@@ -155,7 +158,7 @@ class SuiteJudges:
         """Let others of the run go on with what a process that died was asking."""
         if self.options.cache.exists():
             with suppress(LlmevalError):  # what it held expires by itself
-                self.cache().end(self.options.owner(worker))
+                self._working.open().end(self.options.owner(worker))
 
     def close(self, *, whole_run: bool) -> None:
         """Close the cache, and forget what the processes of the run told each other in it.
@@ -163,9 +166,37 @@ class SuiteJudges:
         Args:
             whole_run: Whether the run ends, not only this process.
         """
-        used = self._cache is not None or (self._has_others and self.options.cache.exists())
+        used = self._working.opened is not None or (self._has_others and self.options.cache.exists())
         if whole_run and used:
             with suppress(LlmevalError):  # it is forgotten later, as that of a run that was killed
-                self.cache().forget_run(self.options.run)
-        if self._cache is not None:
-            self._cache.close()
+                self._working.open().forget_run(self.options.run)
+        self._working.close()
+
+
+@dataclass(frozen=True)
+class JudgeAccess:
+    """The judge of a file, as one test may ask it.
+
+    Attributes:
+        suite_judge: Where questions go.
+        judges: Connect it.
+        asking: The file.
+        spec: Who judges, as the file says.
+        own: The user's own judge.
+    """
+
+    suite_judge: SuiteJudge
+    judges: SuiteJudges
+    asking: Path
+    spec: JudgeSpec
+    own: OwnJudge = NO_OWN_JUDGE
+
+    def open(self) -> None:
+        """Connect the judge to its client if a model may be asked at all.
+
+        Raises:
+            JudgeError: The fixture ``judge_client`` returned something that cannot judge.
+        """
+        __tracebackhide__ = True
+        if self.judges.service.asks:
+            self.judges.open(self.asking, self.spec, self.own)

@@ -4,14 +4,14 @@ __all__ = ("CallLimit", "RunSlots", "SharedSlots")
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.working import WorkingCache
 
 
 _POLL_S = 0.01
@@ -161,30 +161,30 @@ class RunSlots:
     """Implements `pytest_llmeval.judge.limit.SharedSlots`.
 
     Attributes:
-        cache: Gives the working cache.
+        cache: The working cache.
         run: Id of the run.
         owner: Id of the process.
         ceiling: Most calls at a time, over all processes.
     """
 
-    cache: "Callable[[], Cache]"
+    cache: "WorkingCache"
     run: str
     owner: str
     ceiling: int
 
     def take(self) -> int | None:
         """Return a slot, or ``None`` if all are taken."""
-        cache = self.cache()
+        cache = self.cache.open()
         return cache.take_slot(self.run, self.owner, cache.limit(self.run, self.ceiling), _TTL_S)
 
     def free(self, slot: int) -> None:
         """Give a slot back."""
-        self.cache().free_slot(self.run, slot, self.owner)
+        self.cache.open().free_slot(self.run, slot, self.owner)
 
     def slow_down(self) -> None:
         """Halve the number of slots."""
-        self.cache().lower_limit(self.run, self.ceiling)
+        self.cache.open().lower_limit(self.run, self.ceiling)
 
     def speed_up(self) -> None:
         """Allow one slot more, up to the ceiling."""
-        self.cache().raise_limit(self.run, self.ceiling)
+        self.cache.open().raise_limit(self.run, self.ceiling)

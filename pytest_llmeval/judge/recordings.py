@@ -72,12 +72,12 @@ class Judgements:
         """
         own = _most_like(components, self._by_case.get(case, ()))
         if own is not None:
-            return f"what is recorded for this case differs in {difference(components, own.components)}"
+            return f"the recorded verdict of this case differs in {difference(components, own.components)}"
         other = _most_like(components, self._by_mode.get(components["mode"], ()))
         if other is None:
-            return "nothing is recorded for this case"
+            return "no verdict is recorded for this case"
         differs = difference(components, other.components)
-        return f"nothing is recorded for this case; that of case {other.case!r} differs in {differs}"
+        return f"no verdict is recorded for this case; the one of case {other.case!r} differs in {differs}"
 
     @cached_property
     def _by_case(self) -> dict[str, list[StoredJudgement]]:
@@ -171,7 +171,7 @@ def _read(path: Path, display_path: str) -> list[StoredJudgement]:
                 number,
                 1,
                 "",
-                "found the marker of a merge conflict, expected a judgement: keep the lines of both sides",
+                "found a merge conflict marker, expected a judgement: keep the lines of both sides",
             )
             continue
         try:
@@ -182,7 +182,10 @@ def _read(path: Path, display_path: str) -> list[StoredJudgement]:
         first, known = entries.setdefault(entry.key, (number, entry))
         if known != entry:
             faults.add(
-                number, 1, "key", f"found another judgement of the key in line {first}, expected one: delete either"
+                number,
+                1,
+                "key",
+                f"found a judgement with the key of line {first}, expected distinct keys: delete one of them",
             )
     faults.check()
     return [entry for _, entry in entries.values()]
@@ -194,15 +197,15 @@ def _parse(text: str) -> Any:
     def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         data = dict(pairs)
         if len(data) != len(pairs):
-            raise ValueError("found a key twice, expected every key once")
+            raise ValueError("found a key twice, expected distinct keys")
         return data
 
     try:
         return json.loads(text, object_pairs_hook=single)
     except json.JSONDecodeError as error:
-        raise ValueError(f"found no JSON at column {error.colno} ({error.msg}), expected a judgement") from None
+        raise ValueError(f"found invalid JSON at column {error.colno} ({error.msg}), expected a judgement") from None
     except RecursionError:
-        raise ValueError("found data nested too deep, expected a judgement") from None
+        raise ValueError("found too many levels of nesting, expected a judgement") from None
 
 
 class Written(NamedTuple):

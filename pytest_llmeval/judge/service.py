@@ -4,7 +4,6 @@ __all__ = ("LEASE_S", "BoundQuestion", "JudgeMode", "JudgeOffError", "JudgeServi
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.store.shared_limits import Reservation
+    from pytest_llmeval.judge.store.working import WorkingCache
 
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
 
@@ -142,7 +142,7 @@ class JudgeService:
     Attributes:
         mode: Which stores are read, and whether a model may be asked.
         limit: On calls in flight, those of targets included.
-        open_cache: Opens the working cache; called at the first need.
+        working: The working cache.
         run: Id of the run, the same in all its processes.
         owner: Id of the process.
         budget: Of the run.
@@ -150,7 +150,7 @@ class JudgeService:
 
     mode: JudgeMode
     limit: CallLimit
-    open_cache: "Callable[[], Cache]"
+    working: "WorkingCache"
     run: str
     owner: str
     budget: Budget = field(default_factory=Budget)
@@ -172,11 +172,11 @@ class JudgeService:
     @cached_property
     def cache(self) -> "Cache":
         """The working cache."""
-        return self.open_cache()
+        return self.working.open()
 
     @cached_property
     def _failures(self) -> Failures:
-        return Failures(self.run, None if self.limit.shared is None else lambda: self.cache)
+        return Failures(self.run, None if self.limit.shared is None else self.working)
 
     def known(self, asked: BoundQuestion) -> Judgement | None:
         """Return what can be said without asking a model: a stored verdict, or that there is none and none may be had.
@@ -320,9 +320,9 @@ class JudgeService:
         """Say why a call that may use so much is not made: nobody should look for what has spent a budget too small."""
         limits = self.budget
         if limits.tokens is not None and tokens > limits.tokens:
-            return f"is too small for a call that may use {tokens} tokens"
+            return f"is too small for a call of up to {tokens} tokens"
         if limits.usd is not None and usd > limits.usd:
-            return f"is too small for a call that may cost {usd:.6f} USD"
+            return f"is too small for a call that may cost up to {usd:.6f} USD"
         return "is spent"
 
     def beat(self) -> None:
@@ -351,7 +351,7 @@ def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: 
     try:
         return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
     except JudgeError as error:
-        advice = "ask again with --llmeval-judge=refresh"
+        advice = "replace it with --llmeval-judge=refresh"
         return Judgement(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
 
 
@@ -359,5 +359,5 @@ def _miss(asked: BoundQuestion) -> str:
     why = asked.suite_judge.recordings.nearest(asked.case, asked.components())
     return (
         f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
-        f"({why}); run once with --llmeval-judge=record to ask the judge"
+        f"({why}); run once with --llmeval-judge=record"
     )

@@ -10,11 +10,12 @@ import pytest
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.judges import JudgeAccess
 from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.plugin.collect import own_judge
+from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import keep_judgements
-from pytest_llmeval.plugin.suites import Suites
+from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.suite.registry import get_evaluator
 
 
@@ -23,7 +24,6 @@ class AskJudge:
     """Asks the judge about one answer at a time."""
 
     request: pytest.FixtureRequest
-    suites: Suites
 
     def __call__(self, question: Any, answer: Any, reference: Any = None, **options: Any) -> Verdict:
         """Return a verdict, stored or new.
@@ -45,8 +45,9 @@ class AskJudge:
         __tracebackhide__ = True
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
+        access = self._access()
         verdicts = [
-            self._ask(BoundQuestion(self._suite_judge(), each, case.id, asker=self.request.node.nodeid))
+            self._ask(BoundQuestion(access.suite_judge, each, case.id, asker=self.request.node.nodeid), access)
             for each in evaluator.questions(case)
         ]
         judged = evaluator.judged(case)
@@ -55,18 +56,20 @@ class AskJudge:
             raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
 
-    def _suite_judge(self) -> Any:
-        path = self.request.path
-        return self.suites.judges.judge_of(path, JudgeSpec(), self.suites.shown(path))
+    def _access(self) -> JudgeAccess:
+        stash, path = self.request.config.stash, self.request.path
+        judges = stash[RUNNER].judges
+        suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].shown(path))
+        return JudgeAccess(suite_judge, judges, path, JudgeSpec(), FixtureJudge(self.request))
 
-    def _ask(self, asked: BoundQuestion) -> Verdict | LlmevalError:
-        judges = self.suites.judges
-        told: Judgement | None = judges.service.known(asked)
+    def _ask(self, asked: BoundQuestion, access: JudgeAccess) -> Verdict | LlmevalError:
+        runner = self.request.config.stash[RUNNER]
+        told: Judgement | None = runner.judges.service.known(asked)
         if told is None:
-            judges.open(self.request.path, JudgeSpec(), own_judge(self.request))
-            told = self.suites.background.run(judges.service.judge(asked))
+            access.open()
+            told = runner.background.run(runner.judges.service.judge(asked))
         if told.entry is not None:
-            keep_judgements(self.request.node, self.suites, self.request.path, [replace(told.entry, case=asked.case)])
+            keep_judgements(self.request.node, self.request.path, [replace(told.entry, case=asked.case)])
         if isinstance(told.verdict, BudgetError):
             self.request.session.shouldstop = str(told.verdict)
         if isinstance(told.verdict, BudgetError | JudgeOffError):

@@ -1,11 +1,10 @@
 """Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
 
-__all__ = ("SUITES", "CaseItem", "EvalModule", "know_followers", "over_suite", "own_judge")
+__all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_suite")
 
 import types
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,14 +15,14 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
 from pytest_llmeval.plugin.progress import Progress
-from pytest_llmeval.plugin.suites import LoadedCase, Suites
+from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
+from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
+from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.prefetch import EarlyCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
-
-SUITES = pytest.StashKey[Suites]()
-"""Where the configuration keeps the suites of its process."""
 
 _LISTED = 20
 _T = TypeVar("_T")
@@ -33,20 +32,20 @@ class CaseItem(pytest.Function):
     """The item of a case, or of all cases of a suite in mode ``bulk``.
 
     Attributes:
-        look: What may be asked before its turn.
-        after: Gives the items of its suite and variant that come after it, once the session knows them.
+        early: What may be called for it before its turn.
+        queue: The items of its suite and variant that may be called for early, once the session knows them.
+        position: Where its followers begin in that queue.
     """
 
-    look = EarlyCalls()
-    after: "Callable[[], Iterable[CaseItem]]" = staticmethod(lambda: ())
+    early = EarlyCalls()
+    queue: "Sequence[CaseItem]" = ()
+    position = 0
 
     def __init__(self, *, loaded: LoadedCase, cases: tuple[Case, ...] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.loaded = loaded
         self.bulk = cases
-        if "[" in self.originalname and hasattr(self, "_id"):
-            # pytest 9.2 takes what follows the first bracket of a recorded id for parameters; --lf would not find it.
-            self._id = self._id.parse(self.nodeid)
+        record_whole_name(self)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the place of the case in its file, and its name."""
@@ -55,23 +54,23 @@ class CaseItem(pytest.Function):
     def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
-        client = own_judge(request)
+        given = FromFixtures(target, FixtureJudge(request))
         if self.bulk:
-            self._run_all(target, client)
+            self._run_all(given)
         else:
-            following = (each.loaded for each in self.after())
-            execution = self.loaded.suites.run(self.loaded, target, client, following, self.look)
+            following = (each.loaded for each in _from(self.queue, self.position))
+            execution = self.config.stash[RUNNER].run(self.loaded, given, following, self.early)
             conclude(self, self.loaded, execution)
 
-    def _run_all(self, target: Target | None, client: Callable[[], Any]) -> None:
+    def _run_all(self, given: FromFixtures) -> None:
         __tracebackhide__ = True
-        suites, suite, key = self.loaded.suites, self.loaded.suite, self.loaded.key
+        runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [replace(self.loaded, case=case) for case in self.bulk]
         executions: list[Execution] = []
         progress = Progress(self.config, suite.name, len(every))
         try:
             for number, loaded in enumerate(every, 1):
-                executions.append(suites.run(loaded, target, client, _from(every, number), self.look))
+                executions.append(runner.run(loaded, given, _from(every, number), self.early))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
                 progress.show(number)
@@ -80,8 +79,8 @@ class CaseItem(pytest.Function):
             pytest.skip(str(error))
         finally:
             progress.end()
-            self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=suites.record)
-            keep_judgements(self, suites, suite.path, [entry for each in executions for entry in each.entries])
+            self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=runner.records)
+            keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
@@ -91,9 +90,19 @@ class CaseItem(pytest.Function):
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
 
 
-def own_judge(request: pytest.FixtureRequest | None) -> Callable[[], Any]:
-    """Return what gets the user's judge when one is needed: its fixture may want a key, stored verdicts do not."""
-    return lambda: request.getfixturevalue("judge_client") if request is not None else None
+@dataclass(frozen=True)
+class FixtureJudge:
+    """Implements `pytest_llmeval.judge.judges.OwnJudge` by the fixture ``judge_client``.
+
+    Attributes:
+        request: Of the test; ``None`` where its suite needs no judge.
+    """
+
+    request: pytest.FixtureRequest | None
+
+    def client(self) -> Any:
+        """Return what the fixture returns."""
+        return None if self.request is None else self.request.getfixturevalue("judge_client")
 
 
 def _variant_of(item: pytest.Item) -> str:
@@ -121,24 +130,22 @@ def _probe(judge_client: Any, item: Any = None) -> None:
     """Is collected, never run: it tells which fixture ``judge_client`` a suite has."""
 
 
-class EvalModule(pytest.Module):
-    """A suite file. Its module is made up and holds one function, from which the items of all cases are made."""
+class EvalModule(SyntheticModule):
+    """A suite file. Its module holds one function, from which the items of all cases are made."""
 
-    _module: types.ModuleType | None = None
     _suite: Suite
 
-    def _getobj(self) -> types.ModuleType:
-        if self._module is None:
-            self._module = self._build()
-        return self._module
+    def make_module(self) -> types.ModuleType:
+        """Return the module.
 
-    def _build(self) -> types.ModuleType:
-        suites = self.config.stash[SUITES]
+        Raises:
+            pytest.Collector.CollectError: The suite has faults.
+        """
+        loader = self.config.stash[LOADER]
         try:
-            self._suite = suites.load(self.path, self.session)
+            self._suite = loader.load(self.path, self.session)
         except LlmevalError as error:
-            suites.faulty_files += 1
-            raise self.CollectError(str(error)) from None
+            raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
         asked = any(case.prediction is MISSING for case in self._suite.cases)
@@ -166,30 +173,26 @@ class EvalModule(pytest.Module):
         variants = [item for item in collected if item.originalname == "case"]
         judge_client = [item for item in collected if item.originalname == "judge"]
         if len(judge_client) > 1:
-            self.config.stash[SUITES].faulty_files += 1
-            raise self.CollectError(
+            raise self.config.stash[LOADER].refuse(
                 f"{self.nodeid}: found a fixture judge_client with parameters, expected one without: to compare judges "
                 "name the evaluator several times with 'as' and other options, or run the suite once for each"
             )
-        looks = [self._look(variant, judge_client) for variant in variants]
-        suites, suite = self.config.stash[SUITES], self._suite
-        keys = [suites.key(suite, variant=_variant_of(variant)) for variant in variants]
+        early_calls = [self._early_calls(variant, judge_client) for variant in variants]
+        loader, suite = self.config.stash[LOADER], self._suite
+        keys = [loader.key(suite, variant=_variant_of(variant)) for variant in variants]
         cases = suite.cases[:1] if suite.bulk else suite.cases
         for case in cases:
-            for variant, key, look in zip(variants, keys, looks, strict=True):
-                item = self._item(variant, LoadedCase(suites, suite, case, key), suite.cases if suite.bulk else ())
-                item.look = look
+            for variant, key, early in zip(variants, keys, early_calls, strict=True):
+                item = self._item(variant, LoadedCase(suite, case, key), suite.cases if suite.bulk else ())
+                item.early = early
                 yield item
         if suite.faults:
             yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.faults))
 
-    def _look(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
-        """Return what may be asked about a case before its test is set up."""
-        info = variant._fixtureinfo  # noqa: SLF001 (as below)
-        judge = all(
-            outlives_its_test("judge_client", item._fixtureinfo.name2fixturedefs)  # noqa: SLF001 (as below)
-            for item in judge_client
-        )
+    def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
+        """Return what may be called for a case before its test is set up."""
+        info = fixture_info(variant)
+        judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
 
     def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
@@ -206,7 +209,7 @@ class EvalModule(pytest.Module):
             callobj=function,
             callspec=callspec,
             keywords={callspec.id: True} if callspec else None,
-            fixtureinfo=variant._fixtureinfo,  # noqa: SLF001 (a parameter of Function, without a public reader)
+            fixtureinfo=fixture_info(variant),
             loaded=loaded,
             cases=bulk,
         )
@@ -214,15 +217,15 @@ class EvalModule(pytest.Module):
         return item
 
 
-def know_followers(items: Iterable[pytest.Item]) -> None:
-    """Tell the items of suites which ones come after them; one that a mark may skip is not looked at early."""
+def link_followers(items: Iterable[pytest.Item]) -> None:
+    """Link the items of suites to those that come after them; nothing is called early for one that a mark may skip."""
     queues: dict[SuiteKey, list[CaseItem]] = {}
     for item in items:
-        if isinstance(item, CaseItem) and (item.look.target or item.look.judge):
+        if isinstance(item, CaseItem) and any(item.early):
             queue = queues.setdefault(item.loaded.key, [])
             if item.get_closest_marker("skip") is None and item.get_closest_marker("skipif") is None:
                 queue.append(item)
-            item.after = partial(_from, queue, len(queue))
+            item.queue, item.position = queue, len(queue)
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
@@ -239,8 +242,7 @@ class FaultyCases(pytest.Collector):
 
     def collect(self) -> "Iterable[pytest.Item | pytest.Collector]":
         """Raise them."""
-        self.config.stash[SUITES].faulty_files += 1
-        raise self.CollectError(str(self.faults))
+        raise self.config.stash[LOADER].refuse(self.faults)
 
 
 def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
@@ -266,19 +268,16 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         skip = pytest.mark.skip(reason="runs with --llmeval")
         metafunc.parametrize("eval_case", [pytest.param(None, marks=skip)], ids=["llmeval"], indirect=True)
         return
-    from pytest_llmeval.plugin.suites import LoadedCase
-
-    suites = metafunc.config.stash[SUITES]
+    loader = metafunc.config.stash[LOADER]
     path = (node.path.parent / name).resolve()
     try:
-        suite = suites.load(path, node.session)
+        suite = loader.load(path, node.session)
     except LlmevalError as error:
-        suites.faulty_files += 1
-        raise pytest.Collector.CollectError(str(error)) from None
-    key = suites.key(suite, test=node.nodeid)
+        raise loader.refuse(error) from None
+    key = loader.key(suite, test=node.nodeid)
     cases = [
         pytest.param(
-            LoadedCase(suites, suite, case, key),
+            LoadedCase(suite, case, key),
             id=case.id,
             marks=[getattr(pytest.mark, tag) for tag in case.tags],
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
     from pytest_llmeval.plugin.ask_judge import AskJudge
     from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-    from pytest_llmeval.plugin.suites import LoadedCase
+    from pytest_llmeval.run.job import LoadedCase
 
 
 class EvalCase:
@@ -67,8 +67,10 @@ class EvalCase:
         __tracebackhide__ = True
         from pytest_llmeval.core.case import MISSING
         from pytest_llmeval.core.errors import PredictionError
-        from pytest_llmeval.plugin.collect import own_judge
+        from pytest_llmeval.plugin.collect import FixtureJudge
         from pytest_llmeval.plugin.payload import conclude
+        from pytest_llmeval.plugin.suite_loader import RUNNER
+        from pytest_llmeval.run.case_runner import FromFixtures
         from pytest_llmeval.run.execute import json_like, unanswered
 
         loaded = self._loaded
@@ -77,7 +79,8 @@ class EvalCase:
         except PredictionError as error:
             execution = unanswered(loaded.case.answered(MISSING), error)
         else:
-            execution = replace(loaded, case=answered).run(None, own_judge(self._request))
+            given = FromFixtures(judge=FixtureJudge(self._request))
+            execution = self._item.config.stash[RUNNER].run(replace(loaded, case=answered), given)
         conclude(self._item, loaded, execution)
         return execution.scores(loaded.suite)
 
@@ -131,12 +134,11 @@ def judge(request: pytest.FixtureRequest) -> "AskJudge":
     judgements lie in ``__llmeval__/`` beside the test file.
     """
     from pytest_llmeval.plugin.ask_judge import AskJudge
-    from pytest_llmeval.plugin.collect import SUITES
+    from pytest_llmeval.plugin.suite_loader import RUNNER
 
-    suites = request.config.stash.get(SUITES, None)
-    if suites is None:
+    if RUNNER not in request.config.stash:
         pytest.skip("runs with --llmeval")
-    return AskJudge(request, suites)
+    return AskJudge(request)
 
 
 class _ByName(Mapping[str, "Evaluator"]):

@@ -17,76 +17,26 @@ from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixture
     llmeval_target,
     score_snapshot,
 )
+from pytest_llmeval.plugin.options import (
+    add_options,
+    is_enabled,
+    is_suite_file,
+    make_runner,
+    refuse_suite_arguments,
+    report_paths,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
-    from pytest_llmeval.plugin.suites import Suites
+    from pytest_llmeval.run.case_runner import CaseRunner
 
-SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
-REPORT_SUFFIXES = (".json", ".md")
-JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 _FREEZE_FROM = 2_000
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options."""
-    from pytest_llmeval.snapshots.mode import add_option
-
-    group = parser.getgroup("llmeval", "evaluation as tests")
-    group.addoption(
-        "--llmeval",
-        action="store_true",
-        default=None,
-        help="collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
-    )
-    group.addoption(
-        "--llmeval-report",
-        action="append",
-        default=[],
-        metavar="PATH",
-        dest="llmeval_report",
-        help="write a report; by suffix .json or .md, or errors.json for an error analysis; repeatable",
-    )
-    group.addoption(
-        "--llmeval-predictions",
-        default=None,
-        metavar="PATH",
-        dest="llmeval_predictions",
-        help="JSONL file that records every prediction and from which they are replayed",
-    )
-    group.addoption(
-        "--llmeval-predictions-mode",
-        default="auto",
-        choices=("auto", "replay", "record", "refresh"),
-        dest="llmeval_predictions_mode",
-        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
-        "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
-    )
-    add_judge_options(parser, group)
-    add_option(group, pluginmanager)
-    parser.addini("llmeval", "collect eval suites", type="bool", default=False)
-    parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
-    parser.addini("llmeval_snapshots", "score snapshots of suites that do not say", type="bool", default=False)
-
-
-def add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
-    """Add the options about judges and concurrency, each of which the configuration can set as well."""
-    for name, options, text in (
-        (
-            "judge",
-            {"choices": JUDGE_MODES},
-            "auto: stored verdicts, else ask; replay: recorded; record: auto, and record; refresh: ask anew; off: none",
-        ),
-        ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
-        ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
-        ("concurrency", {"metavar": "N"}, "most calls of judges and targets at a time, over all workers (default: 16)"),
-        ("budget", {"metavar": "LIMITS"}, "most to spend on judges, such as calls=500,tokens=200000,usd=2.50"),
-        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 under rootdir)"),
-    ):
-        ini = "llmeval_" + name.replace("-", "_")
-        group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
-        parser.addini(ini, text, default=None)
+    add_options(parser, pluginmanager)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -96,33 +46,38 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
-def enabled(config: pytest.Config) -> bool:
-    """Return whether suites are collected."""
-    asked = config.getoption("llmeval")
-    return bool(config.getini("llmeval")) if asked is None else bool(asked)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(
         "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
     )
-    from pytest_llmeval.plugin.options import open_suites, refuse_suite_arguments, report_paths
-
     worker = hasattr(config, "workerinput")
     if not worker:
         config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
-    if not enabled(config):
-        if not worker:
-            refuse_suite_arguments(config)
-        return
-    suites = open_suites(config)
-    config.pluginmanager.register(ItemHooks(config, suites), "llmeval_items")
+    if is_enabled(config):
+        register_suites(config, worker=worker)
+    elif not worker:
+        refuse_suite_arguments(config)
+
+
+def register_suites(config: pytest.Config, *, worker: bool) -> None:
+    """Register the hooks of a run that collects suites.
+
+    Args:
+        config: Of the session.
+        worker: Whether this process is one of xdist's workers.
+    """
+    from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
+
+    runner = make_runner(config)
+    loader = SuiteLoader(config, runner.judges)
+    config.stash[RUNNER], config.stash[LOADER] = runner, loader
+    config.pluginmanager.register(ItemHooks(config, runner), "llmeval_items")
     if not worker:
         from pytest_llmeval.plugin.session import Run
 
-        paths = report_paths(config, REPORT_SUFFIXES)
-        config.pluginmanager.register(ControllerHooks(Run(config, suites), paths), "llmeval_controller")
+        paths = report_paths(config)
+        config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -132,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if path:
         from pytest_llmeval.plugin.collect import over_suite
 
-        over_suite(metafunc, str(path), enabled=enabled(metafunc.config))
+        over_suite(metafunc, str(path), enabled=is_enabled(metafunc.config))
 
 
 class ScoreHooks:
@@ -171,16 +126,16 @@ class ScoreHooks:
 class ItemHooks:
     """Hooks of every process that collects and runs items."""
 
-    def __init__(self, config: pytest.Config, suites: "Suites") -> None:
-        from pytest_llmeval.plugin.collect import SUITES, know_followers
+    def __init__(self, config: pytest.Config, runner: "CaseRunner") -> None:
+        from pytest_llmeval.plugin.collect import link_followers
         from pytest_llmeval.plugin.payload import judged_by, payload_of
 
-        self._suites = suites
+        self._runner = runner
         self._payload_of = payload_of
         self._judged_by = judged_by
-        self._know_followers = know_followers
+        self._link_followers = link_followers
         self._patterns = config.getini("llmeval_files")
-        config.stash[SUITES] = suites
+        self._whole_run = not hasattr(config, "workerinput")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -196,26 +151,25 @@ class ItemHooks:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
-        self._know_followers(session.items)
+        self._link_followers(session.items)
         if len(session.items) > _FREEZE_FROM:
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Let a worker that has run all its cases finish what it has asked for others."""
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if self._suites.options.shares and not ended_early:
-            self._suites.ahead.finish()
+        if self._runner.options.shares and not ended_early:
+            self._runner.finish()
 
     def pytest_unconfigure(self) -> None:
         """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
         gc.unfreeze()
-        self._suites.close()
+        self._runner.close(whole_run=self._whole_run)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
         from pytest_llmeval.data.files.beside import OWN_FOLDER
         from pytest_llmeval.plugin.collect import EvalModule
-        from pytest_llmeval.plugin.options import is_suite_file
 
         if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
             return None
@@ -260,13 +214,13 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
-        node.workerinput["llmeval_run"] = self._run.suites.judges.enlist()
+        node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Let the other workers go on with what a crashed one was asking."""
         if error:
-            self._run.suites.judges.bury(node.gateway.id)
+            self._run.runner.judges.bury(node.gateway.id)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -297,7 +251,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.reports.terminal import print_summary
+        from pytest_llmeval.plugin.terminal_summary import print_summary
 
         if self._run.report is not None:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

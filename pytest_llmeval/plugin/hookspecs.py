@@ -1,4 +1,4 @@
-"""Hooks that this plugin calls."""
+"""Hooks that this plugin calls, for ``conftest.py`` files and other plugins to implement."""
 
 __all__ = ("pytest_llmeval_register",)
 
@@ -12,10 +12,20 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_llmeval_register(registry: "Registry") -> None:
-    """Add evaluators of your own; called once per suite file, with the conftests at and above it.
+    """Register evaluators and sources of your own.
+
+    Called once per suite file and process, before the file is read. Plugins and the conftests at and above the file
+    take part: what a conftest registers is known to the suites in its folder and below, as its fixtures are.
 
     Example, in a ``conftest.py``::
 
         def pytest_llmeval_register(registry):
             registry.register(Length)
+
+    Args:
+        registry: A new one, which holds what ships with this package and what distributions declare as entry points.
+
+    Raises:
+        EvaluatorError: An evaluator cannot be registered, for instance because its name is taken; the suite file is
+            then reported as faulty.
     """

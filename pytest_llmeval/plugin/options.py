@@ -1,27 +1,110 @@
-"""What must hold before a run starts; everything else is a usage error that says what to do."""
+"""The options: what they are, and what they say once pytest has parsed them. Wrong ones are usage errors."""
 
 __all__ = (
+    "add_options",
+    "is_enabled",
     "is_suite_file",
     "judge_options",
-    "open_suites",
+    "make_runner",
     "refuse_suite_arguments",
     "report_paths",
 )
 
 import errno
 import os
-import uuid
 from collections.abc import Iterable
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.suite import SUITE_FILES
+
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.service import JudgeMode
-    from pytest_llmeval.plugin.suites import Suites
+    from pytest_llmeval.run.case_runner import CaseRunner
+
+REPORT_SUFFIXES = (".json", ".md")
+JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
+
+
+def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the options, and the settings of pytest's configuration."""
+    group = parser.getgroup("llmeval", "evaluation as tests")
+    group.addoption(
+        "--llmeval",
+        action="store_true",
+        default=None,
+        help="collect eval suites (*.eval.yaml, *.eval.yml, *.eval.json)",
+    )
+    group.addoption(
+        "--llmeval-report",
+        action="append",
+        default=[],
+        metavar="PATH",
+        dest="llmeval_report",
+        help="write a report; by suffix .json or .md, or errors.json for an error analysis; repeatable",
+    )
+    group.addoption(
+        "--llmeval-predictions",
+        default=None,
+        metavar="PATH",
+        dest="llmeval_predictions",
+        help="JSONL file that records every prediction and from which they are replayed",
+    )
+    group.addoption(
+        "--llmeval-predictions-mode",
+        default="auto",
+        choices=("auto", "replay", "record", "refresh"),
+        dest="llmeval_predictions_mode",
+        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
+        "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
+    )
+    _add_judge_options(parser, group)
+    _add_snapshot_option(group, pluginmanager)
+    parser.addini("llmeval", "collect eval suites", type="bool", default=False)
+    parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
+    parser.addini("llmeval_snapshots", "score snapshots of suites that do not say", type="bool", default=False)
+
+
+def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
+    """Add the options about judges and concurrency, each of which the configuration can set as well."""
+    for name, options, text in (
+        (
+            "judge",
+            {"choices": JUDGE_MODES},
+            "auto: stored verdicts, else ask; replay: recorded; record: auto, and record; refresh: ask anew; off: none",
+        ),
+        ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
+        ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
+        ("concurrency", {"metavar": "N"}, "most calls of judges and targets at a time, over all workers (default: 16)"),
+        ("budget", {"metavar": "LIMITS"}, "most to spend on judges, such as calls=500,tokens=200000,usd=2.50"),
+        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 under rootdir)"),
+    ):
+        ini = "llmeval_" + name.replace("-", "_")
+        group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
+        parser.addini(ini, text, default=None)
+
+
+def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add ``--snapshot-update`` to a run in which syrupy will not."""
+    if pluginmanager.is_blocked("syrupy") or find_spec("syrupy") is None:
+        group.addoption(
+            "--snapshot-update",
+            action="store_true",
+            default=False,
+            dest="update_snapshots",
+            help="approve the scores of this run",
+        )
+
+
+def is_enabled(config: pytest.Config) -> bool:
+    """Return whether suites are collected."""
+    asked = config.getoption("llmeval")
+    return bool(config.getini("llmeval")) if asked is None else bool(asked)
 
 
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
@@ -42,7 +125,7 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
             )
 
 
-def report_paths(config: pytest.Config, suffixes: tuple[str, ...]) -> list[Path]:
+def report_paths(config: pytest.Config) -> list[Path]:
     """Return the report files to write.
 
     Raises:
@@ -50,30 +133,32 @@ def report_paths(config: pytest.Config, suffixes: tuple[str, ...]) -> list[Path]
     """
     paths = [config.invocation_params.dir / each for each in config.getoption("llmeval_report")]
     for path in paths:
-        if path.suffix not in suffixes:
+        if path.suffix not in REPORT_SUFFIXES:
             raise pytest.UsageError(
-                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(suffixes)}"
+                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(REPORT_SUFFIXES)}"
             )
     return paths
 
 
-def open_suites(config: pytest.Config) -> "Suites":
-    """Return the suites of this process, with the recorded predictions that the user asked for.
+def make_runner(config: pytest.Config) -> "CaseRunner":
+    """Return what runs the cases of this process, with the recorded predictions that the user asked for.
 
     Raises:
         pytest.UsageError: The predictions file cannot be used.
     """
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.plugin.suites import Suites
+    from pytest_llmeval.run.case_runner import CaseRunner, Signals
     from pytest_llmeval.targets.python import Recordings
 
     options = judge_options(config)
+    signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
+    in_turn = bool(config.getoption("usepdb", False))
     name = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
     if name is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return Suites(config, options=options)
+        return CaseRunner(options, None, signals, in_turn)
     path = config.invocation_params.dir / name
     try:
         if mode != "replay":
@@ -85,7 +170,7 @@ def open_suites(config: pytest.Config) -> "Suites":
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return Suites(config, recordings, record=mode != "replay", options=options)
+    return CaseRunner(options, recordings, signals, in_turn)
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":
@@ -94,6 +179,8 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     Raises:
         pytest.UsageError: One of them is wrong.
     """
+    import uuid
+
     from pytest_llmeval.core.errors import FieldsError
     from pytest_llmeval.judge.budget import parse_budget
     from pytest_llmeval.judge.options import JudgeOptions

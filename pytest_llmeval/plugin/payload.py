@@ -26,9 +26,10 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import Call, CaseRecord
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.recordings import encode_judgements
-from pytest_llmeval.plugin.suites import LoadedCase, Suites
+from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import explain
 from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import recording
 
@@ -105,9 +106,9 @@ PAYLOAD = pytest.StashKey[str]()
 """What an item hands to its report."""
 
 
-def keep_judgements(item: pytest.Item, suites: Suites, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
+def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
-    if suites.judges.service.records:
+    if item.config.stash[RUNNER].judges.service.records:
         item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
 
 
@@ -121,14 +122,14 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     __tracebackhide__ = True
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
-    record_answers = loaded.suites.record and not loaded.key.test
+    record_answers = item.config.stash[RUNNER].records and not loaded.key.test
     item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
     if item.config.getoption("xmlpath", None):
         scores = execution.scores(loaded.suite).items()
         item.user_properties += [
             (f"llmeval.{printable(name)}", "" if score is None else repr(score)) for name, score in scores
         ]
-    keep_judgements(item, loaded.suites, loaded.suite.path, execution.entries)
+    keep_judgements(item, loaded.suite.path, execution.entries)
     if isinstance(error, BudgetError):
         item.session.shouldstop = str(error)
         pytest.skip(str(error))

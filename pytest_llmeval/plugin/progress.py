@@ -6,12 +6,10 @@ import os
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from _pytest.capture import CaptureManager
+from pytest_llmeval.plugin.pytest_private import without_capture
 
 _FIRST_S, _EVERY_S, _IN_LOGS_S = 2.0, 0.2, 10.0
 
@@ -63,16 +61,9 @@ class Progress:
         reporter = self._reporter
         assert reporter is not None
         self._shown = True
-        capture: CaptureManager | None = self.config.pluginmanager.get_plugin("capturemanager")
-        if capture is None:
-            self._print(reporter, text)
-        else:
-            with capture.global_and_fixture_disabled():
-                self._print(reporter, text)
-
-    def _print(self, reporter: "pytest.TerminalReporter", text: str) -> None:
-        if self._rewrites:
-            reporter.rewrite(text, erase=True)
-        else:
-            reporter.ensure_newline()
-            reporter.write_line(text)
+        with without_capture(self.config):
+            if self._rewrites:
+                reporter.rewrite(text, erase=True)
+            else:
+                reporter.ensure_newline()
+                reporter.write_line(text)

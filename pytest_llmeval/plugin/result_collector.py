@@ -1,33 +1,19 @@
 """Results of items put together by suite, in the process to which all reports come."""
 
-__all__ = ("Gathered", "ResultCollector")
+__all__ = ("ResultCollector",)
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.plugin.payload import decode
+from pytest_llmeval.run.collected import SuiteResults
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
     import pytest
-
-
-class Gathered(NamedTuple):
-    """What was heard of one suite.
-
-    Attributes:
-        key: What it is gathered under.
-        total: How many cases it has; 0 if nothing was heard of it.
-        records: Case id to result.
-        predictions: To be recorded.
-    """
-
-    key: SuiteKey
-    total: int
-    records: dict[str, CaseRecord]
-    predictions: list[dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -60,34 +46,35 @@ class ResultCollector:
         """Keep the result of an item that finished without a report."""
         self._seen[item.location[0], item.nodeid] = _Seen(payload, "passed", 0.0)
 
-    def suites(self, silent: Iterable[SuiteKey] = ()) -> Iterator[Gathered]:
+    def suites(self, silent: Iterable[SuiteKey] = ()) -> Iterator[SuiteResults]:
         """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
 
         Args:
             silent: Suites to yield even if nothing was heard of any suite in their files.
         """
-        gathered: dict[SuiteKey, Gathered] = {}
+        totals: dict[SuiteKey, int] = {}
+        records: defaultdict[SuiteKey, dict[str, CaseRecord]] = defaultdict(dict)
+        predictions: defaultdict[SuiteKey, list[dict[str, Any]]] = defaultdict(list)
         for seen in self._seen.values():
             payload = decode(seen.payload)
-            suite = gathered.setdefault(payload.key, Gathered(payload.key, payload.total, {}, []))
+            totals.setdefault(payload.key, payload.total)
             for record in payload.records:
-                if len(payload.records) == 1:
-                    record.duration_s = record.duration_s or seen.duration
-                    _settle(record, seen.outcome)
-                suite.records[record.id] = record
-            suite.predictions.extend(payload.predictions)
-        heard = {key.path for key in gathered}
-        gathered |= {key: Gathered(key, 0, {}, []) for key in silent if key.path not in heard}
-        for key in sorted(gathered, key=lambda key: (key.shown, key.test, key.variant)):
-            yield gathered[key]
+                records[payload.key][record.id] = _settled(record, seen) if len(payload.records) == 1 else record
+            predictions[payload.key] += payload.predictions
+        heard = {key.path for key in totals}
+        totals |= {key: 0 for key in silent if key.path not in heard}
+        for key in sorted(totals, key=lambda key: (key.shown, key.test, key.variant)):
+            yield SuiteResults(key, totals[key], records[key], predictions[key])
 
 
-def _settle(record: CaseRecord, outcome: str) -> None:
+def _settled(record: CaseRecord, seen: _Seen) -> CaseRecord:
     """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    if outcome == "skipped" and record.outcome != "not_run":
+    record = replace(record, duration_s=record.duration_s or seen.duration)
+    if seen.outcome == "skipped" and record.outcome != "not_run":
         # By skip or xfail: what was scored on the way counts nowhere.
-        record.outcome, record.observations, record.errors = "skipped", {}, {}
-    elif outcome == "error" and record.outcome == "passed":
-        record.outcome, record.reason = "errored", "teardown failed"
-    elif outcome == "failed" and record.outcome == "passed":
-        record.outcome, record.reason = "failed", "the test failed after scoring"
+        return replace(record, outcome="skipped", observations={}, errors={})
+    if seen.outcome == "error" and record.outcome == "passed":
+        return replace(record, outcome="errored", reason="teardown failed")
+    if seen.outcome == "failed" and record.outcome == "passed":
+        return replace(record, outcome="failed", reason="the test failed after scoring")
+    return record

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.plugin.session import Emitted, emit
+from pytest_llmeval.plugin.verdict_reports import VerdictReport, emit
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.files import PendingFile, approve, content_of, python_score_file, read_if_there, texts_of
 from pytest_llmeval.snapshots.keeper import mark_rest
@@ -47,7 +47,7 @@ class ScoreSnapshot:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._mode = Mode(item.config)
+        self._mode = Mode.of(item.config)
         module, _, self._test = item.nodeid.partition("::")
         self._path = python_score_file(item.path)
         self._shown = (Path(module).parent / self._path.parent.name / self._path.name).as_posix()
@@ -187,12 +187,12 @@ class PythonScores:
             session: The session.
             uncollected: Whether something could not be collected; then nothing is approved.
         """
-        mode = Mode(self._config)
+        mode = Mode.of(self._config)
         if uncollected:
-            mode.refuse_to_write()
+            mode = mode.read_only()
         stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
         files = []
-        vanishings: list[Emitted] = []
+        vanishings: list[VerdictReport] = []
         for path in sorted({scored.path for scored in self._seen.values()}):
             tests = [scored for scored in self._seen.values() if scored.path == path]
             try:
@@ -202,11 +202,13 @@ class PythonScores:
                 continue  # each test has failed with what is wrong
         mode.account(files, orphans=False)
         faults = [
-            Emitted(str(file.path), file.path.name, "snapshot[*]", "failed", file.fault) for file in files if file.fault
+            VerdictReport(str(file.path), file.path.name, "snapshot[*]", "failed", file.fault)
+            for file in files
+            if file.fault
         ]
         emit(session, [*vanishings, *faults])
 
-    def _vanished(self, path: str, mode: Mode) -> Iterator[Emitted]:
+    def _vanished(self, path: str, mode: Mode) -> Iterator[VerdictReport]:
         """Yield the scores that tests which ran to their end do not assert any more."""
         old = read_if_there(Path(path), Path(path).name, TestScores)
         if old is None or mode.update or mode.warn_unused:
@@ -218,7 +220,7 @@ class PythonScores:
                 if name not in scored.values:
                     file = nodeid.partition("::")[0]
                     reason = f"{nodeid}: snapshot {name}: {vanished(name, approved).reason}"
-                    yield Emitted(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
+                    yield VerdictReport(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
 def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> PendingFile:

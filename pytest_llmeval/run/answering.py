@@ -83,12 +83,12 @@ class Answering:
             KeyboardInterrupt: The user interrupts.
         """
         __tracebackhide__ = True
-        job.prepare(False)
+        job.prepare(asks_target=False)
         answer = Answer(job.case)
         try:
             case = self._predicted(job)
             if case is None:
-                target = job.target()
+                target = job.target.load()
                 if isinstance(target, BatchTarget):
                     return self.predictor.background.run(self.answer(job))
                 case = job.case.answered(json_like(self._call_here(job, target, answer)))
@@ -98,7 +98,7 @@ class Answering:
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
             return answer
-        if job.suite_judge is not None:
+        if job.judge is not None:
             return self.predictor.background.run(self._judged(job, answer))
         return answer
 
@@ -142,11 +142,11 @@ class Answering:
             return job.case
         if self.recordings is None:
             return None
-        known = self.recordings.get(job.shown, job.variant, job.case, job.repeat)
+        known = self.recordings.get(job.key.shown, job.key.variant, job.case, job.repeat)
         return None if known is MISSING else job.case.answered(known)
 
     async def _predict(self, job: Job, answer: Answer) -> Any:
-        target = job.target()
+        target = job.target.load()
         if isinstance(target, BatchTarget):
             return await self.blocks.predict(job, target, answer)
         return await self.sharing.once(job, job.case, lambda: self._call(job, target, answer))
@@ -177,16 +177,17 @@ class Answering:
 
     def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
         """Return what must be asked about an answered case, by evaluator."""
-        if job.suite_judge is None:
+        if job.judge is None:
             return {}
         questions = {}
-        asker = " ".join((job.shown, job.test, job.variant))
+        asker = " ".join((job.key.shown, job.key.test, job.key.variant))
+        suite_judge = job.judge.suite_judge
         answer.failed.clear()
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
                     put = evaluator.questions(answer.case)
-                    asked = [BoundQuestion(job.suite_judge, each, job.case.id, job.repeat, asker) for each in put]
+                    asked = [BoundQuestion(suite_judge, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here
                     questions[label] = asked

@@ -1,6 +1,6 @@
 """Cases of a suite asked for in blocks, since services answer several at once."""
 
-__all__ = ("Blocks",)
+__all__ = ("Blocks", "cut")
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ class Blocks:
         Raises:
             PredictionError: There is none.
         """
-        mine = (job.suite.path, job.variant, job.repeat, job.case.id)
+        mine = (job.suite.path, job.key.variant, job.repeat, job.case.id)
         if mine in self._taken:
             found = await self._ask(target, [job.case])
         else:
@@ -68,7 +68,7 @@ class Blocks:
 
     async def _asked_once(self, job: Job, target: BatchTarget) -> dict[str, Any]:
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
-        place = (job.suite.path, job.variant, job.repeat, block[0].id)
+        place = (job.suite.path, job.key.variant, job.repeat, block[0].id)
         if place not in self._asked:
             wanted = [each for each in block if not self._is_recorded(job, each)]
             asking = self.sharing.once(job, block[0], lambda: self._ask(target, wanted))
@@ -92,12 +92,16 @@ class Blocks:
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
         if suite.path not in self._cut:
-            cases = [each for each in suite.cases if each.prediction is MISSING]
-            blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
-            self._cut[suite.path] = {each.id: block for block in blocks for each in block}
+            self._cut[suite.path] = cut([each for each in suite.cases if each.prediction is MISSING], size)
         return self._cut[suite.path]
 
     def _is_recorded(self, job: Job, case: Case) -> bool:
         if self.recordings is None:
             return False
-        return self.recordings.get(job.shown, job.variant, case, job.repeat) is not MISSING
+        return self.recordings.get(job.key.shown, job.key.variant, case, job.repeat) is not MISSING
+
+
+def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
+    """Cut cases into blocks; return the id of each case with its block."""
+    blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return {each.id: block for block in blocks for each in block}

@@ -4,14 +4,14 @@ __all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
-from pytest_llmeval.core.evaluator import Evaluator, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.score import measure_each, measure_judged
 from pytest_llmeval.scoring.limits import Unmet, unmet
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Execution:
     """What running a case gave.
 
@@ -40,7 +40,7 @@ class Execution:
 
     case: Case
     record: CaseRecord
-    unmet: list[Unmet] = field(default_factory=list)
+    unmet: Sequence[Unmet] = ()
     error: BaseException | None = None
     entries: "Sequence[StoredJudgement]" = ()
     repeats: Sequence[Case] = ()
@@ -52,10 +52,10 @@ class Execution:
 
     def scores(self, suite: Suite) -> dict[str, float | None]:
         """Return the case's metrics by their names in the suite."""
-        return _scores(suite.reported, self.record.observations)
+        return _scores(suite, suite.reported, self.record.observations)
 
 
-Measure = Callable[[str, Evaluator, Case], Observation | Exception]
+Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
 
 def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> Execution:
@@ -82,7 +82,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         elif isinstance(evaluator, JudgedEvaluator):
             measured = measure_judged(evaluator, case, answer.verdicts.get(label, ()))
         else:
-            measured = measure(label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
+            measured = measure(suite, label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
@@ -99,14 +99,15 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
     if len(parts) == 1:
         return parts[0]
     passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
-    scores = [_scores(suite.evaluators, each.record.observations) for each in parts]
+    scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
     if broken is not None:
         merged = parts[broken - 1]
         if merged.record.outcome == "not_run":
             return _with_costs(merged, answers)
         if merged.record.outcome == "errored":
-            merged.record.reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
+            reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
+            merged = replace(merged, record=replace(merged.record, reason=reason))
     else:
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
@@ -118,14 +119,14 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
             if label not in errors:
                 observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
         merged = _concluded(suite, parts[0].case, suite.reported, observations, errors)
-    merged.record.repeats = {
+    repeats = {
         "times": len(parts),
         "passed": passed.count(True),
         "pass_rate": passed.count(True) / len(parts),
         "status": status_of(passed),
         "spread": spread_of(scores),
     }
-    merged.repeats = [each.case for each in parts]
+    merged = replace(merged, record=replace(merged.record, repeats=repeats), repeats=[each.case for each in parts])
     return _with_costs(merged, answers)
 
 
@@ -138,18 +139,18 @@ def _concluded(
 ) -> Execution:
     """Hold scores against limits."""
     limits = suite.limits(case)
-    missed = unmet(limits, _scores(evaluators, observations)) if limits else []
-    record = CaseRecord(case.id, case.labels, observations=observations, errors=errors)
+    missed = unmet(limits, _scores(suite, evaluators, observations)) if limits else []
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     for label, each in observations.items():
         reasons += [f"{label}: {why}" for why in _not_computed(each.errored)]
     failed_to_compute = bool(reasons)
     reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
     reasons += map(str, missed)
+    outcome: Outcome = "passed"
     if reasons:
-        record.outcome = "errored" if failed_to_compute else "failed"
-        record.reason = "; ".join(reasons)
-    return Execution(case, record, missed)
+        outcome = "errored" if failed_to_compute else "failed"
+    reason = "; ".join(reasons) or None
+    return Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, reason), missed)
 
 
 def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
@@ -162,10 +163,10 @@ def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
 
 
 def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
-    execution.record.calls = [call for answer in answers for call in answer.calls]
-    execution.record.target_seconds = [seconds for answer in answers for seconds in answer.target_seconds]
-    execution.entries = [entry for answer in answers for entry in answer.entries]
-    return execution
+    calls = [call for answer in answers for call in answer.calls]
+    seconds = [each for answer in answers for each in answer.target_seconds]
+    entries = [entry for answer in answers for entry in answer.entries]
+    return replace(execution, record=replace(execution.record, calls=calls, target_seconds=seconds), entries=entries)
 
 
 def unanswered(case: Case, error: BaseException) -> Execution:
@@ -185,12 +186,13 @@ def _from_users_frames(error: BaseException) -> BaseException:
     return error.with_traceback(frames)
 
 
-def _scores(evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]) -> dict[str, float | None]:
+def _scores(
+    suite: Suite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
+) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     for label, observation in observations.items():
-        evaluator = evaluators[label]
-        prefix = metric_prefix(label, evaluator)
-        scores.update({prefix + name: value for name, value in evaluator.scores(observation).items()})
+        own = evaluators[label].scores(observation)
+        scores.update({suite.metrics.full_name(label, name): value for name, value in own.items()})
     return scores
 
 

@@ -1,22 +1,59 @@
 """What is to be asked about a case, and what came of it: plain data."""
 
-__all__ = ("Answer", "Job")
+__all__ = ("Answer", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.results import Call
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
-    from pytest_llmeval.judge.service import SuiteJudge
+    from pytest_llmeval.judge.judges import JudgeAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.targets.contract import BatchTarget
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCase:
+    """A case together with its suite.
+
+    Attributes:
+        suite: The suite.
+        case: The case.
+        key: What its results are gathered under.
+    """
+
+    suite: Suite
+    case: Case
+    key: SuiteKey
+
+
+class TargetSource(Protocol):
+    """Where the prediction of a case comes from, if it carries none."""
+
+    def load(self) -> "Target | BatchTarget":
+        """Return the target, loaded at the first need.
+
+        Raises:
+            PredictionError: There is none.
+        """
+
+
+@dataclass(frozen=True)
+class GivenTarget:
+    """A target that is there already, such as the one of the fixture ``llmeval_target``."""
+
+    target: "Target | BatchTarget"
+
+    def load(self) -> "Target | BatchTarget":
+        """Return it."""
+        return self.target
 
 
 @dataclass(frozen=True)
@@ -24,28 +61,42 @@ class Job:
     """One repeat of one case.
 
     Attributes:
-        suite: Its suite.
-        case: The case.
-        shown: The suite's file, as recordings name it.
-        variant: Of the target.
+        loaded: The case.
         repeat: Counted from 0.
-        target: Gives the target, when one is needed.
-        suite_judge: Where its questions go; ``None`` where the suite has no judge.
+        target: Answers the case.
+        judge: Where its questions go; ``None`` where the suite has no judge.
         shared: Whether other processes may want the same prediction.
-        prepare: Makes ready what asking needs, in the thread of the tests; is told whether the target is needed.
-        test: The Python test that runs the case, if it is no item of its suite.
     """
 
-    suite: Suite
-    case: Case
-    shown: str
-    variant: str
+    loaded: LoadedCase
     repeat: int
-    target: "Callable[[], Target | BatchTarget]"
-    suite_judge: "SuiteJudge | None" = None
+    target: TargetSource
+    judge: "JudgeAccess | None" = None
     shared: bool = False
-    prepare: Callable[[bool], None] = lambda _: None
-    test: str = ""
+
+    @property
+    def suite(self) -> Suite:
+        """The suite of the case."""
+        return self.loaded.suite
+
+    @property
+    def case(self) -> Case:
+        """The case."""
+        return self.loaded.case
+
+    @property
+    def key(self) -> SuiteKey:
+        """What the results of the case are gathered under."""
+        return self.loaded.key
+
+    def prepare(self, *, asks_target: bool) -> None:
+        """Load the target and connect the judge, which must happen in the thread of the tests."""
+        __tracebackhide__ = True
+        if asks_target:
+            with suppress(PredictionError):  # raised again for every case that asks
+                self.target.load()
+        if self.judge is not None:
+            self.judge.open()
 
 
 @dataclass(slots=True)

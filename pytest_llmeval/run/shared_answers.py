@@ -54,7 +54,7 @@ class Sharing:
         judges = self.judges
         if not job.shared or judges is None:
             return await ask()
-        parts = (judges.run, job.shown, job.variant, first.id, str(job.repeat), fingerprint(first.input))
+        parts = (judges.run, job.key.shown, job.key.variant, first.id, str(job.repeat), fingerprint(first.input))
         key = " ".join(("answer", *parts))
         if key in self._given:
             return await ask()  # the case runs again, to get another answer

@@ -81,10 +81,10 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     max_drop = data.get("max_drop")
     if max_drop is None:
         given = next(key for key in REGRESSION_KEYS if data.get(key) is not None)
-        raise ValueError(f"found {given} without max_drop, expected both: it says how a drop is judged")
+        raise ValueError(f"found {given} without max_drop, expected both: {given} applies to drops")
     for key in ("min", "max"):
         if data.get(key) is not None:
-            raise ValueError(f"found {key} beside max_drop, expected one of them: write two gates")
+            raise ValueError(f"found {key} beside max_drop, expected only one of them: write two gates")
     if not 0 <= max_drop < math.inf:
         raise ValueError(f"found max_drop {max_drop}, expected a finite number of at least 0")
     confidence = 0.95 if data.get("confidence") is None else data["confidence"]

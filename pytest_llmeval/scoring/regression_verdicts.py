@@ -136,7 +136,7 @@ def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
         listed = "; ".join(f"{each[0]}: {each[3]}" for each in failed)
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
-        text = f"all {counted(len(verdicts), 'group')} hold, largest drop {group}: {reason}{note}"
+        text = f"all {counted(len(verdicts), 'group')} pass, largest drop {group}: {reason}{note}"
     return GateResult(str(gate), outcome, drop, gate.max_drop, text)
 
 
@@ -156,7 +156,7 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
     if incomplete and not gate.partial:
         return Finding(gate, outcome="not_judged", reason=f"not judged: {incomplete}")
     if pairing is None:
-        return Finding(gate, reason=absent or "there is no baseline to compare with")
+        return Finding(gate, reason=absent or "there is no baseline")
     if gate.metric not in pairing.table.owner:
         return Finding(gate, reason=f"{gate.metric} does not occur in the results")
     if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
@@ -171,7 +171,7 @@ def _examine_groups(gate: RegressionGate, pairing: Pairing, by: str) -> Finding:
     small = tuple(each.group for each in groups if each.cases < gate.min_cases)
     judged = tuple(each for each in groups if each.cases >= gate.min_cases)
     if not judged:
-        return Finding(gate, reason=f"no group of {by!r} has {counted(gate.min_cases, 'case')} to compare")
+        return Finding(gate, reason=f"no group by {by!r} has {counted(gate.min_cases, 'case')} to compare")
     return Finding(gate, judged, small)
 
 
@@ -204,4 +204,4 @@ def _fault(gate: RegressionGate, found: Evidence) -> str:
         return f"no case has {gate.subject} in both runs"
     if data.value is None:
         return f"{gate.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
-    return f"the baseline has no value of {gate.subject}"
+    return f"{gate.subject} has no value in the baseline"

@@ -1,10 +1,10 @@
 """What asking cost: calls, tokens, money and seconds, as one more set of counts that add up."""
 
-__all__ = ("UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
+__all__ = ("USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.results import CaseRecord
 
+USAGE = "\x00usage"
+"""The label of these counts; no evaluator of a suite can have it."""
+
 
 @dataclass(frozen=True)
 class UsageEvaluator(Evaluator):
     """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
 
-    name = "usage"
+    name = USAGE
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
@@ -90,8 +93,8 @@ def usage_of(calls: Iterable[Call], target_seconds: Sequence[float]) -> Observat
     return Observation(counts)
 
 
-def claim_calls(records: "Iterable[CaseRecord]") -> None:
-    """Let a call that several questions share, of one case or of several, count for the first of them only."""
+def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
+    """Yield records in which a call that several questions share, of one case or of several, counts once."""
     seen: set[str] = set()
     for record in records:
         claimed = []
@@ -99,7 +102,7 @@ def claim_calls(records: "Iterable[CaseRecord]") -> None:
             claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
             if call.fresh:
                 seen.add(call.id)
-        record.calls = claimed
+        yield replace(record, calls=claimed) if claimed else record
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def address_fault(url: str, expected: str, secrets: str) -> str | None:
     except ValueError:
         usable, parts = False, None
     if "@" in (parts.netloc if usable and parts is not None else public):
-        return f"found a user name or a password in the address, expected {expected}, and {secrets}"
+        return f"found a user name or password in the address, expected {expected}, and {secrets}"
     if not usable or not url.isprintable() or " " in url:
         return f"found {public[:_LONGEST_SHOWN]!r}, expected {expected}"
     return None

@@ -131,7 +131,7 @@ class Exchange:
             raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", "untrusted") from None
         except ValueError:
             # Its text would show the whole address, and what stands there may be secret.
-            raise NoReplyError("failed: found an address, a proxy or headers that cannot be used", "unusable") from None
+            raise NoReplyError("failed: the address, the proxy or the headers are not valid", "unusable") from None
         except aiohttp.ClientError as error:
             cause: Cause = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else "dropped"
             raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", cause) from None
@@ -147,7 +147,7 @@ class Exchange:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > self._largest:
-                raise NoReplyError(f"answered more than {self._largest} bytes, expected fewer", "too large")
+                raise NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
         return bytes(body)
 
     def _connected(self) -> "aiohttp.ClientSession":

@@ -55,7 +55,7 @@ def variable_fault(name: str, example: str) -> str | None:
     """
     if _VARIABLE.fullmatch(name):
         return None
-    return f"found no name of an environment variable, expected one such as {example}"
+    return f"found an invalid name of an environment variable, expected one such as {example}"
 
 
 def environment_secrets(environment: Mapping[str, str]) -> list[str]:

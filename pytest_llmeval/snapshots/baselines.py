@@ -65,7 +65,7 @@ def examine_regressions(
         return [Finding(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
     kinds = {verdict.kind for verdict in verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
-        reason = "approved: this run is the baseline from now on"
+        reason = "approved: this run is the new baseline"
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
@@ -105,7 +105,7 @@ def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verd
 def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
     settings = keeper.settings(suite_run.suite)
     if settings is None:
-        return _Baseline(absent="there is no baseline: write 'snapshot: true' into the suite, and approve a run")
+        return _Baseline(absent="there is no baseline: set 'snapshot: true' in the suite, and approve a run")
     scores = score_file(suite_run.key)
     path = statistics_file(scores)
     shown = shown_beside(suite_run.key, path)
@@ -122,7 +122,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.reported)
+    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
     return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)), approval=approved.cases.statistics)
 
 

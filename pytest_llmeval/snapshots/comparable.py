@@ -1,6 +1,6 @@
 """What must be the same for two runs to be compared: cases, evaluators, thresholds, judges."""
 
-__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint", "owner_of")
+__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint")
 
 import json
 import os
@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.suite.suite import Suite
 
 _SELECTS = "metrics"
@@ -85,17 +85,6 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
-
-
-def owner_of(metric: str, evaluators: Mapping[str, Evaluator]) -> tuple[str, Metric] | None:
-    """Return the label of the evaluator that declares a metric, and the declaration."""
-    head, bracket, _ = metric.partition("[")
-    for label, evaluator in evaluators.items():
-        prefix = metric_prefix(label, evaluator)
-        for declared in evaluator.describe():
-            if prefix + declared.family == head + bracket:
-                return label, declared
-    return None
 
 
 def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:

@@ -84,7 +84,7 @@ def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None
 
 
 def _with_remedy(error: SuiteError, shown: str) -> SuiteError:
-    remedy = "nothing was changed: restore the file from version control, or delete it and approve anew"
+    remedy = "nothing was changed: restore the file from version control, or delete it and approve again"
     return SuiteError([*error.faults, Fault(shown, 0, 0, "", remedy)])
 
 
@@ -136,7 +136,7 @@ def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
         0,
         "",
         f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
-        "changed: restore the file from version control, or delete it and its scores and approve anew",
+        "changed: restore the file from version control, or delete it and its scores and approve again",
     )
 
 

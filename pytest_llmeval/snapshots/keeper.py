@@ -12,7 +12,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint, owner_of
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
@@ -152,7 +152,7 @@ class Keeper:
             old,
             new,
             settings,
-            suite_run.suite.reported,
+            suite_run.suite.metrics,
             deciding=deciding_labels(suite_run.suite),
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
@@ -220,8 +220,8 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
 
     def labels(metric: str) -> set[str]:
-        owners = (owner_of(each, suite.reported) for each in (limited if metric == PASS_RATE else [metric]))
-        return {owner[0] for owner in owners if owner is not None}
+        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
+        return {each.label for each in owned if each is not None}
 
     return labels
 

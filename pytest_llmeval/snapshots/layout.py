@@ -89,11 +89,11 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
 def _check_version(document: Document) -> None:
     data = document.data
     if not isinstance(data, Mapping):
-        raise SuiteError([document.fault((), f"found {describe(data)}, expected the scores that an approval wrote")])
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
     found = data.get("schema")
     if isinstance(found, int) and found > SCHEMA:
         newer = (
-            f"found {found}, expected {SCHEMA}: a newer version of pytest-llmeval-suite wrote this file; update yours"
+            f"found {found}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
         )
         raise SuiteError([document.fault(("schema",), newer)])
     if found != SCHEMA or isinstance(found, bool):
@@ -110,7 +110,7 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
     values = scores.values
     for name in sorted({*values, *approved}):
         if name not in approved:
-            yield document.fault(last, f"found no value of {name!r}, expected {values[name]}")
+            yield document.fault(last, f"found no value for {name!r}, expected {values[name]}")
         elif name not in values:
             yield document.fault((*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded")
         elif values[name] != approved[name]:

@@ -1,10 +1,10 @@
 """What the command line asks of snapshots: syrupy's own options, or ours where syrupy is absent or switched off."""
 
-__all__ = ("Mode", "add_option")
+__all__ = ("Mode",)
 
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.util import find_spec
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,41 +14,47 @@ _SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 """Options of pytest with which a run may leave out what another one has."""
 
 
-def add_option(group: Any, manager: Any) -> None:
-    """Add ``--snapshot-update`` to a run in which syrupy will not."""
-    if manager.is_blocked("syrupy") or find_spec("syrupy") is None:
-        group.addoption(
-            "--snapshot-update",
-            action="store_true",
-            default=False,
-            dest="update_snapshots",
-            help="approve the scores of this run",
+@dataclass(frozen=True)
+class Mode:
+    """What is asked for.
+
+    Attributes:
+        update: Whether scores that differ from the approved ones are approved.
+        new_only: Whether scores without approved ones are approved.
+        warn_unused: Whether scores that vanished are only reported.
+        keep_unused: Whether scores that vanished stay approved.
+        selects: Whether options choose among the items.
+        refused: Whether nothing may be written, because the run has not ended as it should.
+        syrupy: The session of syrupy, which counts and writes; ``None`` without syrupy.
+    """
+
+    update: bool = False
+    new_only: bool = False
+    warn_unused: bool = False
+    keep_unused: bool = False
+    selects: bool = False
+    refused: bool = False
+    syrupy: Any = None
+
+    @classmethod
+    def of(cls, config: Any) -> "Mode":
+        """Return what pytest's configuration says; syrupy's session is there once pytest's has started."""
+
+        def asked(*names: str) -> bool:
+            return any(getattr(config.option, name, False) for name in names)
+
+        return cls(
+            update=asked("update_snapshots"),
+            new_only=asked("update_new_snapshots_only"),
+            warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
+            keep_unused=asked("no_cleanup", "disable_unused_snapshots"),
+            selects=asked(*_SELECTING),
+            syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
         )
 
-
-class Mode:
-    """What is asked for; `config` is pytest's."""
-
-    def __init__(self, config: Any) -> None:
-        self._config = config
-        self._refused = False
-        self.update = self._asked("update_snapshots")
-        self.new_only = self._asked("update_new_snapshots_only")
-        self.warn_unused = self._asked("warn_unused_snapshots") or self._asked("disable_unused_snapshots")
-        self.keep_unused = self._asked("no_cleanup") or self._asked("disable_unused_snapshots")
-
-    def _asked(self, name: str) -> bool:
-        return bool(getattr(self._config.option, name, False))
-
-    @property
-    def selects(self) -> bool:
-        """Whether options choose among the items."""
-        return any(self._asked(name) for name in _SELECTING)
-
-    def refuse_to_write(self) -> None:
-        """Compare only: the run has not ended as it should."""
-        self.update = self.new_only = False
-        self._refused = True
+    def read_only(self) -> "Mode":
+        """Return a mode that compares and writes nothing."""
+        return replace(self, update=False, new_only=False, refused=True)
 
     def command(self, argument: str, *, suites: bool = True) -> str:
         """Return the command that approves what is named."""
@@ -57,16 +63,16 @@ class Mode:
 
     def account(self, files: "Sequence[PendingFile]", *, orphans: bool) -> None:
         """Have files counted by syrupy, and written; without syrupy, write them."""
-        if hasattr(self._config, "_syrupy"):
+        if self.syrupy is not None:
             from pytest_llmeval.snapshots.syrupy_bridge import account
 
-            if self._refused:
+            if self.refused:
                 # syrupy would say, and believe, that it deletes what is not used.
                 orphans = False
                 for file in files:
                     file.before = {name: text for name, text in file.before.items() if name in file.after}
             account(
-                self._config,
+                self.syrupy,
                 files,
                 update=self.update,
                 new_only=self.new_only,

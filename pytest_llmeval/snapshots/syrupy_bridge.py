@@ -143,17 +143,16 @@ def _collection(location: str, names: Sequence[str]) -> SnapshotCollection:
     return collection
 
 
-def account(config: Any, files: Sequence[PendingFile], *, update: bool, new_only: bool, orphans: bool) -> None:
+def account(session: Any, files: Sequence[PendingFile], *, update: bool, new_only: bool, orphans: bool) -> None:
     """Let syrupy compare, count, report and write the files of a run.
 
     Args:
-        config: pytest's configuration, in the process that writes.
+        session: Of syrupy, in the process that writes.
         files: What was judged.
         update: Whether what differs is written.
         new_only: Whether what is not there yet is written.
         orphans: Whether to look for files whose suites are gone: only in a run that left nothing out.
     """
-    session = config._syrupy  # noqa: SLF001 (where syrupy keeps its session; it has no public name)
     members = {
         "files": {str(file.path): file for file in files},
         "orphans": orphans,

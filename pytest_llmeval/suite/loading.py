@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault, SuiteError, format_error
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
-from pytest_llmeval.data.formats import SOURCES, get_source
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -35,7 +34,7 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
 
     Args:
         path: The suite file.
-        registry: The evaluators that it may name.
+        registry: The evaluators and sources that it may name.
         root: Files of single cases may not lie outside this folder.
         shown: How to call the file in messages; default: its path.
 
@@ -58,20 +57,20 @@ class _Loader(SettingsReader):
     def load(self) -> Suite:
         entry = self._top_level()
         evaluators = self.read_evaluators(entry.evaluators)
-        gates = self.read_gates(entry.gates, evaluators)
+        gates = self.read_gates(entry.gates)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
             evaluators=evaluators,
             cases=(),
-            thresholds=self.read_limits(entry.thresholds, ("thresholds",), evaluators),
+            thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
             gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
             regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
             snapshot=read_snapshot(
                 entry.snapshot,
                 self.check,
                 self.fault,
-                lambda metric: self._metric_fault(metric, evaluators, extra=(PASS_RATE,)),
+                lambda metric: self._metric_fault(metric, extra=(PASS_RATE,)),
             ),
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
@@ -110,13 +109,13 @@ class _Loader(SettingsReader):
         found: list[tuple[Case, Fault]] = []
         faulty = 0
         for number, each in enumerate(entry.cases):
-            case = self._case(each, number, suite)
+            case = self._case(each, number)
             if case is None:
                 faulty += 1
             else:
                 found.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
-            loaded, faulty_rows = self._from_source(source, suite)
+            loaded, faulty_rows = self._from_source(source)
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
             faulty += faulty_rows
         cases: dict[str, Case] = {}
@@ -128,7 +127,7 @@ class _Loader(SettingsReader):
                 self.faults.append(replace(place, message=fault))
                 faulty += 1
         if not found and not self.faults:
-            self.fault((), "found no case, expected cases or a source that has some")
+            self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
         self._check_labels(entry, suite, [case for case, _ in found])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
         return replace(suite, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
@@ -140,27 +139,29 @@ class _Loader(SettingsReader):
         clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
         for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
-                known = ", ".join(labels) or "no case has any"
-                self.fault(
-                    places.get(name, ("gates",)),
-                    f"found the label {name!r}, which no case has, expected one of: {known}{suggest(name, labels)}",
-                )
+                known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
+                why = known if labels else ": no case of this suite has labels"
+                self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
+    def _from_source(self, source: "Source") -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
-        read = source.load(self.path.parent, faults)
+        try:
+            read = source.load(self.path.parent, faults)
+        except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
+            self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
+            return [], 0
         self.faults += faults
-        limited = [self._with_limits(case, source, suite) for case in read]
+        limited = [self._with_limits(case, source) for case in read]
         cases = [case for case in limited if case is not None]
         return cases, source.faulty(faults) + len(limited) - len(cases)
 
-    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
+    def _with_limits(self, case: Case, source: "Source") -> Case | None:
         """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
         if not case.thresholds:
             return case
         before = len(self.faults)
-        limits = self.read_limits(case.thresholds, ("thresholds",), suite.evaluators)
+        limits = self.read_limits(case.thresholds, ("thresholds",))
         self.faults[before:] = [
             replace(fault, file=source.file_of(case), line=case.line, column=1) for fault in self.faults[before:]
         ]
@@ -174,17 +175,21 @@ class _Loader(SettingsReader):
             return None
         options = dict(entry)
         name = options.pop("format", None)
-        if name not in SOURCES:
-            known = ", ".join(SOURCES)
-            hint = suggest(name, SOURCES) if isinstance(name, str) else ""
+        if name not in self.registry.sources:
+            known = ", ".join(self.registry.sources)
+            hint = suggest(name, self.registry.sources) if isinstance(name, str) else ""
             place = ("source", "format") if name is not None else ("source",)
             found = describe(name) if name is not None else "no 'format'"
             self.fault(place, f"found {found}, expected one of {known}{hint}")
             return None
-        source: Source | None = self.check(get_source(name), options, ("source",))
+        try:
+            source: Source | None = self.check(self.registry.source(name), options, ("source",))
+        except LlmevalError as error:
+            self.fault(("source", "format"), str(error))
+            return None
         return source
 
-    def _case(self, data: Any, number: int, suite: Suite) -> Case | None:
+    def _case(self, data: Any, number: int) -> Case | None:
         before = len(self.faults)
         path = ("cases", number)
         entry = self.check(CaseEntry, data, path)
@@ -210,7 +215,7 @@ class _Loader(SettingsReader):
             prediction=prediction,
             labels={key: json_text(value) for key, value in entry.labels.items()},
             tags=entry.tags,
-            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds"), suite.evaluators),
+            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],
         )
         return case if len(self.faults) == before else None
@@ -221,7 +226,7 @@ class _Loader(SettingsReader):
             if not target.is_relative_to(self.root.resolve()):
                 self.fault(
                     place,
-                    f"found {name!r}, which leaves the folder {self.root.name!r}, expected a file inside it",
+                    f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it",
                 )
                 return None
             check_regular(target, name)
@@ -243,7 +248,7 @@ class _Loader(SettingsReader):
         if fault is not None:
             return fault
         if case.id.startswith(("gate[", "snapshot[")):
-            return f"found the id {case.id!r}, expected one that does not read like a gate or a snapshot"
+            return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
         for evaluator in suite.evaluators.values():
@@ -274,5 +279,5 @@ def _tag_fault(tags: Iterable[str]) -> str | None:
         if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
             return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"
         if tag in _MARKS_WITH_ARGUMENTS:
-            return f"found the tag {tag!r}, which means something else to pytest, expected another"
+            return f"found the tag {tag!r}, which pytest reserves, expected another name"
     return None

@@ -1,107 +1,292 @@
-"""Which evaluators there are: the shipped ones, those of installed packages, those that a conftest registers."""
+"""Evaluators, sources and commands by name: general ones, those of tasks, of installed packages and of conftests."""
 
-__all__ = ("Registry", "build", "default_registry", "get_evaluator", "register_tokenizer")
+__all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer")
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.data.formats import SOURCES, Source
 
-ENTRY_POINTS = "pytest_llmeval.evaluators"
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+EVALUATORS_GROUP = "pytest_llmeval.evaluators"
+PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
-    "emotion_cause": "pytest_llmeval.tasks.emotion_cause.evaluator:EmotionCause",
-    "fact_check": "pytest_llmeval.tasks.fact_check.evaluator:FactCheck",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
-    "narrative": "pytest_llmeval.tasks.narrative.composite:Narrative",
-    "narrative.action_layer": "pytest_llmeval.tasks.narrative.action_layer:ActionLayer",
-    "narrative.characters": "pytest_llmeval.tasks.narrative.characters:Characters",
-    "narrative.relationships": "pytest_llmeval.tasks.narrative.relationships:Relationships",
-    "narrative.sentiment": "pytest_llmeval.tasks.narrative.sentiment:Sentiment",
-    "narrative.text_span": "pytest_llmeval.tasks.narrative.text_span:TextSpan",
-    "retrieval": "pytest_llmeval.tasks.retrieval.evaluator:Retrieval",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
 }
 
+_PLUGINS = (
+    "pytest_llmeval.cli:register",
+    "pytest_llmeval.tasks.emotion_cause:register",
+    "pytest_llmeval.tasks.fact_check:register",
+    "pytest_llmeval.tasks.memory_qa:register",
+    "pytest_llmeval.tasks.narrative:register",
+    "pytest_llmeval.tasks.retrieval:register",
+)
+"""The command line and the tasks that ship; they register as the plugins of users do."""
+
+_E = TypeVar("_E", bound=type[Evaluator] | str)
+_S = TypeVar("_S", bound=type[Source] | str)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand of ``llmeval``.
+
+    Attributes:
+        help: One line for the list of commands.
+        add_arguments: Function, or its import string, that adds arguments to the parser of the command and sets the
+            default ``run``: a function from the parsed options to the exit code.
+    """
+
+    help: str
+    add_arguments: "str | Callable[[ArgumentParser], None]"
+
+    def configure(self, parser: "ArgumentParser") -> None:
+        """Add the arguments of the command to its parser."""
+        add = _imported(self.add_arguments) if isinstance(self.add_arguments, str) else self.add_arguments
+        add(parser)
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """A command that had another name.
+
+    Attributes:
+        now: Its words.
+        option: Option that tells the renamed command from the one that has the old name now; empty where none has.
+    """
+
+    now: tuple[str, ...]
+    option: str = ""
+
+
+class _Classes:
+    """Classes of one kind by name; those given as import strings are imported when they are asked for."""
+
+    def __init__(
+        self, base: type, attribute: str, shown: str, error: type[LlmevalError], known: Mapping[str, str | type]
+    ) -> None:
+        self.kind = base.__name__.lower()
+        self.base = base
+        self.attribute = attribute
+        self.shown = shown
+        self.error = error
+        self.known = dict(known)
+
+    def add(self, given: str | type, name: str) -> None:
+        """Add a class under its own name, or an import string under `name`."""
+        if isinstance(given, str):
+            if not name or given.count(":") != 1:
+                raise self.error(f"found {given!r}, name {name!r}, expected 'package.module:Class' and its name")
+        else:
+            name = self.checked(given)
+        before = self.known.get(name, given)
+        if before != given and self.get(name) is not (_imported(given) if isinstance(given, str) else given):
+            raise self.error(f"the {self.kind} name {name!r} is taken by {self.get(name).__qualname__}: choose another")
+        self.known[name] = given
+
+    def get(self, name: str) -> Any:
+        """Return the class of a name."""
+        found = self.known.get(name)
+        if found is None:
+            from pytest_llmeval.core.wording import suggest
+
+            names = sorted(self.known)
+            known = ", ".join(names)
+            raise self.error(f"found {self.kind} {name!r}, expected one of {known}{suggest(name, names)}")
+        if isinstance(found, str):
+            try:
+                loaded = _imported(found)
+            except Exception as error:
+                raise self.error(f"{self.kind} {name!r} ({found}): {format_error(error)}") from error
+            if self.checked(loaded) != name:
+                raise self.error(f"found {found} registered as {name!r}, expected {self.checked(loaded)!r}, its name")
+            found = self.known[name] = loaded
+        return found
+
+    def checked(self, candidate: Any) -> str:
+        """Return the name that a class gives itself, if it is one that can be used."""
+        if not (isinstance(candidate, type) and issubclass(candidate, self.base)):
+            raise self.error(f"found {candidate!r}, expected a subclass of {self.shown}")
+        name = getattr(candidate, self.attribute, None)
+        if not isinstance(name, str) or not name:
+            raise self.error(
+                f"{candidate.__qualname__}: found {self.attribute} {name!r}, "
+                f"expected a class attribute {self.attribute} = 'text'"
+            )
+        if lacking := sorted(getattr(candidate, "__abstractmethods__", ())):
+            raise self.error(f"{candidate.__qualname__}: found no {', '.join(lacking)}, expected a method for each")
+        return name
+
 
 class Registry:
-    """Evaluator classes by name. Classes are imported when they are asked for."""
+    """Evaluators, sources and commands by name.
 
-    def __init__(self, evaluators: Mapping[str, "str | type[Evaluator]"]) -> None:
-        self._evaluators = dict(evaluators)
+    A class can be registered as it is, or by an import string: it is then imported when a suite asks for it.
 
-    def register(self, evaluator: type[Evaluator]) -> type[Evaluator]:
-        """Add an evaluator under its ``name``; returns it, so that it can decorate a class.
+    Example:
+        >>> registry = Registry()
+        >>> registry.register("pytest_llmeval.evaluators.text:TextEvaluator", name="text")
+        'pytest_llmeval.evaluators.text:TextEvaluator'
+        >>> list(registry), registry.get("text").__name__
+        (['text'], 'TextEvaluator')
+    """
+
+    def __init__(
+        self,
+        evaluators: Mapping[str, str | type[Evaluator]] = {},
+        sources: Mapping[str, str | type[Source]] = {},
+        commands: Mapping[str, Command] = {},
+        renamed: Mapping[str, Renamed] = {},
+    ) -> None:
+        self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
+        self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
+        self._commands = dict(commands)
+        self._renamed = dict(renamed)
+
+    def register(self, evaluator: _E, name: str = "") -> _E:
+        """Add an evaluator.
+
+        Args:
+            evaluator: A subclass of `Evaluator`, known by its attribute ``name``; or ``package.module:Class``.
+            name: Of a class that is given by an import string: its attribute ``name``.
+
+        Returns:
+            `evaluator`, so that the method can decorate a class.
 
         Raises:
             EvaluatorError: It is no subclass of `Evaluator`, has no name, lacks a method, or the name is taken.
         """
-        candidate: Any = evaluator  # conftests are not type-checked
-        if not (isinstance(candidate, type) and issubclass(candidate, Evaluator)):
-            raise EvaluatorError(f"found {evaluator!r}, expected a subclass of pytest_llmeval.Evaluator")
-        name = getattr(evaluator, "name", None)
-        if not isinstance(name, str) or not name:
-            raise EvaluatorError(
-                f"{evaluator.__qualname__}: found name {name!r}, expected a class attribute name = 'text'"
-            )
-        if lacking := sorted(getattr(evaluator, "__abstractmethods__", ())):
-            raise EvaluatorError(f"{evaluator.__qualname__}: found no {', '.join(lacking)}, expected a method for each")
-        if name in self._evaluators and self.get(name) is not evaluator:
-            raise EvaluatorError(
-                f"the evaluator name {name!r} is taken by {self.get(name).__qualname__}: choose another"
-            )
-        self._evaluators[name] = evaluator
+        self._evaluators.add(evaluator, name)
         return evaluator
 
-    def get(self, name: str) -> type[Evaluator]:
-        """Return the class registered under a name.
+    def register_source(self, source: _S, name: str = "") -> _S:
+        """Add a source: a format of data files.
+
+        Args:
+            source: A subclass of `Source`, known by its attribute ``format``; or ``package.module:Class``.
+            name: Of a class that is given by an import string: its attribute ``format``.
+
+        Returns:
+            `source`, so that the method can decorate a class.
 
         Raises:
-            EvaluatorError: There is none; the message suggests the nearest name.
+            LlmevalError: It is no subclass of `Source`, has no name, lacks a method, or the name is taken.
         """
-        found = self._evaluators.get(name)
-        if found is None:
-            from pytest_llmeval.core.wording import suggest
+        self._sources.add(source, name)
+        return source
 
-            known = ", ".join(self)
-            raise EvaluatorError(f"found evaluator {name!r}, expected one of {known}{suggest(name, self)}")
-        if isinstance(found, str):
-            module, _, attribute = found.partition(":")
-            found = getattr(import_module(module), attribute)
-            self._evaluators[name] = found
+    def register_command(self, name: str, add_arguments: "str | Callable[[ArgumentParser], None]", help: str) -> None:  # noqa: A002 (argparse's word)
+        """Add a subcommand of ``llmeval``; see `Command`.
+
+        The command line reads the entry points of installed packages, and no conftest.
+
+        Raises:
+            LlmevalError: The name is taken.
+        """
+        command = Command(help, add_arguments)
+        if self._commands.setdefault(name, command) != command:
+            raise LlmevalError(f"the command name {name!r} is taken: choose another")
+
+    def rename_command(self, old: str, now: str, option: str = "") -> None:
+        """Let an old name of a command work, with a notice.
+
+        Args:
+            old: The name that it had.
+            now: Its words, such as ``retrieval build-set``.
+            option: Where another command has the old name now: an option that only the renamed one takes.
+        """
+        self._renamed[old] = Renamed(tuple(now.split()), option)
+
+    def get(self, name: str) -> type[Evaluator]:
+        """Return the evaluator class of a name.
+
+        Raises:
+            EvaluatorError: There is none, with the nearest name; or it cannot be imported.
+        """
+        found: type[Evaluator] = self._evaluators.get(name)
+        return found
+
+    def source(self, name: str) -> type[Source]:
+        """Return the source class of a format.
+
+        Raises:
+            LlmevalError: There is none, with the nearest name; or it cannot be imported.
+        """
+        found: type[Source] = self._sources.get(name)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._evaluators))
+        """Iterate over the names of evaluators."""
+        return iter(sorted(self._evaluators.known))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of sources."""
+        return tuple(sorted(self._sources.known))
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """The commands by name."""
+        return dict(sorted(self._commands.items()))
+
+    @property
+    def renamed(self) -> Mapping[str, Renamed]:
+        """The commands that had another name, by that name."""
+        return self._renamed
 
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
-        return Registry(self._evaluators)
+        return Registry(self._evaluators.known, self._sources.known, self._commands, self._renamed)
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _register_evaluator(registry: Registry, found: Any) -> None:
+    registry.register(found)
+
+
+def _register_plugin(registry: Registry, found: Any) -> None:
+    if not callable(found):
+        raise LlmevalError(f"found {found!r}, expected a function register(registry)")
+    found(registry)
 
 
 @cache
 def _installed() -> Registry:
-    registry = Registry(_SHIPPED)
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
-        try:
-            registry.register(point.load())
-        except Exception as error:
-            raise EvaluatorError(
-                f"entry point {point.name!r} of {ENTRY_POINTS} ({point.value}): {type(error).__name__}: {error}"
-            ) from error
+    registry = Registry(_SHIPPED, SOURCES)
+    for each in _PLUGINS:
+        _imported(each)(registry)
+    for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
+        for point in sorted(entry_points(group=group), key=lambda point: point.name):
+            try:
+                register(registry, point.load())
+            except Exception as error:
+                raise EvaluatorError(
+                    f"entry point {point.name!r} of {group} ({point.value}): {type(error).__name__}: {error}"
+                ) from error
     return registry
 
 
 def default_registry() -> Registry:
-    """Return the shipped evaluators and those of the entry-point group ``pytest_llmeval.evaluators``."""
+    """Return what ships, and what installed packages register by their entry points."""
     return _installed().copy()
 
 

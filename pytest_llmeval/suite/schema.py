@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.data.formats import SOURCES, get_source
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.registry import Registry
@@ -22,7 +21,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     """Return the schema of a suite file, with the options of every evaluator and source.
 
     Args:
-        registry: The evaluators that suites may name.
+        registry: The evaluators and sources that suites may name.
 
     Returns:
         JSON Schema, draft 2020-12.
@@ -45,7 +44,8 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     target = _schema(TargetSpec, definitions)
     target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
-    properties["source"] = {"anyOf": [*(_source(name, definitions) for name in sorted(SOURCES)), {"type": "null"}]}
+    sources = [_source(registry, name, definitions) for name in registry.sources]
+    properties["source"] = {"anyOf": [*sources, {"type": "null"}]}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
     schema = {"$schema": DIALECT, "title": "Eval suite", **suite}
     return {**schema, "$defs": definitions} if definitions else schema
@@ -93,8 +93,8 @@ def _snapshot(definitions: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"type": "boolean"}, mapping, {"type": "null"}]}
 
 
-def _source(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    schema = _schema(get_source(name), definitions)
-    schema["properties"] = {"format": {"const": name}, **schema["properties"]}
+def _source(registry: Registry, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    schema = _schema(registry.source(name), definitions)
+    schema["properties"] = {"format": {"const": name}, **schema.get("properties", {})}
     schema["required"] = ["format", *schema.get("required", [])]
     return schema

@@ -74,7 +74,7 @@ class HttpTarget(BatchTarget):
         for path in self._paths:
             if at(value, path) is ABSENT:
                 return PredictionError(
-                    f"found {kind(value)} as input, expected one with {path!r}, which the request names"
+                    f"found {kind(value)} as input, expected one with {path!r}, which the request uses"
                 )
         return None
 
@@ -138,7 +138,7 @@ class HttpTarget(BatchTarget):
         what = f"answered {status}: {self._redactor.excerpt(reply.body)}"
         if reply.leads_to is not None:
             where = self._redactor.excerpt(reply.leads_to)
-            what += f"; redirects are not followed, this one leads to {where}"
+            what += f"; redirects are not followed: this one leads to {where}"
         raise AttemptError(what, transient=is_transient(reply.status), retry_after=reply.retry_after)
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -176,7 +176,7 @@ class HttpTarget(BatchTarget):
             )
         if not (value.isascii() and value.isprintable()):
             raise PredictionError(
-                f"environment variable {variable} holds what no header can carry, expected one line of printable ASCII"
+                f"environment variable {variable} is not a valid header value, expected one line of printable ASCII"
             )
         return value
 

@@ -40,14 +40,16 @@ def load_target(name: str, folder: Path) -> Target:
     """
     module_name, _, attribute = name.partition(":")
     if module_name.partition(".")[0] in sys.stdlib_module_names:
-        raise PredictionError(f"target {name!r}: {module_name!r} is part of Python, expected a module of your project")
+        raise PredictionError(
+            f"target {name!r}: {module_name!r} belongs to Python itself, expected a module of your project"
+        )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         found: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise PredictionError(
-            f"target {name!r}: module {module_name!r} does not import: {type(error).__name__}: {error}"
+            f"target {name!r}: module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     beside = folder / f"{module_name}.py"
     origin = getattr(found, "__file__", None)
@@ -158,7 +160,7 @@ class Recordings:
         if not path.exists():
             if mode == "replay":
                 raise PredictionError(
-                    f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record"
+                    f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
                 )
             return recordings
         faults: list[Fault] = []
@@ -194,7 +196,7 @@ class Recordings:
         why = "was recorded for another input" if row is not None else "is not recorded"
         raise PredictionError(
             f"case {case.id!r} {why} in {self.path.name}; "
-            "run once with --llmeval-predictions-mode=auto to ask the target"
+            "run once with --llmeval-predictions-mode=auto to call the target"
         )
 
     def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> list[str]:

@@ -32,7 +32,7 @@ def parse_reply(body: bytes | str) -> Any:
     except RecursionError:
         raise PredictionError(TOO_DEEP) from None
     except ValueError as error:
-        raise PredictionError(f"found no JSON ({error})") from None
+        raise PredictionError(f"found invalid JSON ({error})") from None
     if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
         raise PredictionError(TOO_DEEP)
     return reply
@@ -44,7 +44,7 @@ def _finite(literal: str) -> float:
 
 
 def _no_number(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is no JSON number")
+    raise ValueError(f"{literal} is not a JSON number")
 
 
 def predictions_in(

@@ -76,11 +76,11 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[Place, str]]:
         elif name == _INPUT and value is not True and not (isinstance(value, str) and all(value.split("."))):
             yield place, "found no path, expected true for the whole input, or a path into it such as 'question'"
         elif name == _ID and value is not True:
-            yield place, "found another value, expected {$id: true}"
+            yield place, "found a value other than true, expected {$id: true}"
         elif name == _EACH and _EACH in place[:-1]:
-            yield place, "found $each inside $each, expected one of them"
+            yield place, "found $each inside $each, expected only one of them"
         elif name != _EACH and _EACH not in place and batch > 1:
-            yield place, f"found {name!r} outside $each, expected it inside: a request carries up to {batch} inputs"
+            yield place, f"found {name!r} outside $each, expected it inside: a request has up to {batch} inputs"
     if not any(name == _INPUT or name not in _KNOWN for _, name, _ in found):
         yield (), "found no {$input: ...}, expected the input of the case somewhere in the request"
 

@@ -1,14 +1,17 @@
 """The ``llmeval`` command."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from llm_server import PATIENCE
 
-from pytest_llmeval import __version__
-from pytest_llmeval.cli import main
+from pytest_llmeval import Metric, __version__, get_evaluator
+from pytest_llmeval.cli import evaluators, main
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 
@@ -18,13 +21,91 @@ def test_schema_prints_the_schema_of_suite_files(capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out) == suite_schema(default_registry())
 
 
-def test_evaluators_lists_every_metric_with_direction_and_signature(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluators_lists_every_evaluator_with_its_metrics_and_every_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluators"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    heads = [line for line in lines if line and not line.startswith((" ", "("))]
+    assert heads == [*default_registry(), "sources"]
+    assert lines[lines.index("text") + 1] == "  exact_match, f1, rouge1, rouge2, rougeL, bleu1, bleu2, bleu4"
+    assert "near_misses (-), " in out
+    assert set(" ".join(lines[lines.index("sources") + 1 : -2]).replace(",", "").split()) == set(
+        default_registry().sources
+    )
+
+
+def test_evaluators_name_lists_direction_and_signature_of_each_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluators", "narrative"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        name for name in default_registry() if name.startswith("narrative")
+    ]
+    rows = [line.split() for line in lines]
+    assert ["window_diff", "lower", "window:half-mean-segment|segeval:compatible|v:1"] in rows
+    place = next(number for number, row in enumerate(rows) if row[0] == "overall_score")
+    signature = get_evaluator("narrative").describe()[0].signature
+    assert "".join([rows[place][2], *(row[0] for row in rows[place + 1 :])]).startswith(signature)
+
+
+@pytest.mark.parametrize("name", [None, *default_registry()])
+def test_evaluators_fits_eighty_columns(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluators", *filter(None, [name])]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_an_unknown_evaluator_is_an_error_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluators", "txt"]) == 1
+    assert "found the unknown evaluator 'txt', expected one of " in (error := capsys.readouterr().err)
+    assert error.endswith(" (did you mean 'text'?)\n")
+
+
+def test_an_evaluator_whose_metrics_cannot_be_listed_hides_no_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Choosy(get_evaluator("text").__class__):  # type: ignore[misc]
+        name = "choosy"
+        limit: int = field(kw_only=True)
+
+    @dataclass(frozen=True)
+    class Broken(get_evaluator("text").__class__):  # type: ignore[misc]
+        name = "broken"
+
+        def describe(self) -> list[Metric]:
+            raise RuntimeError("no metrics")
+
+    registry = default_registry()
+    registry.register(Choosy)
+    registry.register(Broken)
+    registry.register("no_such_package:Thing", name="absent")
+    monkeypatch.setattr(evaluators, "default_registry", lambda: registry)
     assert main(["evaluators"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["evaluator", "metric", "better", "signature"]
-    rows = [line.split() for line in lines[2:]]
-    assert ["text", "f1", "higher", "tok:auto|case:lower|v:1"] in rows
-    assert {row[0] for row in rows} == set(default_registry())
+    assert lines[lines.index("choosy") + 1] == "  its metrics depend on options: found nothing, expected 'limit'"
+    assert lines[lines.index("broken") + 1] == "  cannot be listed: RuntimeError: no metrics"
+    assert lines[lines.index("absent") + 1].startswith("  evaluator 'absent' (no_such_package:Thing): ")
+    assert "text" in lines
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        (["convert", "a.json", "--from", "official", "--to", "internal", "--subtask", "2"], "emotion-cause convert"),
+        (["validate", "a.json", "--subtask=2"], "emotion-cause validate"),
+        (["build-retrieval-set", "a.json", "-o", "b.json"], "retrieval build-set"),
+    ],
+)
+def test_an_old_name_of_a_command_works_with_a_notice(
+    old: list[str], now: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.json").write_text("[]", encoding="utf-8")
+    code = main(old)
+    then = capsys.readouterr()
+    assert main([*now.split(), *old[1:]]) == code
+    present = capsys.readouterr()
+    notice = f"notice: 'llmeval {old[0]}' is now 'llmeval {now}'; the next version drops the old name\n"
+    assert (then.out, then.err) == (present.out, notice + present.err)
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,8 +123,25 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], capsys: pyt
     assert "usage: llmeval" in capsys.readouterr().err
 
 
-def test_the_exit_code_is_that_of_the_process() -> None:
-    code = "import sys; from pytest_llmeval.cli import main; sys.exit(main(['schema']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
+def test_the_package_runs_as_a_module_with_the_exit_code_of_the_command() -> None:
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "pytest_llmeval", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+    done = run("schema")
     assert json.loads(done.stdout)["title"] == "Eval suite"
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run("evaluators", "txt").returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [["evaluators"], ["--help"], ["validate", "--help"]])
+def test_a_closed_pipe_stays_quiet(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "pytest_llmeval", *arguments]
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=PATIENCE)
+    finally:
+        os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode in (0, 1)  # argparse passes over what it cannot print, Python's 120 would not be quiet

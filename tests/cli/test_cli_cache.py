@@ -114,7 +114,7 @@ def test_what_is_no_cache_is_an_error_without_a_traceback(run: Run) -> None:
     write("notes.txt", "no cache")
     code, _, err = run("stats", "--cache", "notes.txt")
     assert code == 1
-    assert err.startswith("found notes.txt, which is no judge cache, expected one")
+    assert err.startswith("notes.txt is not a judge cache")
 
 
 def test_prune_deletes_by_model(run: Run) -> None:
@@ -149,7 +149,7 @@ def test_verify_lists_what_is_damaged(run: Run) -> None:
     code, out, _ = run("verify")
     assert code == 1
     assert out.splitlines() == [
-        f"{CACHE}: entry {entry().key}: found a wrong checksum, or what is no judgement",
+        f"{CACHE}: entry {entry().key}: found a wrong checksum or an invalid judgement",
         f"{CACHE}: 1 fault, 1 verdict",
     ]
 
@@ -339,7 +339,7 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     _, out, _ = run("explain", "qa.eval.yaml")
     assert [" ".join(line[5:]) for line in cells(out)[2:4]] == ["recorded, cached", "cached"]
     assert out.splitlines()[4:] == [
-        "lyon: what is recorded for this case differs in the model (openai:gpt-5-mini, recorded openai:x)",
+        "lyon: the recorded verdict of this case differs in the model (openai:gpt-5-mini, recorded openai:x)",
         "rome: its prediction is made during a run",
     ]
     _, out, _ = run("explain", "qa.eval.yaml", "--model", "openai:x")
@@ -367,4 +367,4 @@ def test_explain_tells_the_faults_of_a_suite_and_of_its_recordings(run: Run) -> 
     write("__llmeval__/qa.judgements.jsonl", "<<<<<<< HEAD\n")
     code, _, err = run("explain", "qa.eval.yaml")
     assert code == 1
-    assert "__llmeval__/qa.judgements.jsonl:1:1  found the marker of a merge conflict" in err
+    assert "__llmeval__/qa.judgements.jsonl:1:1  found a merge conflict marker" in err

@@ -60,7 +60,7 @@ def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "s (s.eval.yaml): 40 cases, paired; means of case scores"
     assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
-    assert lines[4] == "no case changed, too few to tell how the difference scatters: all metrics"
+    assert lines[4] == "no case changed, too few to estimate how much the difference varies: all metrics"
 
 
 def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +138,7 @@ def test_a_case_that_occurs_twice_is_told(tmp_path: Path, capsys: pytest.Capture
     data["suites"][0]["cases"][1]["id"] = "0"
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["compare", str(path), str(path)]) == 2
-    assert "suites[0].cases[1].id: found '0' a second time, expected it once" in capsys.readouterr().err
+    assert "suites[0].cases[1].id: found '0' twice, expected it once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

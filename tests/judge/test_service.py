@@ -20,7 +20,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeMode, JudgeOffError, JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.store.working import WorkingCache
 
 _T = TypeVar("_T")
 
@@ -62,17 +62,14 @@ def suite_judge(judge: Scripted, tmp_path: Path) -> SuiteJudge:
 
 @pytest.fixture
 def serve(path: Path) -> Iterator[Callable[..., JudgeService]]:
-    opened: list[Cache] = []
+    made: list[WorkingCache] = []
 
     def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> JudgeService:
-        def open_cache() -> Cache:
-            opened.append(Cache(path))
-            return opened[-1]
-
-        return JudgeService(mode, more.pop("limit", CallLimit(4)), open_cache, run, owner, **more)
+        made.append(WorkingCache(path))
+        return JudgeService(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more)
 
     yield make
-    for each in opened:
+    for each in made:
         each.close()
 
 
@@ -187,7 +184,7 @@ def test_two_processes_ask_once_and_the_cost_is_the_runs(
             JudgeReply("I refuse", stopped="refusal"),
             "found a refusal, expected a verdict; the judge replied 'I refuse'",
         ),
-        (JudgeReply("0.", stopped="length"), "found a reply that was cut off, .*: raise max_tokens"),
+        (JudgeReply("0.", stopped="length"), "found a truncated reply, .*: raise max_tokens"),
         (JudgeReply("high"), "could not convert"),
         (JudgeError("no network"), "no network"),
     ],
@@ -320,8 +317,8 @@ def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
     missing = serve("replay").known(asked(suite_judge))
     assert missing is not None
     assert str(fault(missing)) == (
-        "case 'paris': no recorded verdict of mode 'strict' (nothing is recorded for this case); "
-        "run once with --llmeval-judge=record to ask the judge"
+        "case 'paris': no recorded verdict of mode 'strict' (no verdict is recorded for this case); "
+        "run once with --llmeval-judge=record"
     )
     assert len(judge.requests) == 1
 
@@ -371,7 +368,7 @@ def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(
 
     told = serve().known(BoundQuestion(suite_judge, question(read=read), "paris"))
     assert told is not None
-    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): found nothing"
+    said = "the cached reply cannot be read (replace it with --llmeval-judge=refresh): found nothing"
     assert str(fault(told)) == said
 
 
@@ -384,12 +381,9 @@ def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(
     )
 
 
-def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(suite_judge: SuiteJudge) -> None:
-    def broken() -> Cache:
-        raise LlmevalError("no disk")
-
-    service = JudgeService("auto", CallLimit(1), broken, "run", "me")
-    assert str(fault(run(service.judge(asked(suite_judge))))) == "no disk"
+def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(suite_judge: SuiteJudge, tmp_path: Path) -> None:
+    service = JudgeService("auto", CallLimit(1), WorkingCache(tmp_path), "run", "me")  # a folder is no database
+    assert str(fault(run(service.judge(asked(suite_judge))))).endswith("(--llmeval-cache=PATH)")
 
 
 @pytest.mark.parametrize("budget", [Budget(calls=3), Budget(tokens=3 * 1200), Budget(usd=3 * 1.2)])
@@ -414,8 +408,8 @@ def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
-        (Budget(tokens=900), r"the budget of 900 tokens is too small for a call that may use 1\d{3} tokens"),
-        (Budget(usd=0.9), r"the budget of 0.90 USD is too small for a call that may cost 1\.\d{6} USD"),
+        (Budget(tokens=900), r"the budget of 900 tokens is too small for a call of up to 1\d{3} tokens"),
+        (Budget(usd=0.9), r"the budget of 0.90 USD is too small for a call that may cost up to 1\.\d{6} USD"),
     ],
 )
 def test_a_budget_too_small_for_any_call_is_told_as_that(

@@ -1,4 +1,4 @@
-"""Evaluators of a user: registered by a conftest at any level, or by an installed package."""
+"""Evaluators and sources of a user: registered by a conftest at any level, or by an installed package."""
 
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,29 @@ def pytest_llmeval_register(registry):
     registry.register(Length)
 """
 
+WORDS = """\
+from dataclasses import dataclass
+
+from pytest_llmeval import Case
+from pytest_llmeval.data.formats import FileSource
+
+
+@dataclass(frozen=True)
+class Words(FileSource):
+    format = "words"
+    shout: bool = False
+
+    def read(self, file):
+        lines = file.path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            word = line.upper() if self.shout else line
+            file.add(Case(line, line, word, word, line=number))
+
+
+def pytest_llmeval_register(registry):
+    registry.register_source(Words)
+"""
+
 CASES = [{"id": "a", "prediction": "one two"}, {"id": "b", "prediction": "one"}]
 
 
@@ -48,6 +71,38 @@ def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "P
     assert {name: suite["metrics"]["length"]["value"] for name, suite in ran.suites.items()} == {"s": 1.5, "t": 1.5}
     assert "outer.eval.yaml:" in ran.section("ERRORS")
     assert "found evaluator 'length', expected one of " in ran.section("ERRORS")
+
+
+def test_a_source_of_a_conftest_gives_cases_to_the_suites_below_it(project: "Project", workers: int) -> None:
+    project.write("inner/conftest.py", WORDS)
+    project.write("inner/words.txt", "one\ntwo\n")
+    suite = '{"evaluators": ["text"], "source": {"format": "words", "path": "words.txt", "shout": true}}'
+    project.write("inner/s.eval.json", suite)
+    project.write("outer.eval.json", suite)
+    ran = project.run(workers=workers)
+    assert ran.outcomes("s") == {"one": "passed", "two": "passed"}
+    assert "outer.eval.json:" in ran.section("ERRORS")
+    assert "found the text 'words', expected one of case_retrieval, csv, " in ran.section("ERRORS")
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ('raise RuntimeError("no ledger")', "format 'words' failed: RuntimeError: no ledger"),
+        ('file.path.with_name("absent").read_text()', "format 'words' failed: FileNotFoundError: "),
+    ],
+)
+def test_a_source_that_raises_is_a_fault_of_its_suite_while_others_run(
+    project: "Project", broken: str, reason: str
+) -> None:
+    project.write("conftest.py", WORDS.replace("lines = ", f"{broken}; lines = "))
+    project.write("words.txt", "one\n")
+    project.suite("bad.eval.json", [], source={"format": "words", "path": "words.txt"})
+    project.suite("good.eval.json", [{"id": "a", "expected": "x", "prediction": "x"}])
+    ran = project.run()
+    assert ran.counts == {"passed": 1, "errors": 1}
+    assert reason in ran.section("ERRORS")
+    assert "Traceback" not in ran.text
 
 
 def test_an_installed_package_registers_by_its_entry_point(
@@ -123,7 +178,7 @@ def test_an_evaluator_with_batches_scores_what_a_python_test_brings_and_not_the_
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [
-        ('{"size": sums["size"]}', "evaluator 'length' returned metrics that describe() does not name: 'size'"),
+        ('{"size": sums["size"]}', "evaluator 'length' returned metrics that describe() does not list: 'size'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
     ids=["undeclared", "raises"],

@@ -65,14 +65,14 @@ def test_without_baseline_the_gate_fails_and_names_the_command(project: "Project
     for arguments in ((), ("--snapshot-update",)):
         ran = project.run(*arguments, without=WITH_SYRUPY)
         assert ran.code == 1
-        assert reason(ran) == "there is no baseline: write 'snapshot: true' into the suite, and approve a run"
+        assert reason(ran) == "there is no baseline: set 'snapshot: true' in the suite, and approve a run"
 
 
 def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> None:
     approve(project)
     write(project, wrong=25)
     ran = project.run("--snapshot-update", without=WITH_SYRUPY)
-    assert (ran.code, reason(ran)) == (0, "approved: this run is the baseline from now on")
+    assert (ran.code, reason(ran)) == (0, "approved: this run is the new baseline")
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 0
     assert "f1 0.5833 -> 0.5833, drop 0.0000" in reason(ran)

@@ -125,7 +125,7 @@ def test_what_a_test_no_longer_asserts_fails_the_run_whatever_else_runs(scored: 
     for without in (WITHOUT, (*WITHOUT, "syrupy")):
         ran = run(scored, "test_it.py", workers=workers, without=without)
         assert (ran.code, ran.counts) == (1, {"failed": 2, "passed": 4})
-        told = "test_it.py::TestMore::test_loss[a]: snapshot none: does not occur any more; approved was n/a"
+        told = "test_it.py::TestMore::test_loss[a]: snapshot none: no longer exists; approved: n/a"
         assert told in ran.section("FAILURES")
     assert run(scored, "test_it.py::test_quality", workers=workers).code == 0
     assert run(scored, "--snapshot-warn-unused", workers=workers).counts == {"passed": 4}

@@ -149,7 +149,7 @@ def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> Non
     section = ran.section("llmeval")
     assert "snapshot PASSED  f1  (rose from 0.5 to 1: improved)" in section
     assert "snapshot: 1 metric as approved" in section
-    assert "snapshot: approve what is better or new with --snapshot-update" in section
+    assert "snapshot: approve improved and new metrics with --snapshot-update" in section
     assert "rose from 0.5 to 1: improved" in (project.path / "report.md").read_text(encoding="utf-8")
     assert ran.suites["s"]["snapshot"][1] == {
         "metric": "f1",

@@ -16,16 +16,19 @@ from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.judges import JudgeAccess, SuiteJudges
 from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
-from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.run.answering import Answering
-from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import Background
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Predictor, Recordings, recording
 from pytest_llmeval.targets.spec import TargetSpec
@@ -68,9 +71,10 @@ class World:
 
     def __post_init__(self) -> None:
         self.background = Background()
-        self.cache = Cache(self.path)
+        self.working = WorkingCache(self.path)
+        self.cache = self.working.open()
         self.limit = CallLimit(self.concurrency)
-        service = JudgeService(self.mode, self.limit, lambda: self.cache, "run", "me", self.budget)
+        service = JudgeService(self.mode, self.limit, self.working, "run", "me", self.budget)
         self.answering = Answering(Predictor(self.background), self.limit, self.recordings, service)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
@@ -84,10 +88,15 @@ class World:
             raise self.fails
         return value.upper()
 
-    def job(self, case: Case, *, judged: bool = True, **more: Any) -> Job:
+    def job(self, case: Case, *, judged: bool = True, target: Any = None, repeat: int = 0, shared: bool = False) -> Job:
+        loaded = LoadedCase(self.suite, case, SuiteKey(str(self.suite.path), "s.eval.yaml"))
+        return Job(loaded, repeat, GivenTarget(target or self.target), self.access() if judged else None, shared)
+
+    def access(self) -> JudgeAccess:
+        # Connected already, and so never opened through these judges, which would ask nobody anyway.
+        judges = SuiteJudges(JudgeOptions(mode="off"), self.background)
         suite_judge = SuiteJudge("openai:m", {}, Judgements(Path("s.jsonl")), self)
-        options: dict[str, Any] = {"repeat": 0, "target": lambda: self.target, **more}
-        return Job(self.suite, case, "s.eval.yaml", "", suite_judge=suite_judge if judged else None, **options)
+        return JudgeAccess(suite_judge, judges, self.suite.path, JudgeSpec())
 
     def later(self, job: Job) -> Answer:
         return self.background.submit(self.answering.answer(job)).result(PATIENCE)
@@ -197,7 +206,7 @@ def test_batches_are_cut_once_for_all_cases_of_a_suite(
     cases = Walked([Case(word, input=word) for word in "abcdefg"])
     world = make(suite=Suite("s", Path("s.eval.yaml"), {}, cases))
     target = Pairs()
-    jobs = [world.job(cases[place], judged=False, target=lambda: target) for place in range(7)]
+    jobs = [world.job(cases[place], judged=False, target=target) for place in range(7)]
     assert [world.later(job).case.prediction for job in jobs] == list("ABCDEFG")
     assert target.asked == [["a", "b"], ["c", "d"], ["e", "f"], ["g"]]
     assert Walked.walks == 1
@@ -322,7 +331,7 @@ def test_a_target_is_one_of_the_calls_in_flight_together_with_what_it_asks_a_jud
         seen.append(len(world.later(other).verdicts["asks"]))
         return value
 
-    job = world.job(ASKED, judged=False, target=lambda: target)
+    job = world.job(ASKED, judged=False, target=target)
     answer = world.answering.now(job) if way == "now" else world.later(job)
     assert (answer.error, answer.case.prediction) == (None, "paris")
     assert (seen, world.limit._in_use) == ([1, 2], 0)
@@ -344,7 +353,7 @@ def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable
             counts["now"] -= 1
         return value
 
-    jobs = [world.job(replace(ASKED, id=str(number)), target=lambda: target, judged=False) for number in range(8)]
+    jobs = [world.job(replace(ASKED, id=str(number)), target=target, judged=False) for number in range(8)]
     waiting = [world.background.submit(world.answering.answer(job)) for job in jobs]
     assert [each.result(PATIENCE).error for each in waiting] == [None] * 8
     assert counts["most"] == 2
@@ -352,6 +361,6 @@ def test_a_suite_may_allow_fewer_calls_of_its_target_than_the_run(make: Callable
 
 def test_what_a_target_returns_must_be_json(make: Callable[..., World]) -> None:
     world = make()
-    job = world.job(ASKED, target=lambda: lambda _: {1, 2})
+    job = world.job(ASKED, target=lambda _: {1, 2})
     for answer in (world.answering.now(job), world.later(job)):
         assert str(answer.error).startswith("the target returned set, expected text or JSON data")

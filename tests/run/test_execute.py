@@ -1,51 +1,26 @@
 """One case from prediction to verdict: what becomes a record, and what passes through."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from lengths import Length, key_of, length_suite
 
-from pytest_llmeval import Case, Evaluator, Metric, MissingDataError, Observation, PredictionError, Sums
-from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import Job
+from pytest_llmeval.run.job import GivenTarget, Job, LoadedCase
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import Predictor
 
 
-@dataclass(frozen=True)
-class Length(Evaluator):
-    """Counts letters; a prediction that is no text is malformed."""
-
-    name = "length"
-    error: Exception | None = None
-
-    def describe(self) -> Sequence[Metric]:
-        return [Metric("length", high=None)]
-
-    def measure(self, case: Case) -> Observation:
-        if self.error is not None:
-            raise self.error
-        if case.expected is None:
-            return Observation({}, undefined={"length": "no gold"})
-        if not isinstance(case.prediction, str):
-            return Observation({"letters": 0}, malformed=f"found {case.prediction!r}, expected text")
-        return Observation({"letters": len(case.prediction)})
-
-    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        return {"length": sums["letters"]}
-
-
 def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:
-    return Suite("s", Path("s.eval.yaml"), evaluators or {"length": Length()}, (), thresholds=limits or {})
+    return length_suite(evaluators=evaluators or {"length": Length()}, thresholds=limits or {})
 
 
 def asked(answer: Any) -> Callable[[Case], Any]:
@@ -61,7 +36,7 @@ def execute(
     suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
     answering = Answering(Predictor(Background()), CallLimit(1))
-    job = Job(suite, case, "s.eval.yaml", "", 0, lambda: lambda _: predict(case))
+    job = Job(LoadedCase(suite, case, key_of(suite)), 0, GivenTarget(lambda _: predict(case)))
     return module.execute(suite, answering.now(job), measure)
 
 
@@ -189,7 +164,7 @@ def test_renamed_evaluators_have_their_limits_and_scores_under_their_names() -> 
 def test_measuring_can_be_done_by_somebody_else() -> None:
     seen: list[tuple[str, Any]] = []
 
-    def measure(label: str, evaluator: Evaluator, case: Case) -> Observation:
+    def measure(_: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation:
         seen.append((label, case.prediction))
         return evaluator.measure(case)
 

@@ -1,16 +1,19 @@
-"""Looking ahead: what is asked in advance, in which order, and what is left to the case's own turn."""
+"""Prefetching: what is asked early, in which order, and what is left to the case's own turn."""
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from pytest_llmeval import Case
-from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.job import Answer, Job, LoadedCase
 from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.judges import JudgeAccess
 
 SUITE = Suite("s", Path("s.eval.yaml"), {}, ())
 EARLY = EarlyCalls(target=True, judge=True)
@@ -57,8 +60,11 @@ class Answers:
         done.set_result(Answer(job.case))
         return done
 
-    def prepare(self, asks_target: bool) -> None:
-        self.log.append(f"prepare {'target' if asks_target else 'judge'}")
+    def load(self) -> Any:
+        self.log.append("load target")
+
+    def open(self) -> None:
+        self.log.append("open judge")
 
 
 @pytest.fixture
@@ -67,64 +73,74 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def ahead(answers: Answers) -> Prefetch:
+def prefetch(answers: Answers) -> Prefetch:
     return Prefetch(answers, 4)  # type: ignore[arg-type]  # it answers to the same calls
 
 
-def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "") -> list[Job]:
-    def target() -> Any:
-        raise AssertionError("who answers calls it")
-
-    case = Case(name)
-    return [Job(SUITE, case, "s.eval.yaml", variant, each, target, prepare=answers.prepare) for each in range(repeats)]
+def case(name: str, variant: str = "", test: str = "") -> LoadedCase:
+    return LoadedCase(SUITE, Case(name), SuiteKey(str(SUITE.path), "s.eval.yaml", test, variant))
 
 
-def test_what_may_not_be_asked_early_is_asked_in_its_turn(ahead: Prefetch, answers: Answers) -> None:
-    told = ahead.take(jobs(answers, "a", 2), [], EarlyCalls())
+def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "", test: str = "") -> list[Job]:
+    # The answers stand for the target and the judge too, and note when they are made ready.
+    loaded, judge = case(name, variant, test), cast("JudgeAccess", answers)
+    return [Job(loaded, each, answers, judge) for each in range(repeats)]
+
+
+def test_what_may_not_be_asked_early_is_asked_in_its_turn(prefetch: Prefetch, answers: Answers) -> None:
+    told = prefetch.take(jobs(answers, "a", 2), [], EarlyCalls())
     assert [each.case.id for each in told] == ["a", "a"]
     assert answers.log == ["now a0", "now a1"]
 
 
 def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twice(
-    ahead: Prefetch, answers: Answers
+    prefetch: Prefetch, answers: Answers
 ) -> None:
     following = [jobs(answers, name, 2) for name in "bc"]
-    ahead.take(jobs(answers, "a", 2), following, EARLY)
+    prefetch.take(jobs(answers, "a", 2), following, EARLY)
     asked = [line for line in answers.log if line.startswith("early")]
     assert asked == ["early a0", "early a1", "early b0", "early b1", "early c0", "early c1"]
-    assert answers.log[0] == "prepare target"
-    assert [ahead.looked(SUITE.path, "", name) for name in "abcd"] == [False, True, True, False]
-    assert [each.case.id for each in ahead.take(jobs(answers, "b", 2), [], EARLY)] == ["b", "b"]
+    assert answers.log[:2] == ["load target", "open judge"]
+    assert [prefetch.considered(case(name)) for name in "abcd"] == [False, True, True, False]
+    assert [each.case.id for each in prefetch.take(jobs(answers, "b", 2), [], EARLY)] == ["b", "b"]
     assert len([line for line in answers.log if line.startswith("early")]) == 6
-    assert not ahead.looked(SUITE.path, "", "b")
+    assert not prefetch.considered(case("b"))
 
 
-def test_an_answer_is_given_out_once(ahead: Prefetch, answers: Answers) -> None:
-    ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
-    ahead.take(jobs(answers, "b"), [], EARLY)
-    ahead.take(jobs(answers, "b"), [], EARLY)  # a case that is run again is asked again
+def test_an_answer_is_given_out_once(prefetch: Prefetch, answers: Answers) -> None:
+    prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
+    prefetch.take(jobs(answers, "b"), [], EARLY)
+    prefetch.take(jobs(answers, "b"), [], EARLY)  # a case that is run again is asked again
     assert answers.log.count("early b0") == 2
 
 
-def test_a_judge_may_be_asked_early_where_a_target_may_not(ahead: Prefetch, answers: Answers) -> None:
+def test_a_judge_may_be_asked_early_where_a_target_may_not(prefetch: Prefetch, answers: Answers) -> None:
     answers.predicted = {"b", "c"}
     following = [jobs(answers, name) for name in ("b", "x", "c")]
-    ahead.take(jobs(answers, "a"), following, EarlyCalls(target=False, judge=True))
-    assert answers.log == ["prepare judge", "early b0", "prepare judge", "early c0", "now a0"]
-    assert ahead.looked(SUITE.path, "", "x")  # so that it is not looked at again and again
-    ahead.take(jobs(answers, "x"), [], EarlyCalls(target=False, judge=True))
+    prefetch.take(jobs(answers, "a"), following, EarlyCalls(target=False, judge=True))
+    assert answers.log == ["open judge", "early b0", "open judge", "early c0", "now a0"]
+    assert prefetch.considered(case("x"))  # so that it is not considered again and again
+    prefetch.take(jobs(answers, "x"), [], EarlyCalls(target=False, judge=True))
     assert answers.log[-1] == "now x0"
 
 
-def test_what_is_known_is_neither_prepared_nor_asked(ahead: Prefetch, answers: Answers) -> None:
+def test_what_is_known_is_neither_prepared_nor_asked(prefetch: Prefetch, answers: Answers) -> None:
     answers.known = {"a", "b"}
-    told = ahead.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
-    assert [each.case.id for each in told + ahead.take(jobs(answers, "b"), [], EARLY)] == ["a", "b"]
+    told = prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
+    assert [each.case.id for each in told + prefetch.take(jobs(answers, "b"), [], EARLY)] == ["a", "b"]
     assert answers.log == []
 
 
-def test_variants_of_a_target_are_looked_at_one_by_one(ahead: Prefetch, answers: Answers) -> None:
-    ahead.take(jobs(answers, "a"), [jobs(answers, "b", variant="gpt")], EARLY)
-    assert (ahead.looked(SUITE.path, "gpt", "b"), ahead.looked(SUITE.path, "", "b")) == (True, False)
-    ahead.take(jobs(answers, "b"), [], EARLY)
+def test_what_was_asked_early_for_an_item_of_the_suite_is_no_answer_for_a_python_test(
+    prefetch: Prefetch, answers: Answers
+) -> None:
+    prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
+    prefetch.take(jobs(answers, "b", test="test_it"), [], EarlyCalls())
+    assert answers.log[-1] == "now b0"
+
+
+def test_variants_of_a_target_are_considered_one_by_one(prefetch: Prefetch, answers: Answers) -> None:
+    prefetch.take(jobs(answers, "a"), [jobs(answers, "b", variant="gpt")], EARLY)
+    assert (prefetch.considered(case("b", "gpt")), prefetch.considered(case("b"))) == (True, False)
+    prefetch.take(jobs(answers, "b"), [], EARLY)
     assert answers.log.count("early b0") == 2

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,7 +183,7 @@ def test_a_formula_that_is_not_finite_gives_no_value(wrong: float) -> None:
 
 
 def test_a_metric_that_is_not_declared_is_an_error_that_names_it() -> None:
-    with pytest.raises(EvaluatorError, match=r"'scripted' returned metrics that describe\(\) does not name: 'other'"):
+    with pytest.raises(EvaluatorError, match=r"'scripted' returned metrics that describe\(\) does not list: 'other'"):
         score(Scripted(), scripted(Observation({"other": 1})))
 
 
@@ -233,10 +233,13 @@ def test_equal_data_give_equal_intervals() -> None:
 @given(records(max_size=20))
 @settings(max_examples=25)
 def test_an_interval_of_a_mean_holds_its_value_or_does_not_exist(some: list[CaseRecord]) -> None:
-    for record in some:
-        if "split" in record.observations and record.observations["split"].counts:
-            record.observations = {"split": Observation({"total": len(record.id) + int(record.id), "weight": 1})}
-    metric = summarize({"split": SPLIT}, some).metrics["ratio"]
+    def weighed(record: CaseRecord) -> CaseRecord:
+        if "split" not in record.observations or not record.observations["split"].counts:
+            return record
+        observation = Observation({"total": len(record.id) + int(record.id), "weight": 1})
+        return replace(record, observations={"split": observation})
+
+    metric = summarize({"split": SPLIT}, list(map(weighed, some))).metrics["ratio"]
     if metric.scored < 2:
         assert (metric.low, metric.high) == (None, None)
     elif metric.low is not None:

@@ -76,7 +76,7 @@ def test_a_file_outside_the_root_is_not_read(folder: Path, part: str, name: str)
     assert len(found) == 1
     assert found[0].startswith("s.eval.yaml:4:")
     assert found[0].endswith(
-        f"cases[1].{part}: found {name!r}, which leaves the folder 'root', expected a file inside it"
+        f"cases[1].{part}: found {name!r}, which is outside the folder 'root', expected a file inside it"
     )
 
 
@@ -92,7 +92,7 @@ def test_a_link_that_leads_outside_the_root_is_not_followed(folder: Path, kind: 
     name = "link.txt" if kind == "file" else "link/secret.txt"
     found = faults(folder, one_case(name))
     assert [each.partition(": found ")[2] for each in found] == [
-        f"{name!r}, which leaves the folder 'root', expected a file inside it"
+        f"{name!r}, which is outside the folder 'root', expected a file inside it"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which evaluators there are, and what is said of a wrong name or option."""
+"""Which evaluators, sources and commands there are, and what is said of a wrong name or option."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from pytest_llmeval import (
     Case,
     Evaluator,
     EvaluatorError,
+    LlmevalError,
     Metric,
     Observation,
     Registry,
@@ -18,6 +19,7 @@ from pytest_llmeval import (
     register_tokenizer,
 )
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.data.formats import CaseFile, FileSource
 from pytest_llmeval.evaluators.measures import tokens
 from pytest_llmeval.suite import registry
 from pytest_llmeval.suite.registry import default_registry
@@ -118,6 +120,7 @@ class Point:
     name: str
     found: Any
     value: str = "some_package:Thing"
+    group: str = "pytest_llmeval.evaluators"
 
     def load(self) -> Any:
         if isinstance(self.found, Exception):
@@ -128,38 +131,148 @@ class Point:
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
     some: list[Point] = []
-    asked: list[str] = []
-
-    def entry_points(*, group: str) -> list[Point]:
-        asked.append(group)
-        return some
-
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [each for each in some if each.group == group])
     registry._installed.cache_clear()
     yield some
     registry._installed.cache_clear()
-    assert asked == ["pytest_llmeval.evaluators"]
 
 
 def test_evaluators_of_installed_packages_are_found(points: list[Point]) -> None:
-    shipped = list(registry._SHIPPED)
+    shipped = list(default_registry())
+    registry._installed.cache_clear()
     points.append(Point("length", Length))
     assert get_evaluator("length", unit="letters") == Length("letters")
     assert list(default_registry()) == sorted([*shipped, "length"])
 
 
+def test_installed_packages_are_looked_for_once(points: list[Point]) -> None:
+    points.append(Point("length", Length))
+    default_registry()
+    points.clear()
+    assert "length" in default_registry()
+
+
+def test_a_plugin_of_an_installed_package_registers_all_that_it_has(points: list[Point]) -> None:
+    def register(registry: Registry) -> None:
+        registry.register(Length)
+        registry.register_source(Lines)
+        registry.register_command("lines", print, help="count lines")
+
+    points.append(Point("mine", register, group="pytest_llmeval.plugins"))
+    found = default_registry()
+    assert (found.get("length"), found.source("lines"), found.commands["lines"].help) == (Length, Lines, "count lines")
+
+
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("group", "found", "reason"),
     [
-        (ImportError("no torch"), "ImportError: no torch"),
-        (dict, "EvaluatorError: found <class 'dict'>, expected a subclass of pytest_llmeval.Evaluator"),
+        ("evaluators", ImportError("no torch"), "ImportError: no torch"),
+        (
+            "evaluators",
+            dict,
+            "EvaluatorError: found <class 'dict'>, expected a subclass of pytest_llmeval.Evaluator",
+        ),
+        ("plugins", ImportError("no torch"), "ImportError: no torch"),
+        ("plugins", 3, "LlmevalError: found 3, expected a function register(registry)"),
+        ("plugins", lambda registry: registry.nothing, "AttributeError: 'Registry' object has no attribute 'nothing'"),
     ],
 )
-def test_an_installed_package_that_is_broken_is_named(points: list[Point], found: Any, reason: str) -> None:
-    points.append(Point("mine", found))
+def test_an_installed_package_that_is_broken_is_named(points: list[Point], group: str, found: Any, reason: str) -> None:
+    points.append(Point("mine", found, group=f"pytest_llmeval.{group}"))
     with pytest.raises(EvaluatorError) as caught:
         default_registry()
-    assert str(caught.value) == f"entry point 'mine' of pytest_llmeval.evaluators (some_package:Thing): {reason}"
+    assert str(caught.value) == f"entry point 'mine' of pytest_llmeval.{group} (some_package:Thing): {reason}"
+
+
+LAZY = "collections:OrderedDict"
+
+
+def test_a_class_given_by_an_import_string_is_imported_when_it_is_asked_for() -> None:
+    some = Registry()
+    assert some.register("no_such_package:Thing", name="thing") == "no_such_package:Thing"
+    some.register("pytest_llmeval.evaluators.text:TextEvaluator", name="text")
+    some.register_source("pytest_llmeval.data.formats.csv:CsvSource", name="csv")
+    assert (list(some), some.sources) == (["text", "thing"], ("csv",))
+    assert (some.get("text").name, some.source("csv").format) == ("text", "csv")
+    with pytest.raises(
+        EvaluatorError, match=r"^evaluator 'thing' \(no_such_package:Thing\): ModuleNotFoundError: No mod"
+    ):
+        some.get("thing")
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "message"),
+    [
+        ("pytest_llmeval.evaluators.text:TextEvaluator", "", "expected 'package.module:Class' and its name"),
+        ("pytest_llmeval.evaluators.text.TextEvaluator", "text", "expected 'package.module:Class' and its name"),
+        ("pytest_llmeval.evaluators.text:TextEvaluator", "words", "registered as 'words', expected 'text', its name"),
+        (LAZY, "dict", "found <class 'collections.OrderedDict'>, expected a subclass of pytest_llmeval.Evaluator"),
+    ],
+)
+def test_an_import_string_that_leads_to_no_evaluator_is_refused(given: str, name: str, message: str) -> None:
+    some = Registry()
+
+    def use() -> None:
+        some.register(given, name=name)
+        some.get(name)
+
+    with pytest.raises(EvaluatorError, match=message):
+        use()
+
+
+def test_an_import_string_and_its_class_are_the_same_evaluator() -> None:
+    some = default_registry()
+    some.register("pytest_llmeval.evaluators.text:TextEvaluator", name="text")
+    some.register(some.get("text"))
+    some.register("pytest_llmeval.evaluators.text:TextEvaluator", name="text")
+    with pytest.raises(EvaluatorError, match="the evaluator name 'text' is taken by TextEvaluator"):
+        some.register("pytest_llmeval.evaluators.classification:Classification", name="text")
+
+
+@dataclass(frozen=True)
+class Lines(FileSource):
+    format = "lines"
+
+    def read(self, file: CaseFile) -> None:
+        for number, line in enumerate(file.path.read_text(encoding="utf-8").splitlines(), 1):
+            file.add(Case(str(number), line, line=number))
+
+
+@dataclass(frozen=True)
+class NoReader(FileSource):
+    format = "no_reader"
+
+
+def test_a_registered_source_is_found_by_its_format() -> None:
+    some = Registry()
+    assert some.register_source(Lines) is Lines
+    assert (some.sources, some.source("lines")) == (("lines",), Lines)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Length, "expected a subclass of pytest_llmeval.data.formats.Source"),
+        (NoReader, "^NoReader: found no read, expected a method for each$"),
+        (type("Csv", (Lines,), {"format": "csv"}), "^the source name 'csv' is taken by CsvSource: choose another$"),
+    ],
+)
+def test_what_is_no_source_is_refused_with_the_reason(wrong: Any, message: str) -> None:
+    with pytest.raises(LlmevalError, match=message):
+        default_registry().register_source(wrong)
+
+
+def test_a_command_name_that_is_taken_is_refused() -> None:
+    some = default_registry()
+    with pytest.raises(LlmevalError, match=r"^the command name 'cache' is taken: choose another$"):
+        some.register_command("cache", print, help="count lines")
+
+
+def test_every_name_that_ships_leads_to_what_it_names() -> None:
+    some = default_registry()
+    assert {name: some.get(name).name for name in some} == {name: name for name in some}
+    assert {name: some.source(name).format for name in some.sources} == {name: name for name in some.sources}
+    assert {each.now[0] for each in some.renamed.values()} <= set(some.commands)
 
 
 @pytest.mark.parametrize(

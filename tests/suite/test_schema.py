@@ -11,7 +11,6 @@ import yaml
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.data.formats import SOURCES
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
@@ -117,7 +116,7 @@ def test_every_key_of_the_top_level_is_there_to_be_completed() -> None:
     assert SCHEMA["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("name", default_registry().sources)
 def test_every_source_is_there_with_its_options(name: str) -> None:
     required: dict[str, dict[str, Any]] = {
         "ecac": {"gold": "data", "subtask": 2},

@@ -1,5 +1,6 @@
 """The public interface as a user's type checker sees it. Checked by mypy, never run."""
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,21 @@ from pytest_llmeval import (
     MISSING,
     Case,
     CaseResult,
+    CaseTable,
     Comparison,
+    ConfusionMatrix,
+    Count,
+    Detail,
     Difference,
     ErrorBucket,
     Evaluator,
     EvidenceMatch,
     EvidenceMatcher,
     GroupResult,
+    LabelTable,
     LlmevalError,
     Metric,
+    MetricTable,
     MetricValue,
     Observation,
     PredictionError,
@@ -33,6 +40,7 @@ from pytest_llmeval import (
     register_tokenizer,
     score,
 )
+from pytest_llmeval.data.formats import CaseFile, FileSource
 from pytest_llmeval.plugin.fixtures import EvalCase
 from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
 from pytest_llmeval.tasks.memory_qa.qa import (
@@ -67,13 +75,49 @@ class Length(Evaluator):
     def error_buckets(self) -> list[ErrorBucket]:
         return [ErrorBucket("too_long", "length", above=20)]
 
+    def tables(self) -> list[MetricTable | LabelTable | ConfusionMatrix | CaseTable]:
+        rows = [(("all",), ("length", Count("n")))]
+        return [
+            MetricTable("Length", ("cases", "length", "n"), rows),
+            LabelTable("By label", "label", {"length": "length[label]"}),
+            ConfusionMatrix("Confusion", labels=("short", "long")),
+            CaseTable("Cases", {"length": "length", "unit": Detail("unit")}),
+        ]
+
     def check(self, case: Case) -> Iterable[str]:
         if not isinstance(case.expected, str):
             yield "expected text"
 
 
+@dataclass(frozen=True)
+class Lines(FileSource):
+    """A source of one's own."""
+
+    format = "lines"
+    strip: bool = True
+
+    def read(self, file: CaseFile) -> None:
+        for number, line in enumerate(file.path.read_text(encoding="utf-8").splitlines(), 1):
+            if line:
+                file.add(Case(str(number), line.strip() if self.strip else line, line=number))
+            else:
+                file.faults.add(number, 1, "", "found an empty line, expected text")
+
+
+def count(options: Namespace) -> int:
+    return len(options.file)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file")
+    parser.set_defaults(run=count)
+
+
 def pytest_llmeval_register(registry: Registry) -> None:
-    assert_type(registry.register(Length), type[Evaluator])
+    assert_type(registry.register(Length), type[Length])
+    registry.register("my_package.evaluators:Depth", name="depth")
+    registry.register_source(Lines)
+    registry.register_command("count", add_arguments, help="count lines")
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ __all__ = (
     "TOO_DEEP",
     "FaultLog",
     "Place",
+    "display_path",
     "duplicate_key",
     "render_path",
 )
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 
@@ -26,10 +28,15 @@ MAX_DIGITS = 4300
 MAX_LISTED = 100
 """Faults listed of one file; the rest is counted."""
 
-TOO_DEEP = f"found data nested more than {MAX_DEPTH} deep, expected less"
+TOO_DEEP = f"found more than {MAX_DEPTH} levels of nesting, expected fewer"
 HALF_PAIR = "found half of a surrogate pair, expected a whole character"
 
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
+
+
+def display_path(path: Path, root: Path) -> str:
+    """Return how messages and reports name a file: relative to a folder if it lies inside, with forward slashes."""
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 class Place:

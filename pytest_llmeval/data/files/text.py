@@ -61,7 +61,7 @@ def read_bytes(path: Path, shown: str, limit: int | None = None, advice: str = "
     except OSError as error:
         raise _fault(shown, _reason(path, error)) from None
     if limit is not None and len(data) > limit:
-        raise _fault(shown, f"found more than {limit >> 20} MiB, expected at most that: {advice}")
+        raise _fault(shown, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
     return data
 
 

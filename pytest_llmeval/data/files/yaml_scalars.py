@@ -74,7 +74,7 @@ def tagged_value(text: str, tag: str) -> Any:
         raise ValueError(_unknown_tag(tag))
     value = plain_value(text)
     if type(value) not in _SCALAR_TAGS[name]:
-        raise ValueError(f"found {text!r}, expected what the tag !!{name} says")
+        raise ValueError(f"found {text!r}, expected a value of the type !!{name}")
     return float(value) if name == "float" else value
 
 

@@ -23,7 +23,7 @@ class CaseFile:
         path: Where it is.
         shown: Its name in errors.
         cases: By id, in the order of the file.
-        faults: What is wrong with it.
+        faults: What is wrong with it; ``faults.add(line, column, path, "found ..., expected ...")`` adds to them.
     """
 
     def __init__(self, path: Path, shown: str) -> None:
@@ -32,8 +32,14 @@ class CaseFile:
         self.cases: dict[str, Case] = {}
         self.faults = FaultLog(shown)
 
-    def add(self, case: Case, path: str, column: int = 1) -> None:
-        """Add a case, or a fault at `path` if its id cannot be used or is taken."""
+    def add(self, case: Case, path: str = "", column: int = 1) -> None:
+        """Add a case, or a fault if its id cannot be used or is taken.
+
+        Args:
+            case: With the `line` that it stands in, counted from 1.
+            path: The field of its id, for that fault; empty where it has none.
+            column: Where the case begins in its line.
+        """
         wrong = id_fault(case.id)
         if wrong is None and case.id in self.cases:
             first = self.cases[case.id].line
@@ -46,11 +52,15 @@ class CaseFile:
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """A dataset format. Subclass as a frozen dataclass whose fields are the options."""
+    """A dataset format. Subclass as a frozen dataclass whose fields are the options.
+
+    `FileSource` is simpler where the cases stand in one file.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 
     format: ClassVar[str]
+    """What suite files call it."""
 
     @abstractmethod
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
@@ -63,7 +73,7 @@ class Source(ABC):
 
     @abstractmethod
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many cases cannot run because of the faults that `load` told."""
+        """Return how many cases cannot run because of the faults that `load` found."""
 
     @abstractmethod
     def file_of(self, case: Case) -> str:
@@ -72,7 +82,20 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """A dataset format of one data file.
+    """A dataset format of one data file: a subclass writes `read`.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Lines(FileSource):
+        ...     format = "lines"
+        ...
+        ...     def read(self, file):
+        ...         for number, line in enumerate(file.path.read_text(encoding="utf-8").splitlines(), 1):
+        ...             question, separator, answer = line.partition(" = ")
+        ...             if separator:
+        ...                 file.add(Case(str(number), question, answer, line=number))
+        ...             else:
+        ...                 file.faults.add(number, 1, "", f"found {line!r}, expected QUESTION = ANSWER")
 
     Attributes:
         path: The data file; relative to the suite file's folder, or absolute.
@@ -90,7 +113,7 @@ class FileSource(Source):
         """Add the cases and the faults of the data file.
 
         Raises:
-            SuiteError: The file cannot be read at all; its problems are taken over.
+            SuiteError: The file cannot be read at all; its faults are taken over.
         """
 
     def selects(self, case: Case) -> bool:
@@ -112,7 +135,7 @@ class FileSource(Source):
             file.faults.extend(error.faults)
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if not selected and not file.faults.found:
-            file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
+            file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
         faults.extend(file.faults.listed())
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))

@@ -33,12 +33,12 @@ def id_fault(text: str) -> str | None:
     elif "::" in text:
         wrong = f"the id {text!r} with '::', which pytest splits at"
     elif text != text.strip():
-        wrong = f"the id {text!r} with blanks around it"
+        wrong = f"the id {text!r} with surrounding spaces"
     elif _CONTROL.search(text):
         wrong = f"the id {text!r} with a control character"
     elif text.startswith("__") and text.endswith("__"):
         wrong = f"the id {text!r}, a name that Python reserves"
-    return wrong and f"found {wrong}, expected an id that names the case on a command line"
+    return wrong and f"found {wrong}, expected an id that can name the case on the command line"
 
 
 def kind(value: Any) -> str:

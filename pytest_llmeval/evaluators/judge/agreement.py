@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, verdict_details
@@ -25,7 +26,6 @@ from pytest_llmeval.evaluators.measures.agreement import (
     unit_moments,
     weighted_kappa,
 )
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
 from pytest_llmeval.judge.contract import Question, Verdict
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _BINARY = (0.0, 1.0)
 _GRADES = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 _LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": _GRADES}
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
-_ONE_CASE = "exists for several cases only"
+_ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
 _FEWEST_LEVELS = 2
 
@@ -155,7 +155,7 @@ class JudgeAgreement(Judge):
         counts = {
             **pair_moments(verdict.score, math.fsum(people) / len(people)),
             **unit_moments([verdict.score, *people]),
-            **{confusion.cell_name(_key(each), _key(level)): count / len(people) for each, count in cells.items()},
+            **{cell_name(_key(each), _key(level)): count / len(people) for each, count in cells.items()},
         }
         details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(people)}
         undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
@@ -166,7 +166,7 @@ class JudgeAgreement(Judge):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute the coefficients from summed cells and moments."""
-        cells = confusion.read_cells(sums)
+        cells = read_cells(sums)
         margins = confusion.Margins.of(cells, sums.length)
         numbers = {(json.loads(people), json.loads(judge)): column for (people, judge), column in cells.items()}
         return {

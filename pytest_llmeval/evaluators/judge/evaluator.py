@@ -179,7 +179,7 @@ class Judge(JudgedEvaluator):
         try:
             name = route(case.labels.get(_TYPE_LABEL), case.id) if self.mode == "auto" else self.mode
         except ValueError as error:
-            raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or give the evaluator a mode") from None
+            raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
         texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
         if texts.fault:

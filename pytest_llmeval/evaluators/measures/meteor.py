@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import MissingDataError
 _DEBIAN = "/usr/share/wordnet"
 _LEXNAMES = 45
 """How many lexicographer files WordNet 3.0 was made from (lexnames(5WN))."""
-_INSTALL = "install it by `python -m nltk.downloader wordnet` or `apt install wordnet-base`"
+_INSTALL = "install it with `python -m nltk.downloader wordnet` or `apt install wordnet-base`"
 
 
 @lru_cache(maxsize=8)
@@ -44,7 +44,9 @@ def open_wordnet(folder: str | None = None) -> Any:
 
 def _given(folder: str) -> str:
     if not Path(folder, "data.noun").is_file():
-        raise MissingDataError(f"METEOR found no WordNet file data.noun in {folder!r}: name its folder, or {_INSTALL}")
+        raise MissingDataError(
+            f"METEOR found no WordNet file data.noun in {folder!r}: set the right folder, or {_INSTALL}"
+        )
     return str(Path(folder).resolve())
 
 

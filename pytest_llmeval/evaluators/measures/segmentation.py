@@ -77,7 +77,7 @@ def match_boundaries(reference: Iterable[int], hypothesis: Iterable[int], tolera
         ValueError: If the tolerance is below 1.
     """
     if tolerance < 1:
-        raise ValueError(f"found tolerance {tolerance!r}, expected 1 or more")
+        raise ValueError(f"found tolerance {tolerance!r}, expected at least 1")
     right, answered = set(reference), set(hypothesis)
     missed, surplus = sorted(right - answered), sorted(answered - right)
     near = _near_pairs(missed, surplus, tolerance)

@@ -43,4 +43,4 @@ def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep:
                 "define it in conftest.py"
             )
         case _:
-            raise JudgeError("found no model of the judge, expected one such as 'judge: {model: openai:NAME}'")
+            raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")

@@ -99,11 +99,11 @@ class HttpJudge:
                 answer.status, said, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
             )
         if not isinstance(data, dict):
-            said = redactor.line(text) or "it is empty"
-            raise self._malformed(f"found a body that is no JSON object ({said})", Usage())
+            said = redactor.line(text) or "empty body"
+            raise self._malformed(f"found a body that is not a JSON object ({said})", Usage())
         reply = self.dialect.read(data)
         if reply is None:
-            said = redactor.line(message_in(data) or "") or "it says nothing about it"
+            said = redactor.line(message_in(data) or "") or "no error message"
             raise self._malformed(f"found a body without a reply ({said})", self.dialect.usage(data))
         return replace(reply, text=without_key(reply.text, key))
 
@@ -119,7 +119,7 @@ class HttpJudge:
             raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
 
     def _malformed(self, what: str, usage: Usage) -> CallError:
-        advice = "check that the judge's base_url speaks this interface"
+        advice = "check that the judge's base_url supports this API"
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
 
 

@@ -55,7 +55,7 @@ class Rubric:
     def __post_init__(self) -> None:
         scores = [level.score for level in self.levels]
         if not self.criteria.strip() or not all(level.meaning.strip() for level in self.levels):
-            raise ValueError("found blank criteria or a level with a blank meaning, expected text")
+            raise ValueError("found blank criteria or a level without a meaning, expected text")
         if len(scores) < _FEWEST_LEVELS or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
             raise ValueError(f"found levels with the scores {scores}, expected two or more different numbers")
         if not min(scores) < self.pass_mark <= max(scores):

@@ -94,7 +94,7 @@ class Cache(Leases, SharedLimits):
         """Return what is wrong: what SQLite finds in the file, and the keys of rows that read as absent."""
         faults = [str(line) for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
         return faults + sorted(
-            f"entry {key}: found a wrong checksum, or what is no judgement"
+            f"entry {key}: found a wrong checksum or an invalid judgement"
             for _, key, entry in self._all()
             if entry is None
         )

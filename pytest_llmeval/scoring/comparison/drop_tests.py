@@ -98,7 +98,7 @@ def evidence(
     if found.drop is None or test in ("bootstrap", "bca"):
         return _guarded(question, found)
     if not pairing.paired:
-        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs pairs"))
+        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
     if test == "mcnemar":
         return _mcnemar(question, found)
     tested = _wilcoxon(question) if test == "wilcoxon" else _permutation(question)
@@ -196,7 +196,7 @@ def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArra
         _is_mean(columns, name, rows.current[both], here) and _is_mean(columns, name, rows.baseline[both], there)
     ):
         raise Untestable(
-            f"test {test} compares the scores of cases, and {name} is no mean of them: "
+            f"test {test} compares the scores of cases, and {name} is not a mean of them: "
             f"use mean({name}) or test bootstrap"
         )
     return here, there

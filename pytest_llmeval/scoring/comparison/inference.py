@@ -96,10 +96,10 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
             f"{pairing.only_baseline} only in the baseline"
         )
     if estimate.dropped:
-        yield f"{counted(estimate.dropped, 'case')} left out, judged in one run only"
+        yield f"{counted(estimate.dropped, 'case')} left out, scored in one run only"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:
         few = f"only {counted(estimate.changed, noun)} changed" if estimate.changed else f"no {noun} changed"
-        yield f"{few}, too few to tell how the difference scatters"
+        yield f"{few}, too few to estimate how much the difference varies"
     if not estimate.units:
         yield f"no {noun} to compare"
     elif estimate.units < _FEW_UNITS:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import UNLABELLED
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.table import Table
@@ -38,7 +39,9 @@ class Pairing:
         estimates: What has been computed from it, by what was asked.
     """
 
-    def __init__(self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator]) -> None:
+    def __init__(
+        self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator] | MetricIndex
+    ) -> None:
         self._records = (*current.records, *baseline.records)
         self._size = len(current.records)
         self.table = Table(evaluators, self._records)

@@ -1,1 +1,21 @@
 """Emotion-cause pairs of SemEval-2024 Task 3 as text: how they are spelled, where spans lie, what is wrong."""
+
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator, the source of its files, and the command."""
+    registry.register(f"{__name__}.evaluator:EmotionCause", name="emotion_cause")
+    registry.register_source(f"{__name__}.source:EcacSource", name="ecac")
+    registry.register_command(
+        "emotion-cause",
+        f"{__name__}.commands:add_arguments",
+        help="convert and validate files of emotion-cause pairs (SemEval-2024 Task 3)",
+    )
+    registry.rename_command("convert", "emotion-cause convert")
+    registry.rename_command("validate", "emotion-cause validate", option="--subtask")

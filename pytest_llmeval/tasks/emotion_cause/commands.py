@@ -1,6 +1,6 @@
-"""The subcommands ``convert`` and ``validate`` of ``llmeval``: files of emotion-cause pairs."""
+"""The command ``llmeval emotion-cause``: files of emotion-cause pairs, converted and validated."""
 
-__all__ = ("add_commands",)
+__all__ = ("add_arguments",)
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -16,17 +16,14 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.tasks.emotion_cause.pair_files import ID, PairFile, read_pair_file
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.tasks.emotion_cause.pairs import Subtask
     from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommands; each sets ``run``, which takes the options and returns the exit code."""
-    convert = commands.add_parser(
-        "convert", help="convert files of emotion-cause pairs (SemEval-2024 Task 3)", description=_CONVERT
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    convert = actions.add_parser("convert", help="convert between the forms of files", description=_CONVERT)
     convert.add_argument("file", type=Path, help="gold or predictions")
     convert.add_argument(
         "--from", dest="source", required=True, choices=("internal", "official", "text"), help="the form of the file"
@@ -41,9 +38,7 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     )
     convert.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
     convert.set_defaults(run=_convert, refuse=convert.error)
-    validate = commands.add_parser(
-        "validate", help="list every fault of a submission to SemEval-2024 Task 3", description=_VALIDATE
-    )
+    validate = actions.add_parser("validate", help="list every fault of a submission", description=_VALIDATE)
     validate.add_argument("file", type=Path, metavar="submission", help="the JSON file that is to be sent")
     _add_subtask(validate)
     validate.add_argument(
@@ -70,17 +65,13 @@ def _convert(options: Namespace) -> int:
 
     if options.source == "internal" and options.subtask == 1:
         options.refuse("an internal list has no spans: only --subtask 2 is possible")
-    try:
-        file = _read(options.file)
-        conversations = _read_official(options.conversations) if options.conversations is not None else None
-        converted = convert_pairs(file, options.source, options.subtask, conversations)
-        file.faults.check()
-        text = (official_text if options.to == "official" else internal_text)(converted.pairs)
-        if options.output is not None:
-            write_text(options.output, [text])
-    except SuiteError as error:
-        say(error.faults, error=True)
-        return 1
+    file = _read(options.file)
+    conversations = _read_official(options.conversations) if options.conversations is not None else None
+    converted = convert_pairs(file, options.source, options.subtask, conversations)
+    file.faults.check()
+    text = (official_text if options.to == "official" else internal_text)(converted.pairs)
+    if options.output is not None:
+        write_text(options.output, [text])
     say((f"note: {each}" for each in converted.notes), error=True)
     if options.output is None:
         sys.stdout.write(text)
@@ -90,12 +81,8 @@ def _convert(options: Namespace) -> int:
 def _validate(options: Namespace) -> int:
     from pytest_llmeval.tasks.emotion_cause.submission import validate_submission
 
-    try:
-        file = _read(options.file)
-        gold = _read_official(options.gold) if options.gold is not None else None
-    except SuiteError as error:
-        say(error.faults, error=True)
-        return 1
+    file = _read(options.file)
+    gold = _read_official(options.gold) if options.gold is not None else None
     wanted = [{ID: number} for number in gold.conversations] if gold is not None else None
     faults = validate_submission(file.document.data, options.subtask, wanted)
     if faults:
@@ -128,7 +115,7 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
             if format_pair(parse_pair(raw, subtask)) != raw:
                 found.append(raw)
     if found:
-        advice = f"llmeval convert --from official --to official --subtask {subtask}"
+        advice = f"llmeval emotion-cause convert --from official --to official --subtask {subtask}"
         like = f"{counted(len(found), 'pair')} such as {quoted(found[0])}"
         yield f"note: found {like}, which {advice} writes as official files do"
 

@@ -36,7 +36,7 @@ _STEPS = {"filtered": FILTERED, "all": ALL}
 _KEEP_RATE = "keep_rate"
 _ABSENT = "no expected pairs"
 _NOTHING = "neither the ground truth nor the prediction has a pair"
-_NO_GOLD = "the ground truth has no pair to weigh emotions by"
+_NO_GOLD = "the ground truth has no pairs to weight emotions by"
 _NEUTRAL = {"neutral"}
 _SHOWN = 3
 
@@ -93,7 +93,7 @@ class EmotionCause(Evaluator):
 
     def __post_init__(self) -> None:
         if self.two_step and self.subtask == 1:
-            raise ValueError("two_step: found true in subtask 1, expected it in subtask 2 only")
+            raise ValueError("two_step: found true in subtask 1, expected it only in subtask 2")
 
     @property
     def _families(self) -> tuple[str, ...]:

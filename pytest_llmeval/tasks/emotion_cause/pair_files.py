@@ -90,11 +90,11 @@ class PairFile:
             return
         number = conversation_number(entry[ID])
         if number is None:
-            self.fault((index, ID), entry[ID], "conversation id", "found no whole number, expected one")
+            self.fault((index, ID), entry[ID], "conversation id", "found a value that is not a whole number")
             return
         first = self.conversations.get(number)
         if first is not None:
-            message = f"found it again, expected it once (first in line {self.document.locate(first.place)[0]})"
+            message = f"found it twice, expected it once (first in line {self.document.locate(first.place)[0]})"
             self.fault((index, ID), number, "conversation repeated", message)
             return
         pairs = entry.get(PAIRS)

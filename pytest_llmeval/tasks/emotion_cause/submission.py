@@ -60,7 +60,7 @@ def validate_submission(
         if number is None:
             faults.append(_unnumbered(entry, place))
         elif number in seen:
-            message = f"found it again as entry {place} (first as entry {seen[number]}), expected it once"
+            message = f"found it twice, again as entry {place} (first as entry {seen[number]}), expected it once"
             faults.append(SubmissionFault(number, 0, None, "conversation repeated", message))
         else:
             seen[number] = place
@@ -116,7 +116,7 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
 def _missing(wanted: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
     for number in wanted:
         if number not in seen:
-            message = "found no entry for it, expected one, with an empty list if it has no pair"
+            message = "found no entry, expected one, with an empty list if there are no pairs"
             yield SubmissionFault(number, 0, None, "conversation missing", message)
 
 

@@ -4,4 +4,15 @@ From a reply to metrics: `answer` reads the reply, `claim` the ground truth, `ve
 counts, `details` writes for people, and `evaluator` puts them together. Evidence is compared in `measures.evidence`.
 """
 
-__all__ = ()
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator, and the source of claims."""
+    registry.register(f"{__name__}.evaluator:FactCheck", name="fact_check")
+    registry.register_source(f"{__name__}.source:FactCheckSource", name="fact_check")

@@ -5,8 +5,8 @@ __all__ = ("OTHER", "evidence_scores", "mean", "verdict_scores")
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, read_cells, recall
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key, label_name
+from pytest_llmeval.core.labels import NO_LABEL, label_key, label_name, read_cells
+from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

@@ -18,9 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.measures.confusion import cell_name
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.answer import Answer
 from pytest_llmeval.tasks.fact_check.claim import Claim
@@ -110,7 +109,7 @@ class Tally:
         if "explanation" in lacking and EXPLANATION in self.errored:
             self.errored[OVERALL] = f"no {EXPLANATION}"
         elif lacking:
-            self.undefined[OVERALL] = f"no score of the {' and the '.join(lacking)}"
+            self.undefined[OVERALL] = f"no score for the {' and the '.join(lacking)}"
         else:
             total = math.fsum(weight * self.parts[name] for name, weight in weights.items())
             self.score(OVERALL, total / math.fsum(weights.values()))

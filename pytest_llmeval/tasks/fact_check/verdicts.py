@@ -57,5 +57,5 @@ def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
         return None
     hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
     if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
-        hint = f" (did you mean {meant!r}? With `verdict_labels: synonyms` both are read)"
+        hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
     return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"

@@ -1,3 +1,14 @@
 """Conversational-memory QA: LoCoMo, LongMemEval, and functions for programs with their own loop."""
 
-__all__ = ()
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the sources of the benchmarks."""
+    registry.register_source(f"{__name__}.locomo:LocomoSource", name="locomo")
+    registry.register_source(f"{__name__}.longmemeval:LongMemEvalSource", name="longmemeval")

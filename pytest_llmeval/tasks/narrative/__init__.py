@@ -3,3 +3,21 @@
 From document to metric: `document` reads, `alignment` pairs characters, events and relationships (`names` says which
 names are one), each component counts, `composite` puts them together, `report` writes.
 """
+
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator of annotations, those of its components, and the source of JSON v3."""
+    registry.register(f"{__name__}.composite:Narrative", name="narrative")
+    registry.register(f"{__name__}.action_layer:ActionLayer", name="narrative.action_layer")
+    registry.register(f"{__name__}.characters:Characters", name="narrative.characters")
+    registry.register(f"{__name__}.relationships:Relationships", name="narrative.relationships")
+    registry.register(f"{__name__}.sentiment:Sentiment", name="narrative.sentiment")
+    registry.register(f"{__name__}.text_span:TextSpan", name="narrative.text_span")
+    registry.register_source(f"{__name__}.source:JsonV3Source", name="json_v3")

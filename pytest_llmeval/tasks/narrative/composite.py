@@ -12,13 +12,13 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.data.labels import narrative_taxonomy
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.action_layer import ActionLayer, is_action_right
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 from pytest_llmeval.tasks.narrative.relationships import Relationships, is_labelled_right
 from pytest_llmeval.tasks.narrative.sentiment import Sentiment
 from pytest_llmeval.tasks.narrative.text_span import TextSpan

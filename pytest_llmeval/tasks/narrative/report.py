@@ -68,7 +68,7 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
     """
     suffix = ".md" if output_path is None else PurePath(output_path).suffix.lower()
     if suffix not in _WRITERS:
-        raise ValueError(f"found the path {str(output_path)!r}, expected one that ends in .json or .md")
+        raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json or .md")
     report = _WRITERS[suffix](results)
     if output_path is not None:
         Path(output_path).write_text(report, encoding="utf-8", newline="\n")

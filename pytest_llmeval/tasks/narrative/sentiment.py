@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.data.labels import narrative_taxonomy
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 _FOUND = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
 _POLARITY = "sentiment_polarity_accuracy"
-_ABSENT = "the ground truth has no sentiment of a relationship with both ends"
+_ABSENT = "the ground truth has no sentiment of a relationship with agent and target"
 _NO_POLARITY = "no paired relationship has a sentiment of known polarity in the ground truth"
 
 

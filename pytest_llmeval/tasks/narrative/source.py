@@ -77,7 +77,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
             names = sorted(glob(entry, root_dir=folder, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute one)
             found = [folder / name for name in names if (folder / name).is_file()]
         if not found:
-            message = f"found no file for {entry!r}, expected at least one"
+            message = f"found no file matching {entry!r}, expected at least one"
             faults.append(Fault(shown_path(path), 0, 0, option, message))
         yield from found
 
@@ -97,7 +97,7 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults
 
 
 def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
-    message = f"found a prediction for {name!r}, expected ground truth of that name{suggest(name, gold)}"
+    message = f"found a prediction for {name!r}, expected ground truth with this name{suggest(name, gold)}"
     return Fault(shown_path(path), 0, 0, "", message)
 
 

@@ -52,7 +52,7 @@ class TextSpan(NarrativeEvaluator):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tolerance < 1:
-            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected at least 1")
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics of `segmentation`, and the overlap."""

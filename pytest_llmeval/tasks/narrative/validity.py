@@ -5,8 +5,8 @@ __all__ = ("LabelCheck", "check_labels")
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pytest_llmeval.data.labels import NarrativeTaxonomy
 from pytest_llmeval.tasks.narrative.document import Event, Story
+from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy
 
 
 class LabelCheck(NamedTuple):

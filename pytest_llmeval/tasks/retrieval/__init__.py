@@ -1,3 +1,21 @@
 """Case retrieval: ranked results against gold lists and attributes."""
 
-__all__ = ()
+__all__ = ("register",)
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.registry import Registry
+
+
+def register(registry: "Registry") -> None:
+    """Add the evaluator, the sources of queries and of TREC, and the command."""
+    registry.register(f"{__name__}.evaluator:Retrieval", name="retrieval")
+    registry.register_source(f"{__name__}.source:CaseRetrievalSource", name="case_retrieval")
+    registry.register_source(f"{__name__}.trec:TrecSource", name="trec")
+    registry.register_command(
+        "retrieval",
+        f"{__name__}.commands:add_arguments",
+        help="draw an evaluation set for case retrieval from a corpus",
+    )
+    registry.rename_command("build-retrieval-set", "retrieval build-set")

@@ -1,6 +1,6 @@
-"""The subcommand ``build-retrieval-set`` of ``llmeval``: an evaluation set for case retrieval from a corpus."""
+"""The command ``llmeval retrieval``: an evaluation set for case retrieval, drawn from a corpus."""
 
-__all__ = ("add_commands",)
+__all__ = ("add_arguments",)
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say, write_text
-from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.errors import Fault
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from pytest_llmeval.tasks.retrieval.evaluation_set import BuiltSet
 
 _DESCRIPTION = (
@@ -23,11 +21,10 @@ _DESCRIPTION = (
 )
 
 
-def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
-    """Add the subcommand; it sets ``run``, which takes the options and returns the exit code."""
-    build = commands.add_parser(
-        "build-retrieval-set", help="draw an evaluation set for case retrieval from a corpus", description=_DESCRIPTION
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the action."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    build = actions.add_parser("build-set", help="draw an evaluation set from a corpus", description=_DESCRIPTION)
     build.add_argument(
         "corpus", type=Path, help="JSONL: fact, and accusation, relevant_articles and term_of_imprisonment"
     )
@@ -81,12 +78,8 @@ def _build(options: Namespace) -> int:
         say(faults or ["found no row, expected a corpus"], error=True)
         return 1
     report = built.report(how) | {"faulty_lines": [str(fault) for fault in faults]}
-    try:
-        write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
-        write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
-    except SuiteError as error:
-        say(error.faults, error=True)
-        return 1
+    write_text(options.output, (json.dumps(set_line(*each), ensure_ascii=False) + "\n" for each in built.queries))
+    write_text(path, [json.dumps(report, ensure_ascii=False, indent=2) + "\n"])
     say(faults, error=True)
     say(_summary(built, options.output, path))
     return 0 if built.queries else 1

@@ -9,8 +9,9 @@ from itertools import compress, count
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Evaluator, Grid, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.retrieval.items import (
     Entries,
@@ -147,7 +148,7 @@ class Retrieval(Evaluator):
         parts = (rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}")
         return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
 
-    def grids(self) -> Sequence[Grid]:
+    def tables(self) -> Sequence[MetricTable]:
         """Return the table of the tasks, a column for each k."""
         labels = {name: name.replace("_", " ").replace("f1", "F1") for name in _SHOWN}
         rows = [
@@ -155,7 +156,7 @@ class Retrieval(Evaluator):
             for task in self._rules
             for name in _SHOWN
         ]
-        return [Grid(("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
+        return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the query's attributes and with the positives."""

@@ -114,7 +114,7 @@ class Near:
 
     def __post_init__(self) -> None:
         if self.flags and self.number is None:
-            raise ValueError("found flags without number, expected the key of the number beside them")
+            raise ValueError("found flags without number, expected the key of the number as well")
         if not (self.relative >= 0 and self.absolute >= 0):  # NaN is neither
             found = f"tolerances {self.relative:g} and {self.absolute:g}"
             raise ValueError(f"found {found}, expected relative and absolute of at least 0")
@@ -126,7 +126,7 @@ class Near:
         """Return what is wrong with the query's field; ``None`` if nothing is."""
         number, _ = self.read(_value_at(meta, self.query_field or self.field))
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
-        return None if number is not None else f"found something else, expected a number{where}"
+        return None if number is not None else f"found a value that is not a number, expected a number{where}"
 
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[bool]:
         """Return for each result whether it is close enough to the query."""

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
+from pytest_llmeval.suite.registry import default_registry
 
 SAMPLES = [
     {
@@ -29,7 +29,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def load(folder: Path, data: str, name: str, text: str, **options: Any) -> tuple[dict[str, Any], list[str]]:
     """Return the predictions of the cases of a data file by id, and the faults."""
     (folder / name).write_bytes(text.encode())
-    source = get_source("jsonl" if data.endswith("jsonl") else "locomo")(path=data, predictions=name, **options)
+    source = default_registry().source("jsonl" if data.endswith("jsonl") else "locomo")(
+        path=data, predictions=name, **options
+    )
     faults: list[Fault] = []
     return {case.id: case.prediction for case in source.load(folder, faults)}, list(map(str, faults))
 
@@ -117,7 +119,7 @@ def test_bad_prediction_files_are_told_with_their_place(tmp_path: Path, name: st
 
 def test_missing_prediction_file_is_a_fault(tmp_path: Path) -> None:
     faults: list[Fault] = []
-    cases = get_source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
+    cases = default_registry().source("jsonl")(path="b.jsonl", predictions="sub/p.json").load(tmp_path, faults)
     assert [case.prediction for case in cases] == [MISSING, MISSING]
     assert list(map(str, faults)) == ["sub/p.json  found no readable file (No such file or directory), expected one"]
 

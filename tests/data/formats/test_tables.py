@@ -7,8 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError
-from pytest_llmeval.data.formats import SOURCES, get_source
 from pytest_llmeval.data.formats.base import Source
+from pytest_llmeval.suite.registry import default_registry
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def load(folder: Path, name: str, data: str, **options: Any) -> tuple[list[Case], list[str]]:
     """Load a file by the source of its suffix, with options as a suite file gives them."""
     (folder / name).write_bytes(data.encode())
-    source = TypeAdapter(get_source(name.rpartition(".")[2])).validate_json(
+    source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_json(
         json.dumps({"path": name, **options}), strict=True
     )
     faults: list[Fault] = []
@@ -37,29 +37,31 @@ def jsonl(*rows: Any) -> str:
 
 
 def test_every_format_gives_its_source() -> None:
-    for name in SOURCES:
-        source = get_source(name)
+    for name in default_registry().sources:
+        source = default_registry().source(name)
         assert issubclass(source, Source)
         assert source.format == name
 
 
 def test_unknown_format_is_told_with_the_nearest() -> None:
-    message = r"^found source format 'json1', expected one of: .*csv, .*json, .*jsonl.* \(did you mean 'json[l]?'\?\)$"
+    message = r"^found source 'json1', expected one of .*csv, .*json, .*jsonl.* \(did you mean 'json[l]?'\?\)$"
     with pytest.raises(LlmevalError, match=message):
-        get_source("json1")
+        default_registry().source("json1")
 
 
-@pytest.mark.parametrize("name", sorted(SOURCES))
+@pytest.mark.parametrize("name", default_registry().sources)
 @pytest.mark.parametrize("options", [{"path": 1}, {}, {"path": "a", "nope": 1}, {"path": "a", "predictions": 3}])
 def test_options_are_strictly_typed(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(get_source(name)).validate_json(json.dumps(options), strict=True)
+        TypeAdapter(default_registry().source(name)).validate_json(json.dumps(options), strict=True)
 
 
 @pytest.mark.parametrize("fields", [{"id": 1}, {"nope": "x"}, {"labels": ["x"]}, {"input": {"a": 1}}])
 def test_field_maps_are_strictly_typed(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        TypeAdapter(get_source("jsonl")).validate_json(json.dumps({"path": "a", "fields": fields}), strict=True)
+        TypeAdapter(default_registry().source("jsonl")).validate_json(
+            json.dumps({"path": "a", "fields": fields}), strict=True
+        )
 
 
 FULL = {
@@ -126,7 +128,7 @@ def test_csv_delimiter_is_an_option(tmp_path: Path) -> None:
 def test_impossible_delimiter_is_a_fault(tmp_path: Path, delimiter: str) -> None:
     _, faults = load(tmp_path, "a.csv", "id\n1\n", delimiter=delimiter)
     assert faults == [
-        f"a.csv  delimiter: found the text {delimiter!r}, expected one character that is no quote or line break"
+        f"a.csv  delimiter: found the text {delimiter!r}, expected one character other than a quote or a line break"
     ]
 
 
@@ -231,15 +233,15 @@ def test_json_without_a_list_of_objects_is_a_fault(tmp_path: Path, data: str, it
         ({"id": 1.5}, "id: found the number 1.5, expected text or a whole number"),
         ({"id": True}, "id: found true, expected text or a whole number"),
         ({"id": ["a"]}, "id: found a list, expected text or a whole number"),
-        ({"id": ""}, "id: found an empty id, expected an id that names the case on a command line"),
+        ({"id": ""}, "id: found an empty id, expected an id that can name the case on the command line"),
         (
             {"id": "a::b"},
             (
                 "id: found the id 'a::b' with '::', which pytest splits at,"
-                " expected an id that names the case on a command line"
+                " expected an id that can name the case on the command line"
             ),
         ),
-        ({"id": " a"}, "id: found the id ' a' with blanks around it,"),
+        ({"id": " a"}, "id: found the id ' a' with surrounding spaces,"),
         ({"id": "a\x07b"}, "id: found the id 'a\\x07b' with a control character,"),
         ({"id": "__file__"}, "id: found the id '__file__', a name that Python reserves,"),
         ({"labels": 3}, "labels: found the number 3, expected an object"),
@@ -338,7 +340,7 @@ def test_bad_lines_and_bad_rows_of_a_file_are_told_together(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv"])
 def test_missing_data_file_is_a_fault(tmp_path: Path, name: str) -> None:
     faults: list[Fault] = []
-    source = TypeAdapter(get_source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
+    source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_python({"path": f"sub/{name}"})
     assert source.load(tmp_path, faults) == []
     assert list(map(str, faults)) == [f"sub/{name}  found no readable file (No such file or directory), expected one"]
 
@@ -348,12 +350,12 @@ def test_paths_are_relative_to_the_suite_and_shown_from_the_current_folder(
 ) -> None:
     (tmp_path / "evals").mkdir()
     (tmp_path / "evals" / "a.jsonl").write_text("x\n")
-    source = get_source("jsonl")(path="a.jsonl")
+    source = default_registry().source("jsonl")(path="a.jsonl")
     faults: list[Fault] = []
     source.load(tmp_path / "evals", faults)
     assert faults[0].file == str(Path("evals", "a.jsonl"))
     faults.clear()
-    get_source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), faults)
+    default_registry().source("jsonl")(path=str(tmp_path / "evals" / "a.jsonl")).load(Path("elsewhere"), faults)
     assert faults[0].file == str(Path("evals", "a.jsonl"))
     monkeypatch.chdir(tmp_path / "evals")
     faults.clear()

@@ -52,7 +52,9 @@ def convert(
     capsys: pytest.CaptureFixture[str], data: Any, source: str, to: str, subtask: int, *others: str
 ) -> tuple[int, str, list[str]]:
     file = write("in.json", data)
-    return run(capsys, "convert", "--from", source, "--to", to, "--subtask", str(subtask), file, *others)
+    return run(
+        capsys, "emotion-cause", "convert", "--from", source, "--to", to, "--subtask", str(subtask), file, *others
+    )
 
 
 def converted(capsys: pytest.CaptureFixture[str], data: Any, *arguments: Any) -> Any:
@@ -63,7 +65,9 @@ def converted(capsys: pytest.CaptureFixture[str], data: Any, *arguments: Any) ->
 
 def validate(capsys: pytest.CaptureFixture[str], data: Any, subtask: int, gold: Any = None) -> tuple[int, list[str]]:
     others = [] if gold is None else ["--gold", write("gold.json", gold)]
-    code, out, errors = run(capsys, "validate", write("in.json", data), "--subtask", str(subtask), *others)
+    code, out, errors = run(
+        capsys, "emotion-cause", "validate", write("in.json", data), "--subtask", str(subtask), *others
+    )
     assert errors == []
     return code, out.splitlines()
 
@@ -119,9 +123,8 @@ def test_words_that_are_nowhere_get_an_empty_span_and_a_note(capsys: pytest.Capt
     gold = {**GOLD, "emotion-cause_pairs": [["2_joy", "2_it comes"], ["2_joy", "2_it sinks"]]}
     code, out, notes = convert(capsys, [gold], "text", "official", 1)
     assert (code, json.loads(out)) == (0, [official(7, ["2_joy", "2_1_3"], ["2_joy", "2_0_0"])])
-    assert notes == [
-        'note: conversation 7, pair 2 ["2_joy", "2_it sinks"]: no such words in utterance 2; its span is empty'
-    ]
+    pair = 'conversation 7, pair 2 ["2_joy", "2_it sinks"]'
+    assert notes == [f"note: {pair}: utterance 2 does not contain these words; the span is empty"]
 
 
 def test_output_goes_to_a_file_and_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,9 +152,9 @@ def test_output_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str
         ([official(7, ["2_joy", "1_it"])], "text", 1, 'cause span: found the words "it", expected positions'),
         ([[7, 2, 1]], "internal", 2, "in.json:1:2  [0]: conversation 7, pair 1 [7, 2, 1]: pair form: found"),
         ([[7, 2, 1, 4]], "official", 2, "found an internal list of pairs, expected the form 'official'"),
-        ([official(7)], "internal", 2, "found conversations, no internal list, expected the form 'internal'"),
+        ([official(7)], "internal", 2, "found conversations instead of an internal list, expected the form 'internal'"),
         ([{"conversation_ID": 7}], "official", 2, "conversation 7: pair list: found no key emotion-cause_pairs"),
-        ([official(7), official(7)], "official", 2, "conversation 7: conversation repeated: found it again"),
+        ([official(7), official(7)], "official", 2, "conversation 7: conversation repeated: found it twice"),
         ("[", "official", 2, "in.json:1:2  found the end of the text"),
         ("{}", "internal", 2, "in.json:1:1  submission: submission form: found {}, expected a list"),
     ],
@@ -179,7 +182,7 @@ def test_faulty_conversations_stop_the_conversion(capsys: pytest.CaptureFixture[
 
 def test_a_missing_file_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     write("gold.json", [])
-    code, _, errors = run(capsys, "validate", "gld.json", "--subtask", "1")
+    code, _, errors = run(capsys, "emotion-cause", "validate", "gld.json", "--subtask", "1")
     assert code == 1
     assert errors == [
         "gld.json  found no readable file (No such file or directory), expected one (did you mean 'gold.json'?)"
@@ -222,7 +225,7 @@ def test_a_submission_without_fault_is_said_in_one_line(capsys: pytest.CaptureFi
     assert (code, line) == (0, "in.json: no fault in 2 conversations, 2 pairs")
     assert note == (
         'note: found 1 pair such as ["U2_joy", "2"], '
-        "which llmeval convert --from official --to official --subtask 2 writes as official files do"
+        "which llmeval emotion-cause convert --from official --to official --subtask 2 writes as official files do"
     )
 
 
@@ -270,7 +273,15 @@ def test_only_gold_shows_what_is_missing_or_not_scored(capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("gold", ["[[7, 1, 1, 1]]", "[{}]", ""])
 def test_faulty_gold_is_told_as_such(capsys: pytest.CaptureFixture[str], gold: str) -> None:
-    arguments = ("validate", write("in.json", []), "--subtask", "2", "--gold", write("gold.json", gold))
+    arguments = (
+        "emotion-cause",
+        "validate",
+        write("in.json", []),
+        "--subtask",
+        "2",
+        "--gold",
+        write("gold.json", gold),
+    )
     code, out, errors = run(capsys, *arguments)
     assert (code, out, len(errors)) == (1, "", 1)
     assert errors[0].startswith("gold.json")
@@ -285,10 +296,10 @@ def test_characters_that_a_terminal_obeys_are_escaped(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["validate", "in.json"],
-        ["validate", "in.json", "--subtask", "3"],
-        ["convert", "in.json", "--to", "official", "--subtask", "2"],
-        ["convert", "in.json", "--from", "official", "--to", "text", "--subtask", "2"],
+        ["emotion-cause", "validate", "in.json"],
+        ["emotion-cause", "validate", "in.json", "--subtask", "3"],
+        ["emotion-cause", "convert", "in.json", "--to", "official", "--subtask", "2"],
+        ["emotion-cause", "convert", "in.json", "--from", "official", "--to", "text", "--subtask", "2"],
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:

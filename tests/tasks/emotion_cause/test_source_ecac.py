@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS
@@ -49,7 +48,7 @@ def load(folder: Path, subtask: int = 2, **files: Any) -> tuple[list[Case], list
     """Load ``gold`` and perhaps ``predictions`` with options as a suite file gives them."""
     write(folder, **files)
     options = {"subtask": subtask, **{name: f"{name}.json" for name in files}}
-    source = TypeAdapter(get_source("ecac")).validate_json(json.dumps(options), strict=True)
+    source = TypeAdapter(default_registry().source("ecac")).validate_json(json.dumps(options), strict=True)
     faults: list[Fault] = []
     cases = source.load(folder, faults)
     return cases, list(map(str, faults))
@@ -203,13 +202,13 @@ def test_fault_of_the_form_of_gold(tmp_path: Path, gold: Any, told: str) -> None
             2,
             conversation("x1"),
             "2:21  [0].conversation_ID",
-            'conversation "x1": conversation id: found no whole number, expected one',
+            'conversation "x1": conversation id: found a value that is not a whole number',
         ),
         (
             2,
             conversation(1.5),
             "2:21  [0].conversation_ID",
-            "conversation 1.5: conversation id: found no whole number, expected one",
+            "conversation 1.5: conversation id: found a value that is not a whole number",
         ),
         (
             2,
@@ -276,14 +275,14 @@ def test_a_conversation_that_comes_twice_is_a_fault(tmp_path: Path, name: str) -
     files: dict[str, Any] = {"gold": [conversation(7)], "predictions": [predicted(7, ["1_joy", "1"])]}
     files[name] = [*files[name], predicted("7", ["2_joy", "2"])]
     cases, found = load(tmp_path, 2, **files)
-    told = "conversation repeated: found it again, expected it once (first in line 2)"
+    told = "conversation repeated: found it twice, expected it once (first in line 2)"
     assert found == [f"{name}.json:3:21  [1].conversation_ID: conversation 7: {told}"]
     assert [(case.id, case.prediction) for case in cases] == [("7", [["1_joy", "1"]])]
 
 
 def test_predictions_of_no_conversation_are_a_fault(tmp_path: Path) -> None:
     cases, found = load(tmp_path, gold=[conversation(7)], predictions=[predicted("dia7"), predicted(7)])
-    told = 'conversation "dia7": conversation id: found no whole number, expected one'
+    told = 'conversation "dia7": conversation id: found a value that is not a whole number'
     assert found == [f"predictions.json:2:21  [0].conversation_ID: {told}"]
     assert [case.prediction for case in cases] == [[]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_llmeval import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.fact_check.source import FactCheckSource
 
 CLAIMS = [
@@ -44,7 +44,7 @@ def predictions(folder: Path, answers: Any, claims: Any = CLAIMS) -> list[Any]:
 
 
 def test_the_format_is_known_by_name() -> None:
-    assert get_source("fact_check") is FactCheckSource
+    assert default_registry().source("fact_check") is FactCheckSource
 
 
 @pytest.mark.parametrize("name", ["claims.json", "claims.jsonl"])

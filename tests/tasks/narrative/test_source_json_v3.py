@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats import get_source
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.narrative.source import JsonV3Source
@@ -45,7 +44,7 @@ def write(folder: Path, **files: Any) -> None:
 
 def load(folder: Path, **options: Any) -> tuple[list[Case], list[str]]:
     """Load with options as a suite file gives them."""
-    source = TypeAdapter(get_source("json_v3")).validate_json(json.dumps(options), strict=True)
+    source = TypeAdapter(default_registry().source("json_v3")).validate_json(json.dumps(options), strict=True)
     faults: list[Fault] = []
     return source.load(folder, faults), list(map(str, faults))
 
@@ -279,7 +278,7 @@ def test_a_prediction_without_gold_is_told_with_the_nearest(tmp_path: Path) -> N
     write(tmp_path, gold__swan_v3=annotation(), answers__swam_v3_pred=[], answers__swan_v3_pred=[])
     cases, found = load(tmp_path, gold="gold", predictions="answers")
     assert [case.id for case in cases] == ["swan"]
-    told = "found a prediction for 'swam', expected ground truth of that name (did you mean 'swan'?)"
+    told = "found a prediction for 'swam', expected ground truth with this name (did you mean 'swan'?)"
     assert found == [f"answers/swam_v3_pred.json  {told}"]
     assert JsonV3Source("gold").faulty([Fault("answers/swam_v3_pred.json", 0, 0, "", "")]) == 0
 
@@ -298,8 +297,8 @@ def test_an_option_that_names_no_file_is_told(tmp_path: Path) -> None:
     cases, found = load(tmp_path, gold="gold/*.json", predictions=["answers"])
     assert cases == []
     assert found == [
-        "answers  predictions: found no file for 'answers', expected at least one",
-        "gold/*.json  gold: found no file for 'gold/*.json', expected at least one",
+        "answers  predictions: found no file matching 'answers', expected at least one",
+        "gold/*.json  gold: found no file matching 'gold/*.json', expected at least one",
     ]
 
 

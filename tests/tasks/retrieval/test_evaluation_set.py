@@ -31,7 +31,7 @@ def write(rows: Sequence[Any], name: str = "corpus.jsonl") -> str:
 
 def build(rows: Sequence[Any], *options: str, code: int = 0) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """Return the ids of the positives by query, and the report."""
-    assert main(["build-retrieval-set", write(rows), "-o", "set.jsonl", *options]) == code
+    assert main(["retrieval", "build-set", write(rows), "-o", "set.jsonl", *options]) == code
     lines = [json.loads(line) for line in Path("set.jsonl").read_text("utf-8").splitlines()]
     found = {line["query_id"]: [each["id"] for each in line["positives"]] for line in lines}
     return found, json.loads(Path("set.report.json").read_text("utf-8"))
@@ -217,11 +217,11 @@ def test_options_out_of_range_are_refused(options: list[str], told: str, capsys:
 def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["build-retrieval-set", "nowhere.jsonl", "-o", "set.jsonl"]) == 1
+    assert main(["retrieval", "build-set", "nowhere.jsonl", "-o", "set.jsonl"]) == 1
     assert "nowhere.jsonl  found no readable file" in capsys.readouterr().err
     assert not Path("set.jsonl").exists()
     name = write([judgement(1), judgement(2)])
-    assert main(["build-retrieval-set", name, "-o", "no/set.jsonl", *all_of(2)]) == 1
+    assert main(["retrieval", "build-set", name, "-o", "no/set.jsonl", *all_of(2)]) == 1
     assert "no/set.jsonl  found no way to write it" in capsys.readouterr().err
-    assert main(["build-retrieval-set", name, "-o", ".", *all_of(2)]) == 1
+    assert main(["retrieval", "build-set", name, "-o", ".", *all_of(2)]) == 1
     assert ".  found no way to write it" in capsys.readouterr().err

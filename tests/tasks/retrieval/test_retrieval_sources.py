@@ -140,7 +140,7 @@ def test_faults_of_trec_files_are_told_and_good_lines_survive() -> None:
         "qrels:4:1  relevance: found 'high', expected a whole number",
         (
             "qrels:5:1  query: found the id 'a::b' with '::', which pytest splits at, "
-            "expected an id that names the case on a command line"
+            "expected an id that can name the case on the command line"
         ),
         "run:1:1  score: found 'nan', expected a finite number",
         "run:3:1  document: found the document 'd2' of query '301' twice, expected it once (first in line 2)",

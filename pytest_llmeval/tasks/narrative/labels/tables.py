@@ -23,7 +23,7 @@ from pytest_llmeval.data.files.documents import read_csv
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import read_text
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.data.labels.model import (
+from pytest_llmeval.tasks.narrative.labels.model import (
     Actions,
     ActionType,
     Category,
@@ -229,7 +229,7 @@ def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
 def label_fault(label: str, seen: set[str]) -> str | None:
     """Return what is wrong with the next label of a list; `seen` has those before it, and gets this one."""
     if not label or label != label.strip():
-        return f"found {describe(label)}, expected a label without blanks around it"
+        return f"found {describe(label)}, expected a label without surrounding spaces"
     if label in seen:
         return f"found the label {label!r} twice, expected it once"
     seen.add(label)

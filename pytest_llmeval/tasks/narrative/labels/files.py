@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from pytest_llmeval.data.files.documents import Document, read_document
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import check
-from pytest_llmeval.data.labels.model import Actions, Level1, Relationships, Sentiment, Sentiments
-from pytest_llmeval.data.labels.tables import (
+from pytest_llmeval.tasks.narrative.labels.model import Actions, Level1, Relationships, Sentiment, Sentiments
+from pytest_llmeval.tasks.narrative.labels.tables import (
     LabelRow,
     actions_of,
     label_fault,

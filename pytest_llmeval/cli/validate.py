@@ -1,0 +1,74 @@
+"""The command ``llmeval validate``: the faults of suite files, without running anything."""
+
+__all__ = ("add_arguments",)
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.suite import SUITE_FILES
+
+_PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
+"""Folders that pytest does not search either, nor those whose names begin with a dot."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Lists every fault of suite files and of the files that they name; nothing is run. The exit code is 1 if there "
+        "is a fault."
+    )
+    parser.add_argument(
+        "suites", nargs="+", type=Path, metavar="SUITE", help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}"
+    )
+    parser.set_defaults(run=_validate)
+
+
+def _validate(options: Namespace) -> int:
+    number = 0
+    for path in dict.fromkeys(each for given in options.suites for each in _files(given)):
+        faults, cases = _faults(path)
+        if faults:
+            say(faults)
+            say(notes(path, faults))
+        else:
+            say([f"{path}: no fault in {counted(cases, 'case')}"])
+        number += len(faults)
+    if number:
+        say([counted(number, "fault")])
+    return 1 if number else 0
+
+
+def _files(given: Path) -> Iterator[Path]:
+    """Yield a file, or the suite files below a folder.
+
+    Raises:
+        LlmevalError: The folder has none.
+    """
+    if not given.is_dir():
+        yield given
+        return
+    none = True
+    for folder, below, names in os.walk(given):
+        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
+        for name in sorted(names):
+            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
+                none = False
+                yield Path(folder, name)
+    if none:
+        raise LlmevalError(f"{given}: found no suite file, expected {', '.join(SUITE_FILES)}")
+
+
+def _faults(path: Path) -> tuple[list[Fault], int]:
+    """Return the faults of a suite file, and how many cases it has."""
+    try:
+        suite = open_suite(path)
+    except SuiteError as error:
+        return list(error.faults), 0
+    return list(suite.faults), len(suite.cases)

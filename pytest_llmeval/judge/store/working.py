@@ -1,0 +1,45 @@
+"""The working cache of a run, opened at the first need: most runs of plain suites never need one."""
+
+__all__ = ("WorkingCache",)
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.errors import LlmevalError
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.store.cache import Cache
+
+
+@dataclass
+class WorkingCache:
+    """The cache of a process.
+
+    Attributes:
+        path: The file.
+        opened: The cache, once it has been needed.
+    """
+
+    path: Path
+    opened: "Cache | None" = None
+
+    def open(self) -> "Cache":
+        """Return the cache.
+
+        Raises:
+            LlmevalError: It cannot be used.
+        """
+        if self.opened is None:
+            from pytest_llmeval.judge.store.cache import Cache
+
+            try:
+                self.opened = Cache(self.path)
+            except LlmevalError as error:
+                raise LlmevalError(f"{error} (--llmeval-cache=PATH)") from error
+        return self.opened
+
+    def close(self) -> None:
+        """Close the cache if it is open."""
+        if self.opened is not None:
+            self.opened.close()

@@ -1,0 +1,78 @@
+"""pytest's private names, all of them; each function says why there is no public way."""
+
+__all__ = (
+    "SyntheticModule",
+    "fixture_info",
+    "load_conftests",
+    "record_whole_name",
+    "terminal_width",
+    "without_capture",
+)
+
+import types
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.capture import CaptureManager
+    from _pytest.fixtures import FuncFixtureInfo
+
+
+class SyntheticModule(pytest.Module):
+    """A module that is made rather than imported.
+
+    ``_getobj`` is what pytest's own classes override to say what they collect; it has no public counterpart.
+    """
+
+    @cached_property
+    def made(self) -> types.ModuleType:
+        """The module; pytest asks for it more than once."""
+        return self.make_module()
+
+    def make_module(self) -> types.ModuleType:
+        """Return a new module.
+
+        Raises:
+            pytest.Collector.CollectError: There can be none.
+        """
+        raise NotImplementedError
+
+    def _getobj(self) -> types.ModuleType:
+        return self.made
+
+
+def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
+    """Return the fixtures of a test function: ``Function`` takes them as a parameter, but has no public reader."""
+    return function._fixtureinfo  # noqa: SLF001
+
+
+def record_whole_name(function: pytest.Function) -> None:
+    """Have pytest record an id with a bracket in its name so that --lf finds it.
+
+    pytest 9.2 takes what follows the first bracket of a structured id for parameters; nobody can pass it such an id.
+    """
+    if "[" in function.originalname and hasattr(function, "_id"):
+        function._id = function._id.parse(function.nodeid)  # noqa: SLF001
+
+
+def load_conftests(config: pytest.Config, folder: Path) -> None:
+    """Load the conftests at and above a folder: pytest does so itself only for folders that it collects."""
+    options: dict[str, Any] = {"rootpath": config.rootpath}
+    if pytest.version_tuple >= (8, 1):
+        options["consider_namespace_packages"] = config.getini("consider_namespace_packages")
+    config.pluginmanager._loadconftestmodules(folder, config.getoption("importmode"), **options)  # noqa: SLF001
+
+
+def terminal_width(reporter: "pytest.TerminalReporter") -> int:
+    """Return how many columns the terminal has; only the writer behind the reporter knows what pytest assumes."""
+    return reporter._tw.fullwidth  # noqa: SLF001
+
+
+def without_capture(config: pytest.Config) -> AbstractContextManager[None]:
+    """Let output of a running test reach the terminal; the capture manager's type and methods are private."""
+    capture: CaptureManager | None = config.pluginmanager.get_plugin("capturemanager")
+    return nullcontext() if capture is None else capture.global_and_fixture_disabled()

@@ -1,0 +1,82 @@
+"""What a process knows of its suites: each file loaded once, with the evaluators that conftests register."""
+
+__all__ = ("LOADER", "RUNNER", "SuiteLoader")
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.judge.judges import SuiteJudges
+from pytest_llmeval.plugin.pytest_private import load_conftests
+from pytest_llmeval.run.case_runner import CaseRunner
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+
+@dataclass
+class SuiteLoader:
+    """The suites of a process.
+
+    Attributes:
+        config: Of the session.
+        judges: Of the process.
+        refused: How many collectors could not be collected because of a suite.
+    """
+
+    config: pytest.Config
+    judges: SuiteJudges
+    refused: int = 0
+    _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
+
+    def load(self, path: Path, session: pytest.Session) -> Suite:
+        """Return the suite of a file, which is read the first time.
+
+        Raises:
+            SuiteError: The file has faults.
+            EvaluatorError: An evaluator cannot be registered.
+        """
+        if path not in self._loaded:
+            try:
+                self._loaded[path] = self._read(path, session)
+            except LlmevalError as error:
+                self._loaded[path] = error
+        found = self._loaded[path]
+        if isinstance(found, LlmevalError):
+            raise found
+        return found
+
+    def _read(self, path: Path, session: pytest.Session) -> Suite:
+        registry = default_registry()
+        load_conftests(self.config, path.parent)
+        session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
+        shown = self.shown(path)
+        suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
+        if suite.judged:
+            self.judges.judge_of(path, suite.judge, shown)  # faults of judge and recordings are faults of the suite
+        for tag in sorted({tag for case in suite.cases for tag in case.tags}):
+            self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
+        return suite
+
+    def refuse(self, why: object) -> pytest.Collector.CollectError:
+        """Return the error of a collector that cannot be collected because of a suite."""
+        self.refused += 1
+        return pytest.Collector.CollectError(str(why))
+
+    def shown(self, path: Path) -> str:
+        """Return how reports name a file."""
+        return display_path(path, self.config.rootpath)
+
+    def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
+        """Return what results are gathered under."""
+        return SuiteKey(str(suite.path), self.shown(suite.path), test, variant)
+
+
+LOADER = pytest.StashKey[SuiteLoader]()
+"""Where the configuration keeps the suites of its process."""
+
+RUNNER = pytest.StashKey[CaseRunner]()
+"""Where the configuration keeps what runs their cases."""

@@ -1,0 +1,64 @@
+"""Verdicts on suites and files, reported the way pytest reports tests."""
+
+__all__ = ("VerdictReport", "emit", "verdict_report")
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import pytest
+
+from pytest_llmeval.run.judging import SuiteVerdict
+from pytest_llmeval.scoring.gates import GateResult
+
+COLLECTING = ("llmeval_controller", "llmeval_scores")
+"""Our own plugins that collect what tests report. Verdicts follow from that, so they must not get them as reports."""
+
+
+class VerdictReport(NamedTuple):
+    """A verdict that is no test's.
+
+    Attributes:
+        path: The file that it is about.
+        shown: The file as reports name it.
+        name: Behind the file in the node id, such as ``gate[f1 >= 0.7]``.
+        outcome: ``not_judged`` is reported as skipped.
+        reason: One sentence for people.
+    """
+
+    path: str
+    shown: str
+    name: str
+    outcome: Literal["passed", "failed", "not_judged"]
+    reason: str
+
+
+def verdict_report(key_and_verdict: SuiteVerdict) -> VerdictReport:
+    """Name a verdict on a suite as the suite's items are named: the variant in brackets behind it."""
+    key, verdict = key_and_verdict
+    variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
+    kind, subject = ("gate", verdict.gate) if isinstance(verdict, GateResult) else ("snapshot", verdict.metric)
+    failed = verdict.outcome == "failed"
+    reason = f"{key.shown}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
+    return VerdictReport(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason)
+
+
+def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
+    """Report verdicts to all plugins but our own, in the three phases of a test: pytest-html needs all of them."""
+    manager = session.config.pluginmanager
+    own = [manager.get_plugin(name) for name in COLLECTING if manager.has_plugin(name)]
+    report_to_others = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=own)
+    session.testscollected += len(verdicts)
+    for each in verdicts:
+        reason: str | tuple[str, int, str] | None = None
+        outcome: Literal["passed", "failed", "skipped"] = "passed"
+        if each.outcome == "failed":
+            outcome, reason = "failed", each.reason
+        elif each.outcome == "not_judged":
+            outcome, reason = "skipped", (each.path, 0, f"Skipped: {each.reason}")
+        nodeid, location = f"{each.shown}::{each.name}", (each.shown, 0, each.name)
+        for phase in (
+            pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
+            pytest.TestReport(nodeid, location, {}, outcome, reason, "call"),
+            pytest.TestReport(nodeid, location, {}, "passed", None, "teardown"),
+        ):
+            report_to_others(report=phase)

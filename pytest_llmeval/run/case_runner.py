@@ -1,0 +1,161 @@
+"""Runs cases in one process: asks targets and judges, some of them early, and scores the answers."""
+
+__all__ = ("CaseRunner", "FromFixtures", "Signals")
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.run.answering import Answering
+from pytest_llmeval.run.execute import Execution, execute_repeats
+from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.measured_blocks import MeasuredBlocks
+from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
+from pytest_llmeval.run.suite_targets import SuiteTarget, SuiteTargets
+from pytest_llmeval.services.background import Background
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.python import Predictor, Recordings, Target
+
+_WIDEST_WINDOW = 1_000
+"""Every case of the window is considered again with each case that runs."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Exceptions by which a target says more than that it has no answer.
+
+    Attributes:
+        ends: The whole run ends.
+        skips: The case is skipped.
+    """
+
+    ends: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    skips: tuple[type[BaseException], ...] = ()
+
+
+@dataclass(frozen=True)
+class FromFixtures:
+    """What the user's fixtures give in place of what the suite names.
+
+    Attributes:
+        target: Answers; ``None`` for the suite's own.
+        judge: Judges.
+    """
+
+    target: Target | None = None
+    judge: OwnJudge = NO_OWN_JUDGE
+
+
+@dataclass
+class CaseRunner:
+    """Runs the cases of a process.
+
+    Attributes:
+        options: What the user says about judges and concurrency.
+        recordings: Predictions of earlier runs, if the user named a file.
+        signals: Exceptions that mean more than an error.
+        in_turn: Whether nothing may be called early, because a debugger may stop the calls.
+        background: Where calls are made.
+        judges: Of all suites.
+    """
+
+    options: JudgeOptions = field(default_factory=JudgeOptions)
+    recordings: Recordings | None = None
+    signals: Signals = Signals()
+    in_turn: bool = False
+
+    def __post_init__(self) -> None:
+        self.background = Background()
+        self.judges = SuiteJudges(self.options, self.background)
+        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
+        self._prefetch = Prefetch(answering, 2 * self.options.concurrency)
+        self._targets = SuiteTargets(self.background)
+        self._measured = MeasuredBlocks()
+
+    @property
+    def records(self) -> bool:
+        """Whether the predictions of this run are to be recorded."""
+        return self.recordings is not None and self.recordings.mode != "replay"
+
+    def run(
+        self,
+        loaded: LoadedCase,
+        given: FromFixtures = FromFixtures(),
+        following: Iterable[LoadedCase] = (),
+        early: EarlyCalls = EarlyCalls(),  # noqa: B008 (immutable)
+    ) -> Execution:
+        """Run one case.
+
+        Args:
+            loaded: The case.
+            given: What the user's fixtures give.
+            following: The next cases, for which calls may be made already.
+            early: Which ones.
+
+        Raises:
+            BaseException: The target wants the whole run to end: one of `Signals.ends`.
+        """
+        __tracebackhide__ = True
+        suite = loaded.suite
+        # A Python test brings a prediction of its own, which no block of the file's predictions holds.
+        recorded = loaded.case.prediction is not MISSING and not loaded.key.test
+        started = time.perf_counter()
+        if recorded and not suite.judged:
+            answers: Sequence[Answer] = [Answer(loaded.case)] * suite.repeats.times
+        else:
+            answers = self._answers(loaded, given, following, early)
+        execution = execute_repeats(suite, answers, self._measured.measure if recorded else None)
+        if isinstance(execution.error, self.signals.ends):
+            raise execution.error
+        record = replace(execution.record, duration_s=time.perf_counter() - started)
+        if isinstance(execution.error, self.signals.skips):
+            record = replace(record, outcome="skipped", errors={})
+        return replace(execution, record=record)
+
+    def _answers(
+        self, loaded: LoadedCase, given: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
+    ) -> Sequence[Answer]:
+        __tracebackhide__ = True
+        early = self._allowed(loaded.suite, early)
+        to_come = islice(following, self._window(loaded.suite)) if any(early) else ()
+        ahead = (self._jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
+        return self._prefetch.take(self._jobs(loaded, given, early), ahead, early)
+
+    def _window(self, suite: Suite) -> int:
+        """Return how many cases are considered: enough of them to fill the batches that a service answers at once."""
+        http = suite.target.http if suite.target is not None else None
+        batched = http.batch * http.concurrency if http is not None else 0
+        return max(self._prefetch.window, min(batched, _WIDEST_WINDOW))
+
+    def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
+        if self.in_turn or self.options.concurrency == 1:
+            return EarlyCalls()
+        one_by_one = suite.target is not None and suite.target.concurrency == 1
+        return EarlyCalls(early.target and not one_by_one, early.judge)
+
+    def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
+        suite = loaded.suite
+        target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
+        judge = None
+        if suite.judged:
+            suite_judge = self.judges.judge_of(suite.path, suite.judge, loaded.key.shown)
+            judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
+        shared = self.options.shares and early.target and not loaded.key.test
+        return [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+
+    def finish(self) -> None:
+        """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated."""
+        self._prefetch.finish()
+
+    def close(self, *, whole_run: bool) -> None:
+        """Stop what still runs in the background, and close the cache.
+
+        Args:
+            whole_run: Whether the run ends, not only this process.
+        """
+        self.background.close()
+        self.judges.close(whole_run=whole_run)

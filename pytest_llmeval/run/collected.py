@@ -1,0 +1,94 @@
+"""What a run has heard of its suites, before anything is judged: plain data."""
+
+__all__ = ("CollectedRun", "CollectedSuite", "SuiteResults", "fault_of", "judges_of")
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judges import SuiteJudges
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+
+class SuiteResults(NamedTuple):
+    """What the cases of a suite reported.
+
+    Attributes:
+        key: What they are gathered under.
+        total: How many cases the suite has; 0 if no case reported.
+        records: Case id to result.
+        predictions: To be recorded.
+    """
+
+    key: SuiteKey
+    total: int
+    records: Mapping[str, CaseRecord]
+    predictions: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class CollectedSuite:
+    """The results of a suite together with the suite.
+
+    Attributes:
+        results: What its cases reported.
+        suite: The suite; ``None`` if it could not be loaded.
+        judges: Evaluator label to what decides its verdicts, as `judges_of` says.
+        fault: Why it could not be loaded.
+    """
+
+    results: SuiteResults
+    suite: Suite | None = None
+    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class CollectedRun:
+    """A run whose last case has ended.
+
+    Attributes:
+        started: When it started.
+        commit: What was checked out; ``None`` outside a repository.
+        suites: Sorted by path, test and variant.
+        broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
+        judges_off: Whether judges were switched off.
+    """
+
+    started: datetime
+    commit: str | None
+    suites: Sequence[CollectedSuite]
+    broken: str = ""
+    judges_off: bool = False
+
+    @property
+    def started_at(self) -> str:
+        """When the run started, as reports write it."""
+        return self.started.isoformat(timespec="seconds")
+
+
+def fault_of(error: Exception) -> str:
+    """Return why a suite cannot be judged: the text of an error of ours, and of another one its type as well."""
+    return str(error) if isinstance(error, LlmevalError) else format_error(error)
+
+
+def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[str, str]]:
+    """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
+    if not suite.judged:
+        return {}
+    suite_judge = judges.judge_of(suite.path, suite.judge, shown)
+    parameters = json.dumps(suite_judge.parameters, sort_keys=True)
+    return {
+        label: {
+            "model": suite_judge.model,
+            "parameters": parameters,
+            "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
+        }
+        for label, evaluator in suite.evaluators.items()
+        if isinstance(evaluator, JudgedEvaluator)
+    }

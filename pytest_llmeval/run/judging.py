@@ -1,0 +1,198 @@
+"""Judges a finished run: the gates, snapshots and regression gates of its suites."""
+
+__all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.reports.buckets import fill_buckets
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.tables import fill_tables
+from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
+from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.regression_verdicts import Finding
+from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
+from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
+from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
+from pytest_llmeval.snapshots.stamp import Stamp, day_of
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+JUDGES_OFF = "judges are off"
+
+
+class SuiteVerdict(NamedTuple):
+    """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
+
+    key: SuiteKey
+    verdict: GateResult | Verdict
+
+
+class JudgedSuite(NamedTuple):
+    """A suite with what came of it."""
+
+    key: SuiteKey
+    suite: Suite
+    report: SuiteReport
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A run with the verdicts on it.
+
+    Attributes:
+        suites: Those that could be judged.
+        verdicts: On suites, sorted by path, test and variant.
+        notes: Lines for people about suites that could not be judged.
+    """
+
+    suites: Sequence[JudgedSuite]
+    verdicts: Sequence[SuiteVerdict]
+    notes: Sequence[str] = ()
+
+    def complete(self) -> set[tuple[str, str]]:
+        """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
+        return {
+            (key.shown, key.variant) for key, _, report in self.suites if report.run == report.total and not key.test
+        }
+
+    def lacking(self) -> dict[Path, set[str]]:
+        """Return the suite files of which all cases ran, with the cases that lack a score."""
+        lacking: dict[Path, set[str]] = {}
+        partial = {suite.path for _, suite, report in self.suites if report.run != report.total}
+        for _, suite, report in self.suites:
+            if suite.path not in partial:
+                cases = lacking.setdefault(suite.path, set())
+                cases |= {each.id for each in report.result.records if _lacks(each)}
+        return lacking
+
+    def report(self, run: CollectedRun, *, duration_s: float, faults: Mapping[str, Sequence[str]]) -> RunReport:
+        """Return the report of the run.
+
+        Args:
+            run: What was collected.
+            duration_s: How long the run took.
+            faults: Suite file to what is wrong with it.
+        """
+        suites = [each.report for each in self.suites]
+        return RunReport(run.started_at, duration_s, __version__, run.commit, suites, dict(sorted(faults.items())))
+
+
+def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
+    """Judge every suite of a run.
+
+    Args:
+        run: What was collected.
+        keeper: The snapshots of the run.
+
+    Returns:
+        The suites with their verdicts. A suite that cannot be judged, because its file or one of its evaluators fails,
+        has a failed verdict of its own and costs no other suite.
+    """
+    examined: list[tuple[JudgedSuite, Sequence[Finding]]] = []
+    failures: dict[SuiteKey, str] = {}
+    for each in run.suites:
+        if each.suite is None:
+            failures[each.results.key] = each.fault
+            continue
+        try:
+            examined.append(_examine(each.suite, each, run, keeper))
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+            failures[each.results.key] = fault_of(error)
+    reports = with_regressions([judged.report for judged, _ in examined], [findings for _, findings in examined])
+    suites = [judged._replace(report=report) for (judged, _), report in zip(examined, reports, strict=True)]
+    verdicts = [
+        SuiteVerdict(key, GateResult("summary", "failed", None, None, f"not judged: {why}"))
+        for key, why in failures.items()
+    ]
+    verdicts += [verdict for judged in suites for verdict in _verdicts(judged, run.broken)]
+    verdicts.sort(key=lambda verdict: (verdict.key.shown, verdict.key.test, verdict.key.variant))
+    return JudgedRun(suites, verdicts, [f"{key.shown}: not judged: {why}" for key, why in failures.items()])
+
+
+def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
+    """Return the verdicts to be reported.
+
+    A skipped report would take a failed gate off pytest's list for --lf, so gates of a run that leaves cases out on
+    purpose are not reported at all.
+    """
+    on_purpose = not (broken or judged.suite.faults)
+    verdicts: list[GateResult | Verdict] = [*judged.report.gates, *judged.report.snapshot]
+    return (SuiteVerdict(judged.key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose)
+
+
+def _examine(
+    suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: Keeper
+) -> tuple[JudgedSuite, Sequence[Finding]]:
+    """Summarise a suite, and judge it as far as that can be done without the other suites."""
+    key, total = collected.results.key, collected.results.total or suite.total
+    rows = list(claim_calls(_rows(suite, collected.results.records, run.broken)))
+    result = summarize(suite.metrics, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty)
+    report = SuiteReport(
+        suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
+        key.shown,
+        result,
+        [],
+        total,
+        suite.confidence,
+        usage_report(rows),
+        tables=fill_tables(suite.metrics, result),
+        buckets=fill_buckets(suite.metrics, result.cases),
+        lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
+    )
+    incomplete = _incomplete(suite, report.run, total, run.broken)
+    off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
+    unjudged = JUDGES_OFF if off else ""
+    suite_run = SuiteRun(suite, key, result, rows, collected.judges)
+    snapshot = keeper.judge(suite_run, incomplete or unjudged, Stamp(day_of(run.started), run.commit))
+    findings = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
+    gates = [
+        gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "") for gate in suite.gates
+    ]
+    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot)), findings
+
+
+def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Iterable[CaseRecord]:
+    """Yield a record for every case of the suite; one that has none did not run."""
+    for case in suite.cases:
+        record = records.get(case.id)
+        if record is None:
+            yield CaseRecord(case.id, case.labels, "not_run", reason=broken or "not selected")
+        else:
+            yield replace(record, labels=case.labels)
+
+
+def _incomplete(suite: Suite, run: int, total: int, broken: str) -> str:
+    """Say why results are not those of the whole suite, or nothing."""
+    reasons = [f"{run} of {total} cases ran"] if run < total else []
+    if suite.faults:
+        reasons.append("the suite's files have faults")
+    if reasons and broken:
+        reasons.append(broken)
+    return "; ".join(reasons)
+
+
+def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
+    """Return the families of the metrics about which a run without judges has nothing, or not all, to say."""
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    why = str(JudgeOffError())
+    families = {metric.family for metric in UsageEvaluator().describe()}
+    for row in rows:
+        for label, observation in row.observations.items():
+            families |= {
+                Metric(suite.metrics.full_name(label, name)).family
+                for name, reason in observation.undefined.items()
+                if reason == why
+            }
+    return frozenset(families)
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())

@@ -1,0 +1,48 @@
+"""Recorded predictions measured in blocks, for evaluators that measure many cases faster than one at a time."""
+
+__all__ = ("MeasuredBlocks",)
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.run.blocks import cut
+from pytest_llmeval.run.score import measure_each
+from pytest_llmeval.suite.suite import Suite
+
+
+@dataclass
+class MeasuredBlocks:
+    """What a process has measured ahead of the cases that want it."""
+
+    _measured: dict[tuple[Path, str, str], Observation | Exception] = field(default_factory=dict)
+    _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+
+    def measure(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
+        """Measure a case together with its neighbours in the file.
+
+        Blocks are cut by position in the file, not by what this process happens to run, so that every process measures
+        a case in the same company and gets the same number.
+
+        Args:
+            suite: The suite.
+            label: Of the evaluator.
+            evaluator: Measures.
+            case: One of the suite that carries its prediction.
+        """
+        if evaluator.batch <= 1:
+            return measure_each(evaluator, [case])[0]
+        place = (suite.path, label, case.id)
+        if place not in self._measured:
+            block = self._blocks(suite, label, evaluator.batch)[case.id]
+            for each, measured in zip(block, measure_each(evaluator, block), strict=True):
+                self._measured[suite.path, label, each.id] = measured
+        return self._measured.pop(place)
+
+    def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
+        if (suite.path, label) not in self._cut:
+            self._cut[suite.path, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
+        return self._cut[suite.path, label]

@@ -1,0 +1,70 @@
+"""The targets that suites name, each loaded or connected once per process."""
+
+__all__ = ("SuiteTarget", "SuiteTargets")
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.services.background import Background
+from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.connect import network_target
+from pytest_llmeval.targets.contract import BatchTarget
+from pytest_llmeval.targets.python import Target, load_target
+from pytest_llmeval.targets.spec import TargetSpec
+
+
+@dataclass
+class SuiteTargets:
+    """The targets of a process.
+
+    Attributes:
+        background: Closes connections and processes in the end.
+    """
+
+    background: Background
+    _targets: dict[Path, Target | BatchTarget | PredictionError] = field(default_factory=dict)
+
+    def load(self, suite: Suite) -> Target | BatchTarget:
+        """Return the target of a suite.
+
+        Raises:
+            PredictionError: The suite has none, or it cannot be loaded.
+        """
+        if suite.target is None:
+            raise PredictionError(
+                "the case carries no prediction and its suite no target: add 'prediction' to the case, an answer to "
+                "the predictions of its source, 'target' to the suite, or define llmeval_target in a conftest.py"
+            )
+        if suite.path not in self._targets:
+            try:
+                self._targets[suite.path] = self._connect(suite.target, suite.path.parent)
+            except PredictionError as error:
+                self._targets[suite.path] = error
+        found = self._targets[suite.path]
+        if isinstance(found, PredictionError):
+            raise found
+        return found
+
+    def _connect(self, spec: TargetSpec, folder: Path) -> Target | BatchTarget:
+        if spec.python is not None:
+            return load_target(spec.python, folder)
+        target = network_target(spec, folder)
+        self.background.closing.append(target.aclose)
+        return target
+
+
+@dataclass(frozen=True)
+class SuiteTarget:
+    """Implements `pytest_llmeval.run.job.TargetSource` by the target that a suite names."""
+
+    targets: SuiteTargets
+    suite: Suite
+
+    def load(self) -> Target | BatchTarget:
+        """Return the target.
+
+        Raises:
+            PredictionError: There is none.
+        """
+        return self.targets.load(self.suite)

@@ -1,0 +1,139 @@
+"""The labels of story annotations: those that ship, those of users, and whether a label belongs to one."""
+
+__all__ = ("NarrativeTaxonomy", "narrative_taxonomy")
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.data.labels import LabelSet, taxonomy_path
+
+if TYPE_CHECKING:
+    from pytest_llmeval.tasks.narrative.labels.model import Category, Label
+
+
+@dataclass(frozen=True, eq=False)
+class NarrativeTaxonomy:
+    """The labels of story annotations. A label is compared after trimming, and letter case matters.
+
+    Whatever is empty, or no text, counts as no label and is valid.
+
+    Attributes:
+        relationships: Labels of level 1, with those of level 2 below each.
+        sentiments: Labels of sentiment.
+        polarities: Sentiment, in small letters, to ``positive``, ``neutral`` or ``negative``.
+        categories: Categories of actions, with the types below each.
+        contexts: Contexts of actions; one may stand with any type.
+        statuses: How an action may turn out.
+        functions: What an action may do for the story.
+    """
+
+    relationships: LabelSet
+    sentiments: LabelSet
+    polarities: Mapping[str, str]
+    categories: LabelSet
+    contexts: LabelSet
+    statuses: LabelSet
+    functions: LabelSet
+
+    def invalid_relationship(self, level1: object, level2: object) -> str | None:
+        """Return why the two levels of a relationship are no labels, or do not belong together; else ``None``."""
+        first, second = _text(level1), _text(level2)
+        faults = (
+            self.relationships.fault("relationship_level1", first),
+            self.relationships.member_fault("relationship_level2", second, first),
+        )
+        return "; ".join(filter(None, faults)) or None
+
+    def invalid_sentiment(self, label: object) -> str | None:
+        """Return why one sentiment is no label; else ``None``."""
+        return self.sentiments.fault("sentiment", _text(label))
+
+    def invalid_action(self, field: str, value: object, category: object = None) -> str | None:
+        """Return why a field of an action layer has no label of its own; else ``None``.
+
+        Args:
+            field: ``category``, ``type``, ``context``, ``status`` or ``function``.
+            value: What stands there.
+            category: The category beside it, which a type has to belong to.
+
+        Raises:
+            KeyError: There is no such field.
+        """
+        name = _text(value)
+        if field == "type":
+            return self.categories.member_fault(field, name, _text(category))
+        labels = {
+            "category": self.categories,
+            "context": self.contexts,
+            "status": self.statuses,
+            "function": self.functions,
+        }
+        return labels[field].fault(field, name)
+
+    def polarity(self, label: object) -> str | None:
+        """Return ``positive``, ``neutral`` or ``negative`` for a sentiment in any letter case, else ``None``."""
+        return self.polarities.get(_text(label).lower())
+
+
+@cache
+def narrative_taxonomy(
+    relationships: str | None = None, sentiments: str | None = None, actions: str | None = None
+) -> NarrativeTaxonomy:
+    """Return the labels of story annotations.
+
+    What a file does not list is not checked: no contexts listed means that every context is valid.
+
+    Args:
+        relationships: A file of your own: CSV, Markdown tables, or YAML or JSON in the form of the shipped file.
+            ``None`` for the shipped one. A file is read once in a process.
+        sentiments: The same for sentiments.
+        actions: The same for actions.
+
+    Raises:
+        SuiteError: A file cannot be read or has faults; all faults of the file are listed.
+    """
+    from pytest_llmeval.tasks.narrative.labels.files import read_actions, read_relationships, read_sentiments
+
+    levels = read_relationships(_path(relationships, "relationships"))
+    feelings = read_sentiments(_path(sentiments, "sentiments"))
+    found = read_actions(_path(actions, "actions"))
+    categories = found.categories if actions is None else _with_short_names(found.categories)
+    types = [each for category in categories for each in category.types]
+    return NarrativeTaxonomy(
+        relationships=LabelSet(_names(levels), {each.label: LabelSet(_names(each.level2)) for each in levels}),
+        sentiments=LabelSet(_names(feelings)),
+        polarities={each.label.lower(): each.polarity for each in feelings},
+        categories=LabelSet(_names(categories), {each.label: LabelSet(_names(each.types)) for each in categories}),
+        contexts=LabelSet({context: context for each in types for context in each.contexts}),
+        statuses=LabelSet(_names(found.statuses)),
+        functions=LabelSet(_names(found.functions)),
+    )
+
+
+def _path(given: str | None, shipped: str) -> Path:
+    return taxonomy_path(shipped) if given is None else Path(given)
+
+
+def _names(labels: "Iterable[Label]") -> dict[str, str]:
+    """Return every name with its label; where two labels share a name, a label goes before, then what comes first."""
+    labels = list(labels)
+    names = {each.label: each.label for each in labels}
+    for each in labels:
+        for name in each.names:
+            names.setdefault(name, each.label)
+    return names
+
+
+def _with_short_names(categories: "Iterable[Category]") -> "list[Category]":
+    """Give the short name that annotations use to each category that the shipped file has as well."""
+    from pytest_llmeval.tasks.narrative.labels.files import read_actions
+
+    short = {each.label: each.short for each in read_actions(taxonomy_path("actions")).categories}
+    return [replace(each, short=each.short or short.get(each.label)) for each in categories]
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,95 @@
+"""``llmeval validate``: the faults of suite files, without pytest."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.cli import main
+
+GOOD = "evaluators: [text]\ncases: [{id: a, expected: x, prediction: x}]\n"
+TWO_FAULTS = "evaluators: [text]\ngates: [f2 > 0]\ncases: [{id: a, expcted: x}]\n"
+OWN = "evaluators: [mine]\ncases: [{id: a}]\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name: str, text: str) -> None:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def validate(capsys: pytest.CaptureFixture[str], *paths: str) -> tuple[int, list[str], str]:
+    code = main(["validate", *paths])
+    captured = capsys.readouterr()
+    return code, captured.out.splitlines(), captured.err
+
+
+def test_a_good_suite_gets_one_line_and_exit_code_0(capsys: pytest.CaptureFixture[str]) -> None:
+    write("s.eval.yaml", GOOD)
+    assert validate(capsys, "s.eval.yaml") == (0, ["s.eval.yaml: no fault in 1 case"], "")
+
+
+def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
+    write("bad.eval.yaml", TWO_FAULTS)
+    write("good.yaml", GOOD)
+    code, lines, _ = validate(capsys, "bad.eval.yaml", "good.yaml", "absent.yaml")
+    assert code == 1
+    assert [line.partition("  ")[0] for line in lines[:2]] == ["bad.eval.yaml:2:9", "bad.eval.yaml:3:17"]
+    assert "expected one of" in lines[0]
+    assert lines[2] == "good.yaml: no fault in 1 case"
+    assert lines[3].startswith("absent.yaml  found no readable file")
+    assert lines[4:] == ["3 faults"]
+
+
+def test_the_fault_of_a_single_case_counts_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    write("s.eval.yaml", GOOD.replace("]\n", ", {id: a}]\n").replace("[text, {id: a}]", "[text]"))
+    code, lines, _ = validate(capsys, "s.eval.yaml")
+    assert (code, lines[-1]) == (1, "1 fault")
+    assert "found the id 'a' twice" in lines[0]
+
+
+def test_a_folder_stands_for_the_suite_files_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("e/b.eval.yaml", "e/a.eval.yml", "e/deep/c.eval.json", "e/.hidden/d.eval.yaml", "e/venv/d.eval.yaml"):
+        write(name, '{"evaluators": ["text"], "cases": [{"id": "a"}]}')
+    write("e/other.yaml", "no: suite")
+    code, lines, _ = validate(capsys, "e", "e/b.eval.yaml")
+    assert code == 0
+    names = [str(Path(name)) for name in ("e/a.eval.yml", "e/b.eval.yaml", "e/deep/c.eval.json")]
+    assert lines == [f"{name}: no fault in 1 case" for name in names]
+
+
+def test_a_folder_without_suite_files_is_an_error(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "empty").mkdir()
+    code, lines, error = validate(capsys, "empty")
+    assert (code, lines) == (1, [])
+    assert error == "empty: found no suite file, expected *.eval.yaml, *.eval.yml, *.eval.json\n"
+
+
+def test_names_that_a_conftest_may_register_are_said_to_be_known_to_pytest_only(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("conftest.py", "")
+    write("e/s.eval.yaml", OWN)
+    write("e/t.eval.yaml", "evaluators: [text]\nsource: {format: ledger, path: a.txt}\n")
+    code, lines, _ = validate(capsys, "e")
+    assert code == 1
+    notes = [line for line in lines if "evaluators and sources that a conftest.py registers are not known" in line]
+    assert [line.split(": ")[1] for line in notes] == [str(Path("e/s.eval.yaml")), str(Path("e/t.eval.yaml"))]
+
+
+def test_no_conftest_no_note(capsys: pytest.CaptureFixture[str]) -> None:
+    write("s.eval.yaml", OWN)
+    assert not any("conftest" in line for line in validate(capsys, "s.eval.yaml")[1])
+
+
+def test_a_python_target_is_not_imported(capsys: pytest.CaptureFixture[str]) -> None:
+    write("s.eval.yaml", GOOD + "target: 'never_imported:answer'\n")
+    write("never_imported.py", "raise SystemExit('imported')\n")
+    assert validate(capsys, "s.eval.yaml")[0] == 0
+    assert "never_imported" not in sys.modules

@@ -1,0 +1,67 @@
+"""Verdicts as test reports: every other plugin gets them, and those that collect results do not."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lengths import key_of, length_suite
+
+from pytest_llmeval.plugin.verdict_reports import COLLECTING, VerdictReport, emit, verdict_report
+from pytest_llmeval.run.judging import SuiteVerdict
+from pytest_llmeval.scoring.gates import GateResult, Verdict
+
+KEY = key_of(length_suite(), test="test_it", variant="gpt")
+
+
+class Hearing:
+    """A plugin that keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, str]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        assert report.when is not None
+        self.heard.append((report.nodeid, report.when, report.outcome))
+
+
+def emitted(*verdicts: VerdictReport, own: tuple[str, ...] = COLLECTING) -> tuple[Any, dict[str, Hearing]]:
+    manager = pytest.PytestPluginManager()
+    plugins = {name: Hearing() for name in (*own, "other")}
+    for name, plugin in plugins.items():
+        manager.register(plugin, name)
+    session: Any = SimpleNamespace(config=SimpleNamespace(pluginmanager=manager), testscollected=5)
+    emit(session, verdicts)
+    return session, plugins
+
+
+@pytest.mark.parametrize("own", [COLLECTING, COLLECTING[1:]])
+def test_a_verdict_reaches_every_plugin_but_those_that_collect_results(own: tuple[str, ...]) -> None:
+    session, plugins = emitted(VerdictReport("/s", "s", "gate[f1]", "failed", "too low"), own=own)
+    nodeid = "s::gate[f1]"
+    assert plugins.pop("other").heard == [
+        (nodeid, "setup", "passed"),
+        (nodeid, "call", "failed"),
+        (nodeid, "teardown", "passed"),
+    ]
+    assert [each.heard for each in plugins.values()] == [[]] * len(own)
+    assert session.testscollected == 6
+
+
+def test_what_is_not_judged_counts_as_skipped() -> None:
+    _, plugins = emitted(VerdictReport("/s", "s", "gate[f1]", "not_judged", "2 of 3 cases ran"))
+    assert [outcome for _, _, outcome in plugins["other"].heard] == ["passed", "skipped", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "name", "reason"),
+    [
+        (GateResult("f1 >= 1", "failed", 0.5, 1, "low"), "gate[f1 >= 1]", "s.eval.yaml: gate f1 >= 1: low"),
+        (GateResult("f1 >= 1", "passed", 1, 1, "fine"), "gate[f1 >= 1]", "fine"),
+        (Verdict("f1", "fell_beyond", "failed", reason="fell"), "snapshot[f1]", "s.eval.yaml: snapshot f1: fell"),
+    ],
+)
+def test_a_verdict_is_named_as_the_items_of_its_suite_are(
+    verdict: GateResult | Verdict, name: str, reason: str
+) -> None:
+    report = verdict_report(SuiteVerdict(KEY, verdict))
+    assert (report.shown, report.name, report.reason) == ("s.eval.yaml", f"{name}[test_it][gpt]", reason)

@@ -1,0 +1,132 @@
+"""Judging a finished run without pytest: summaries, gates, what is reported, and what costs only its own suite."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lengths import Length, key_of, length_suite
+
+from pytest_llmeval import Case, Observation, Sums
+from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
+from pytest_llmeval.run.judging import JudgedRun, judge_run
+from pytest_llmeval.scoring.gates import parse_gate
+from pytest_llmeval.snapshots.keeper import Keeper
+from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.suite.suite import Suite
+
+CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
+
+
+def measured(name: str, letters: int = 4, **more: Any) -> CaseRecord:
+    return CaseRecord(name, observations={"length": Observation({"letters": letters})}, **more)
+
+
+def gated(*gates: str, path: str = "/root/s.eval.yaml", **more: Any) -> Suite:
+    return length_suite(*CASES, path=Path(path), gates=tuple(map(parse_gate, gates)), **more)
+
+
+def collected(suite: Suite, *records: CaseRecord, **key: str) -> CollectedSuite:
+    return CollectedSuite(SuiteResults(key_of(suite, **key), suite.total, {each.id: each for each in records}), suite)
+
+
+def judge(*suites: CollectedSuite, **more: Any) -> JudgedRun:
+    run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), "abc", suites, **more)
+    return judge_run(run, Keeper(Mode()))
+
+
+def verdicts(judged: JudgedRun) -> list[tuple[str, str]]:
+    return [(key.shown, each.outcome) for key, each in judged.verdicts]
+
+
+def test_gates_are_judged_on_the_summed_results() -> None:
+    judged = judge(collected(gated("length >= 9", "length >= 10"), measured("a"), measured("b", 5)))
+    assert [each.outcome for each in judged.suites[0].report.gates] == ["passed", "failed"]
+    assert verdicts(judged) == [("s.eval.yaml", "passed"), ("s.eval.yaml", "failed")]
+    assert judged.suites[0].report.result.metrics["length"].value == 9.0
+
+
+def test_cases_have_the_labels_of_their_suite_and_those_without_result_did_not_run() -> None:
+    judged = judge(collected(gated(), measured("a")))
+    first, second = judged.suites[0].report.result.records
+    assert (first.labels, first.outcome) == ({"kind": "short"}, "passed")
+    assert (second.outcome, second.reason) == ("not_run", "not selected")
+
+
+def test_a_call_that_cases_share_is_counted_once() -> None:
+    call = Call("k", fresh=True)
+    judged = judge(collected(gated(), measured("a", calls=[call]), measured("b", calls=[call])))
+    assert [each.calls[0].fresh for each in judged.suites[0].report.result.records] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("suite", "broken", "reported"),
+    [
+        (gated("length >= 1"), "", []),
+        (gated("length >= 1"), "a worker crashed", [("s.eval.yaml", "not_judged")]),
+        (gated("length >= 1", faults=(Fault("s", 1, 1, "", "no"),), faulty=1), "", [("s.eval.yaml", "not_judged")]),
+    ],
+    ids=["left out on purpose", "broken", "faulty"],
+)
+def test_a_gate_that_cannot_be_judged_is_reported_unless_cases_were_left_out_on_purpose(
+    suite: Suite, broken: str, reported: list[tuple[str, str]]
+) -> None:
+    judged = judge(collected(suite, measured("a")), broken=broken)
+    assert [each.outcome for each in judged.suites[0].report.gates] == ["not_judged"]
+    assert verdicts(judged) == reported
+
+
+@dataclass(frozen=True)
+class Broken(Length):
+    """Cannot be summarised."""
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        raise ZeroDivisionError(f"no letters among {len(sums)} sums")
+
+
+def test_a_suite_that_cannot_be_judged_fails_and_costs_no_other() -> None:
+    good = gated("length >= 1", path="/root/b.eval.yaml")
+    bug = gated(path="/root/c.eval.yaml", evaluators={"length": Broken()})
+    gone = CollectedSuite(SuiteResults(key_of(gated(path="/root/a.eval.yaml")), 2, {}), fault="the file has gone")
+    judged = judge(gone, collected(good, measured("a"), measured("b")), collected(bug, measured("a"), measured("b")))
+    assert verdicts(judged) == [("a.eval.yaml", "failed"), ("b.eval.yaml", "passed"), ("c.eval.yaml", "failed")]
+    assert [each.key.shown for each in judged.suites] == ["b.eval.yaml"]
+    assert judged.notes[0] == "a.eval.yaml: not judged: the file has gone"
+    assert judged.notes[1].startswith("c.eval.yaml: not judged: evaluator 'length': summarize failed: ZeroDivision")
+
+
+def test_only_suites_all_of_whose_cases_ran_are_complete_and_python_tests_record_nothing() -> None:
+    whole = [measured("a"), measured("b")]
+    suites = [
+        collected(gated(), *whole, variant="gpt"),
+        collected(gated(), *whole, test="test_it"),
+        collected(gated(path="/root/part.eval.yaml"), measured("a")),
+    ]
+    assert judge(*suites).complete() == {("s.eval.yaml", "gpt")}
+
+
+@pytest.mark.parametrize(
+    ("records", "lacking"),
+    [
+        ([measured("a"), measured("b")], set()),
+        ([measured("a"), CaseRecord("b", outcome="errored", errors={"": "no"})], {"b"}),
+        ([CaseRecord("a", outcome="skipped"), measured("b")], {"a"}),
+    ],
+)
+def test_cases_of_whole_suites_that_lack_a_score_are_listed(records: Sequence[CaseRecord], lacking: set[str]) -> None:
+    partial = gated(path="/root/part.eval.yaml")
+    judged = judge(collected(gated(), *records), collected(partial, measured("a")))
+    assert judged.lacking() == {Path("/root/s.eval.yaml"): lacking}
+
+
+def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
+    suite = collected(gated("length >= 1"), measured("a"), measured("b"))
+    run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), "abc", [suite])
+    report = judge_run(run, Keeper(Mode())).report(run, duration_s=1.5, faults={"z": ["no"], "y": ["none"]})
+    assert (report.started_at, report.commit, report.duration_s) == ("2026-01-02T00:00:00+00:00", "abc", 1.5)
+    assert ([each.suite for each in report.suites], list(report.faults)) == (["s"], ["y", "z"])
