@@ -23,6 +23,7 @@ from pytest_llmeval.snapshots.files import (
     texts_of,
 )
 from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.rises import weigh_rises
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.verdicts import EVERYTHING, judge_scores, not_judged
@@ -157,6 +158,8 @@ class Keeper:
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
         )
+        statistics = statistics_file(score_file(suite_run.key))
+        verdicts = weigh_rises(verdicts, suite_run.records, suite_run.suite.metrics, statistics)
         return [_approved(each) for each in verdicts] if writes else verdicts
 
     def _pending(
