@@ -4,7 +4,7 @@ __all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "regression_from_mapping
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pytest_llmeval.core.wording import limit
@@ -14,8 +14,11 @@ from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
 Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
-REGRESSION_KEYS = ("max_drop", "rule", "test", "confidence", "cluster_by")
+REGRESSION_KEYS = ("max_drop", "max_drift", "rule", "test", "confidence", "cluster_by")
 """What only a gate against a baseline can say."""
+
+_DRIFT = 3
+"""How many drops of the size of `max_drop` may add up."""
 
 _SINGLE_RUN = ("test", "by", "partial")
 """What has no meaning for a rule that weighs many runs."""
@@ -41,6 +44,8 @@ class RegressionGate:
         min_cases: Groups of which fewer cases can be compared are not judged.
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
+        max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
+        anchored: Whether the gate is about the anchor instead of the last approval.
     """
 
     metric: str
@@ -54,9 +59,11 @@ class RegressionGate:
     min_cases: int = 1
     max_errors: int = 0
     partial: bool = False
+    max_drift: float | None = None
+    anchored: bool = False
 
     def __str__(self) -> str:
-        text = f"drop({self.subject}) <= {limit(self.max_drop)}"
+        text = f"{'drift' if self.anchored else 'drop'}({self.subject}) <= {limit(self.max_drop)}"
         extras = [
             self.rule if self.rule != "proven_drop" else "",
             self.test if self.test != "bootstrap" else "",
@@ -70,6 +77,12 @@ class RegressionGate:
     def subject(self) -> str:
         """The metric as the gate names it."""
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+    @property
+    def drift(self) -> "RegressionGate":
+        """The gate on what is lost since the anchor, which many drops within `max_drop` add up to."""
+        allowed = _DRIFT * self.max_drop if self.max_drift is None else self.max_drift
+        return replace(self, max_drop=allowed, rule="proven_drop", max_drift=None, anchored=True)
 
 
 def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
@@ -97,6 +110,9 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         raise ValueError(f"found cluster_by with test {data['test']}, expected one of bootstrap, bca, permutation")
     if data.get("rule") == "anytime" and (strange := [key for key in _SINGLE_RUN if data.get(key)]):
         raise ValueError(f"found {strange[0]} with rule anytime, expected neither: it watches whole suites run by run")
+    max_drift = data.get("max_drift")
+    if max_drift is not None and not max_drop <= max_drift < math.inf:
+        raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
     check_counts(data)
     others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
     return RegressionGate(
@@ -107,5 +123,6 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
         partial=bool(data.get("partial")),
+        max_drift=None if max_drift is None else float(max_drift),
         **others,
     )

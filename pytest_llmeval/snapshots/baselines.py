@@ -15,6 +15,7 @@ from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.scoring.watched_gates import watched
+from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
@@ -43,7 +44,7 @@ class _Baseline(NamedTuple):
     pairing: Pairing | None = None
     absent: str = ""
     doubts: Sequence[Verdict] = ()
-    approval: str = ""
+    approved: SuiteScores | None = None
 
 
 def examine_regressions(
@@ -71,7 +72,13 @@ def examine_regressions(
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
     found = [*verdicts, *baseline.doubts]
     findings = [_examined(gate, baseline, found, incomplete) for gate in gates]
-    return _watched(findings, suite_run, keeper, baseline.approval)
+    if baseline.approved is None:
+        return findings
+    findings = _watched(findings, suite_run, keeper, baseline.approved.cases.statistics)
+    if incomplete or any(each.kind == "not_comparable" for each in found):
+        return findings
+    statistics, scores = CaseStatistics.of(suite_run.records), score_file(suite_run.key)
+    return [*findings, *drift_findings(gates, statistics, suite_run.suite, baseline.approved, scores)]
 
 
 def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
@@ -123,7 +130,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
-    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)), approval=approved.cases.statistics)
+    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)), approved=approved)
 
 
 def _doubts(suite_run: SuiteRun, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:

@@ -162,6 +162,7 @@ class PendingFile:
         after: Name of a snapshot to its text in this run.
         holds: Names whose verdict is not a failure.
         content: Path to text of the files that an approval writes; empty if nothing is to be written.
+        obsolete: Files that an approval deletes.
         fault: Why they could not be written.
     """
 
@@ -170,6 +171,7 @@ class PendingFile:
     after: Mapping[str, str]
     holds: frozenset[str]
     content: Mapping[Path, str] = field(default_factory=dict)
+    obsolete: tuple[Path, ...] = ()
     fault: str = ""
 
     def write(self) -> None:
@@ -184,6 +186,8 @@ class PendingFile:
             except OSError as error:
                 self.fault = f"{path}: not written: {error.strerror}"
                 raise
+        for path in self.obsolete:
+            path.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

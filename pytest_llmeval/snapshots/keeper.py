@@ -12,6 +12,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.snapshots.anchors import anchor_file, next_anchor
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
@@ -24,7 +25,7 @@ from pytest_llmeval.snapshots.files import (
 )
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.rises import weigh_rises
-from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.scores import Anchor, Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.verdicts import EVERYTHING, judge_scores, not_judged
 from pytest_llmeval.suite.snapshot import SnapshotSettings
@@ -122,14 +123,26 @@ class Keeper:
         verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
-            final = approve(old, new, stamp, settings.history)
             pending = self.files[-1][1]
+            anchor, anchored = (None, "") if self.mode.anchor else self._anchor(old, new, suite_run, path, settings)
+            new = replace(new, anchor=anchor)
+            final = approve(old, new, stamp, settings.history)
             # The statistics first: scores without theirs would be taken for edited ones.
             pending.content = {statistics_file(path): statistics, **content_of(path, final)}
+            if anchor is None:
+                pending.obsolete = (anchor_file(path),)
+            else:
+                pending.content = {anchor_file(path): anchored, **pending.content}
             if old is not None:
                 there = all(each.is_file() for each in pending.content)
                 mark_rest(pending, changed=not there or _rest(old) != _rest(new))
         return verdicts
+
+    def _anchor(
+        self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
+    ) -> tuple[Anchor | None, str]:
+        statistics = CaseStatistics.of(suite_run.records)
+        return next_anchor(old, new, statistics, suite_run.suite, path, keep=settings.anchor == "keep")
 
     def _verdicts(
         self,

@@ -16,6 +16,7 @@ from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
 from pytest_llmeval.data.files.beside import OWN_FOLDER
+from pytest_llmeval.snapshots.anchors import anchor_file
 from pytest_llmeval.snapshots.files import SCORES, PendingFile, is_orphan, statistics_file
 
 
@@ -134,6 +135,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         if snapshot_location not in self.files and is_orphan(path):
             path.unlink(missing_ok=True)
             statistics_file(path).unlink(missing_ok=True)
+            anchor_file(path).unlink(missing_ok=True)
 
 
 def _collection(location: str, names: Sequence[str]) -> SnapshotCollection:
