@@ -1,4 +1,4 @@
-"""Scores that were given elsewhere, as judgements: ``{question_id: score}`` without a prompt and without a reply."""
+"""Import of scores that another program computed, ``{question_id: score}``, as judgements."""
 
 __all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suite_questions")
 
@@ -147,7 +147,7 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
             imported.ruled.append(name)
         elif len(questions[case_id]) > 1:
             number = len(questions[case_id])
-            imported.faults.append(f"{name}: found {number} questions about the case, expected one that it answers")
+            imported.faults.append(f"{name}: found {number} questions about the case, expected exactly one")
         else:
             _add(imported, questions[case_id][0], share, f"imported from {source}")
     imported.without = sorted(case_id for case_id in questions if questions[case_id] and case_id not in used)
@@ -168,7 +168,7 @@ def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: s
     reply = _reply(mode, score, reasoning)
     if reply is None:
         imported.faults.append(
-            f"{question.case.id}: found the score {share:g}, which mode {mode.name!r} cannot give or not give alone"
+            f"{question.case.id}: found the score {share:g}, which is not a complete verdict of mode {mode.name!r}"
         )
         return
     imported.entries.append(StoredJudgement(asked.key, question.case.id, asked.components(), reply, score))

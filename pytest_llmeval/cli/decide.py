@@ -1,4 +1,4 @@
-"""Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
+"""The command ``llmeval decide``: thresholds and gates of a suite file applied to the scores of a report."""
 
 __all__ = ("Decision", "add_arguments", "decide")
 
@@ -187,9 +187,9 @@ def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, st
 
 
 _DECIDE = (
-    "Applies the thresholds and gates of a suite file to the scores of a report, without running anything. The exit "
-    "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
-    "knows: of new metrics, other cases or a baseline it knows nothing."
+    "Apply the thresholds and gates of a suite file to the scores of a report, without running anything. The exit code "
+    "is 0 if all cases and gates pass, 1 if one fails, 2 if a file cannot be used, and 3 if nothing fails but the "
+    "report lacks data for some decisions: new metrics, other cases, or a baseline."
 )
 _UNDECIDED = 3
 _SHOWN = 20

@@ -1,4 +1,4 @@
-"""Judges a finished run: the gates, snapshots and regression gates of its suites."""
+"""Judging a finished run: gates, snapshots and regression gates of its suites."""
 
 __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -152,7 +151,7 @@ def _examine(
     snapshot = keeper.judge(suite_run, incomplete or unjudged, Stamp(day_of(run.started), run.commit))
     findings = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
     gates = [
-        gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "") for gate in suite.gates
+        gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot)), findings
 
@@ -178,19 +177,24 @@ def _incomplete(suite: Suite, run: int, total: int, broken: str) -> str:
 
 
 def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
-    """Return the families of the metrics about which a run without judges has nothing, or not all, to say."""
+    """Return the metrics, as declared, about which a run without judges has nothing, or not all, to say."""
     from pytest_llmeval.judge.service import JudgeOffError
 
     why = str(JudgeOffError())
-    families = {metric.family for metric in UsageEvaluator().describe()}
+    off = {metric.name for metric in UsageEvaluator().describe()}
     for row in rows:
         for label, observation in row.observations.items():
-            families |= {
-                Metric(suite.metrics.full_name(label, name)).family
-                for name, reason in observation.undefined.items()
-                if reason == why
-            }
-    return frozenset(families)
+            names = (
+                suite.metrics.full_name(label, name) for name, reason in observation.undefined.items() if reason == why
+            )
+            off |= {_declared(name, suite) for name in names}
+    return frozenset(off)
+
+
+def _declared(name: str, suite: Suite) -> str:
+    """Return the name of a metric as it is declared, which is that of its family if it belongs to one."""
+    owned = suite.metrics.find(name)
+    return name if owned is None else owned.name
 
 
 def _lacks(record: CaseRecord) -> bool:

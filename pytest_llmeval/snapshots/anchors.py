@@ -1,9 +1,10 @@
 """The anchor of a suite: the best approved run, against which many small approved drops add up."""
 
-__all__ = ("anchor_file", "drift_findings", "next_anchor")
+__all__ = ("drift_findings", "next_anchor")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
@@ -14,17 +15,11 @@ from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import statistics_file
+from pytest_llmeval.snapshots.files import anchor_file, read_statistics, statistics_file
 from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
-
-
-def anchor_file(scores: Path) -> Path:
-    """Return the file beside a score file that has what was counted in the anchor's cases."""
-    statistics = statistics_file(scores)
-    return statistics.with_name(statistics.name.replace("cases.jsonl", "anchor.jsonl"))
 
 
 def next_anchor(
@@ -45,12 +40,12 @@ def next_anchor(
     """
     if old is None or not suite.regressions or _kind(old) != _kind(new):
         return None, ""
-    path = statistics_file(scores) if old.anchor is None else anchor_file(scores)
     last = old.history[-1]
     anchor = old.anchor or Anchor(last.time, last.commit, old.cases.statistics, last.values)
     try:
-        text = path.read_text(encoding="utf-8")
-        approved = CaseStatistics.from_lines(text.splitlines(), path.name)
+        path = statistics_file(scores) if old.anchor is None else anchor_file(scores)
+        text = read_statistics(path, old) if old.anchor is None else path.read_text(encoding="utf-8")
+        approved = CaseStatistics.from_lines(StringIO(text), path.name)
     except (OSError, UnicodeDecodeError, SuiteError):
         return None, ""
     if anchor.statistics == new.cases.statistics or (not keep and _better(statistics, approved, suite)):
@@ -87,7 +82,7 @@ def drift_findings(
             fault = f"found content with fingerprint {found}, expected {anchor.statistics}: restore {path.name}"
             yield from (Finding(gate, reason=f"the anchor cannot be used: {fault}") for gate in drifts)
             return
-        baseline = CaseStatistics.from_lines(text.splitlines(), path.name)
+        baseline = CaseStatistics.from_lines(StringIO(text), path.name)
     except (OSError, UnicodeDecodeError, SuiteError) as error:
         yield from (Finding(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
         return

@@ -1,9 +1,10 @@
-"""Regression gates of a suite: the run against the statistics that were approved with its scores."""
+"""Regression gates: comparison of a run with the approved case statistics."""
 
 __all__ = ("examine_regressions", "with_regressions")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_r
 from pytest_llmeval.scoring.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
-from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
 from pytest_llmeval.snapshots.keeper import (
     Keeper,
@@ -121,8 +122,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
-        with path.open(encoding="utf-8") as file:
-            statistics = CaseStatistics.from_lines(file, shown)
+        statistics = CaseStatistics.from_lines(StringIO(read_statistics(path, approved)), shown)
     except FileNotFoundError:
         return missing
     except (OSError, UnicodeDecodeError) as error:

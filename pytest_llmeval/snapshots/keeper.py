@@ -1,4 +1,4 @@
-"""The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
+"""The snapshots of a run: comparison, approval, and notes for the history."""
 
 __all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside", "statistics_of")
 
@@ -9,16 +9,18 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
-from pytest_llmeval.snapshots.anchors import anchor_file, next_anchor
+from pytest_llmeval.snapshots.anchors import next_anchor
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
+    anchor_file,
     approve,
     approved_scores,
-    content_of,
+    read_if_there,
     score_file,
     statistics_file,
     texts_of,
@@ -125,17 +127,14 @@ class Keeper:
         if writes:
             pending = self.files[-1][1]
             anchor, anchored = (None, "") if self.mode.anchor else self._anchor(old, new, suite_run, path, settings)
-            new = replace(new, anchor=anchor)
-            final = approve(old, new, stamp, settings.history)
-            # The statistics first: scores without theirs would be taken for edited ones.
-            pending.content = {statistics_file(path): statistics, **content_of(path, final)}
-            if anchor is None:
-                pending.obsolete = (anchor_file(path),)
-            else:
-                pending.content = {anchor_file(path): anchored, **pending.content}
+            anchored_new = replace(new, anchor=anchor)
+            pending.statistics, pending.anchor = statistics, anchored
+            pending.approved = lambda: approve(
+                read_if_there(path, shown, SuiteScores), anchored_new, stamp, settings.history
+            )
             if old is not None:
-                there = all(each.is_file() for each in pending.content)
-                mark_rest(pending, changed=not there or _rest(old) != _rest(new))
+                there = has_text(statistics_file(path), statistics) and has_text(anchor_file(path), anchored)
+                mark_rest(pending, changed=not there or _rest(old) != _rest(anchored_new))
         return verdicts
 
     def _anchor(
@@ -171,8 +170,8 @@ class Keeper:
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
         )
-        statistics = statistics_file(score_file(suite_run.key))
-        verdicts = weigh_rises(verdicts, suite_run.records, suite_run.suite.metrics, statistics)
+        path = statistics_file(score_file(suite_run.key))
+        verdicts = weigh_rises(verdicts, suite_run.records, suite_run.suite.metrics, path, old)
         return [_approved(each) for each in verdicts] if writes else verdicts
 
     def _pending(

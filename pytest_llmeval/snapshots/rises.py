@@ -4,6 +4,7 @@ __all__ = ("weigh_rises",)
 
 from collections.abc import Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
@@ -14,12 +15,14 @@ from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.snapshots.files import read_statistics
+from pytest_llmeval.snapshots.scores import SuiteScores
 
 _CONFIDENCE = 0.95
 
 
 def weigh_rises(
-    verdicts: Sequence[Verdict], records: Sequence[CaseRecord], metrics: MetricIndex, statistics: Path
+    verdicts: Sequence[Verdict], records: Sequence[CaseRecord], metrics: MetricIndex, path: Path, old: SuiteScores
 ) -> list[Verdict]:
     """Tell improvements that are established from rises that may be chance.
 
@@ -27,15 +30,15 @@ def weigh_rises(
         verdicts: On the scores of a run.
         records: Of the run, one per case.
         metrics: Of the suite.
-        statistics: The file of what was counted in each case when the scores were approved; without it, nothing is
-            known of chance.
+        path: The file of what was counted in each case when the scores were approved; without it, nothing is known of
+            chance.
+        old: The approved scores.
     """
     rises = [each.metric for each in verdicts if each.kind == "improved"]
     if not rises:
         return list(verdicts)
     try:
-        with statistics.open(encoding="utf-8") as file:
-            approved = CaseStatistics.from_lines(file, statistics.name)
+        approved = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), path.name)
     except (OSError, UnicodeDecodeError, SuiteError):
         return list(verdicts)
     pairing = Pairing(CaseStatistics.of(records), approved, metrics)

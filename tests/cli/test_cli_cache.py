@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from llm_server import PATIENCE
+from loading import write
 from stored_judgements import entry, question
 
 from pytest_llmeval.cli import main
@@ -38,9 +39,7 @@ cases:
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -64,11 +63,6 @@ def keep(*entries: StoredJudgement, path: Path = CACHE) -> None:
 def kept(path: Path = CACHE) -> list[StoredJudgement]:
     with Cache(path) as cache:
         return sorted(cache.entries(), key=lambda each: each.case)
-
-
-def write(name: str, data: Any) -> str:
-    Path(name).write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return name
 
 
 def cells(text: str) -> list[list[str]]:
@@ -167,7 +161,7 @@ def test_what_is_exported_can_be_imported_elsewhere(run: Run) -> None:
     ("name", "said"),
     [
         (".", ".  found a directory, expected a file to write\n"),
-        (CACHE, f"found the cache {CACHE} as the file to write, expected another one\n"),
+        (CACHE, f"found the cache {CACHE} as output file, expected another file\n"),
     ],
 )
 def test_an_export_overwrites_neither_a_folder_nor_the_cache(name: Path | str, said: str, run: Run) -> None:
@@ -213,7 +207,7 @@ def test_a_score_is_brought_to_the_scale_of_a_rubric(run: Run) -> None:
     write("scores.json", {"paris": 1.0, "lyon": 0.5})
     code, _, err = run("import", "scores.json", "--suite", "qa.eval.yaml")
     assert code == 1
-    assert err == "scores.json: lyon: found the score 0.5, which mode 'rubric' cannot give or not give alone\n"
+    assert err == "scores.json: lyon: found the score 0.5, which is not a complete verdict of mode 'rubric'\n"
     (paris,) = kept()
     assert paris.score == 5.0
 
@@ -234,7 +228,7 @@ def test_scores_that_cannot_be_used_are_told_and_the_others_kept(run: Run) -> No
     assert out.splitlines() == [f"{CACHE}: 1 verdict added", "2 cases without a score: one, two"]
     assert err.splitlines() == [
         "scores.json: absent: found no case of this id or label question_id",
-        "scores.json: lyon: found the score 0.4, which mode 'default_binary' cannot give or not give alone",
+        "scores.json: lyon: found the score 0.4, which is not a complete verdict of mode 'default_binary'",
         "scores.json: rome: its prediction is made during a run",
         "scores.json: twice: found 2 cases of this question_id, expected one",
     ]
@@ -261,7 +255,7 @@ def test_scores_are_of_one_repeat(run: Run) -> None:
     ("arguments", "said"),
     [
         (["s.json"], "name the suite whose cases they are about with --suite"),
-        (["x.jsonl", "--suite", "qa.eval.yaml"], "belong to a JSON file of scores"),
+        (["x.jsonl", "--suite", "qa.eval.yaml"], "apply to a JSON file of scores"),
     ],
 )
 def test_the_suite_belongs_to_scores(arguments: list[str], said: str, run: Run) -> None:

@@ -42,7 +42,7 @@ class Balance(Evaluator):
         return {"exact": sums["exact"] / sums["n"], "close": sums["close"] / sums["n"]}
 
     def tables(self):
-        return [MetricTable("", ("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
+        return [MetricTable("All entries", ("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
 """,
     "ledgers/source.py": """\
 from dataclasses import dataclass
@@ -117,6 +117,7 @@ def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(
     assert ran.suites["s"]["metrics"]["close"]["signature"] == "tolerance:2"
     for text in (ran.text, (installed.path / "report.md").read_text(encoding="utf-8")):
         assert ["all", "0.3333", "0.6667"] in [line.replace("|", " ").split() for line in text.splitlines()]
+        assert "All entries" in text
 
 
 def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> None:

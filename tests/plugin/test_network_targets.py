@@ -152,7 +152,7 @@ def test_a_case_that_is_run_again_is_asked_for_alone(project: "Project") -> None
 
     with serving(behave) as server:
         project.suite("s.eval.yaml", cases("a", "b"), target=http(server), thresholds={"exact_match": 1})
-        ran = project.run("--reruns=1", without=("asyncio", "hypothesispytest", "syrupy"))
+        ran = project.run("--reruns=1", without=("syrupy",))
         assert ran.outcomes("s") == {"a": "passed", "b": "passed"}
         assert asked(server) == [["a"], ["a", "b"]]
 

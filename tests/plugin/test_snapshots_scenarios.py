@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
-WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+WITHOUT = ("rerunfailures",)
 
 CASES = [
     {"id": "one", "input": "one", "expected": "red", "prediction": "red"},

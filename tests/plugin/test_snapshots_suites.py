@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
-WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+WITHOUT = ("rerunfailures",)
 
 CASES: list[dict[str, Any]] = [
     {"id": "one", "expected": "red", "prediction": "red", "labels": {"kind": "warm"}},

@@ -154,8 +154,8 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
     )
     no_import = "module {!r} cannot be imported: ModuleNotFoundError: No module named {!r}"
     no_target = (
-        "the case carries no prediction and its suite no target: add 'prediction' to the case, an answer to "
-        "the predictions of its source, 'target' to the suite, or define llmeval_target in a conftest.py"
+        "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its source, "
+        "or 'target' to the suite, or define llmeval_target in a conftest.py"
     )
     assert reasons == {
         "absent": (

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import SplitAverage, records
 
 from pytest_llmeval import (
@@ -231,7 +231,6 @@ def test_equal_data_give_equal_intervals() -> None:
 
 
 @given(records(max_size=20))
-@settings(max_examples=25)
 def test_an_interval_of_a_mean_holds_its_value_or_does_not_exist(some: list[CaseRecord]) -> None:
     def weighed(record: CaseRecord) -> CaseRecord:
         if "split" not in record.observations or not record.observations["split"].counts:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import MISSING, SuiteError
 from pytest_llmeval.scoring.limits import Limit
@@ -26,9 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(folder: Path, rest: str) -> Suite:
-    path = folder / "s.eval.yaml"
-    path.write_text(F1 + rest, encoding="utf-8")
-    return load_suite(path, default_registry(), root=folder.parent, shown="s.eval.yaml")
+    return load_text(F1 + rest, folder, root=folder.parent)
 
 
 def faults(folder: Path, rest: str) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
@@ -12,7 +13,6 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.tables import LabelTable, MetricTable, ReportTable
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
 
@@ -77,9 +77,8 @@ def load(folder: Path, evaluators: str, rest: str = "", cases: str = CASES, more
     registry = default_registry()
     for each in dict.fromkeys((Clash, Errors, Passing, Choosy, Bucketed, more)):
         registry.register(each)
-    path = folder / "s.eval.yaml"
-    path.write_text(f"evaluators: {evaluators}\n{rest}\ncases: {cases}\n")
-    return load_suite(path, registry, root=folder, shown="s.eval.yaml")
+    text = f"evaluators: {evaluators}\n{rest}\ncases: {cases}\n"
+    return load_text(text, folder, registry=registry)
 
 
 def faults(folder: Path, evaluators: str, rest: str = "", more: type[Evaluator] = Clash) -> list[str]:

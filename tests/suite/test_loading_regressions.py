@@ -5,11 +5,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from loading import load_text
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
 from pytest_llmeval.suite.suite import Suite
@@ -24,9 +24,7 @@ HEAD = (
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
     def load(gates: str) -> Suite:
-        path = tmp_path / "s.eval.yaml"
-        path.write_text(f"{HEAD}gates: {gates}\n", encoding="utf-8")
-        return load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+        return load_text(f"{HEAD}gates: {gates}\n", tmp_path)
 
     return load
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from loading import load_text
 
 from pytest_llmeval import Case, Evaluator
 from pytest_llmeval.core.errors import SuiteError
@@ -20,14 +21,8 @@ from pytest_llmeval.suite.suite import Suite
 
 
 def load(folder: Path, snapshot: str) -> Suite:
-    path = folder / "s.eval.yaml"
-    path.write_text(
-        "evaluators: [{text: {metrics: [f1, rougeL]}}]\n"
-        f"snapshot: {snapshot}\n"
-        "cases: [{id: a, expected: x, prediction: x}]\n",
-        encoding="utf-8",
-    )
-    return load_suite(path, default_registry(), root=folder, shown="s.eval.yaml")
+    evaluators, cases = "[{text: {metrics: [f1, rougeL]}}]", "[{id: a, expected: x, prediction: x}]"
+    return load_text(f"evaluators: {evaluators}\nsnapshot: {snapshot}\ncases: {cases}\n", folder)
 
 
 @pytest.mark.parametrize(

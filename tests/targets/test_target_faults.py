@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import yaml
+from loading import load_text
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
 
 ONE = {"q": {"$input": True}}
@@ -16,9 +15,7 @@ EACH = {"q": {"$each": {"$input": True}}}
 
 
 def load(folder: Path, target: Any) -> TargetSpec | None:
-    path = folder / "s.eval.yaml"
-    path.write_text(yaml.safe_dump({"evaluators": ["text"], "cases": [{"id": "a"}], "target": target}))
-    return load_suite(path, default_registry(), root=folder).target
+    return load_text(yaml.safe_dump({"evaluators": ["text"], "cases": [{"id": "a"}], "target": target}), folder).target
 
 
 def http(**options: Any) -> dict[str, Any]:

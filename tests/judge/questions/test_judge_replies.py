@@ -224,17 +224,17 @@ def test_a_score_close_to_a_level_is_shown_in_full() -> None:
 
 
 HOSTILE = {
-    "open brackets": "{" * 1_000_000,
-    "closed brackets": "}" * 1_000_000,
-    "deep objects": '{"a":' * 200_000 + "1" + "}" * 200_000,
-    "deep lists": '{"score":' + "[" * 500_000 + "]" * 500_000 + "}",
-    "unclosed objects": '{"a":' * 200_000 + '"b"}',
-    "backslashes": "\\" * 1_000_000 + "}",
-    "quotes": '"' * 1_000_001 + "}",
-    "fences": "```" * 300_000,
-    "blanks": " " * 1_000_000 + "}",
-    "many keys": "{" + ",".join(f'"k{number}": 1' for number in range(50_000)) + "}",
-    "a long text": "maybe " * 200_000,
+    "open brackets": "{" * 200_000,
+    "closed brackets": "}" * 200_000,
+    "deep objects": '{"a":' * 40_000 + "1" + "}" * 40_000,
+    "deep lists": '{"score":' + "[" * 100_000 + "]" * 100_000 + "}",
+    "unclosed objects": '{"a":' * 40_000 + '"b"}',
+    "backslashes": "\\" * 200_000 + "}",
+    "quotes": '"' * 200_001 + "}",
+    "fences": "```" * 60_000,
+    "blanks": " " * 200_000 + "}",
+    "many keys": "{" + ",".join(f'"k{number}": 1' for number in range(10_000)) + "}",
+    "a long text": "maybe " * 40_000,
     "a lone surrogate": "\ud800",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from strategies import SplitAverage
@@ -132,7 +132,6 @@ def test_the_kept_statistics_of_a_run_are_as_good_as_the_run() -> None:
     assert compare(there, kept).metrics["score"].difference == 0
 
 
-@settings(max_examples=15)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_the_cases_changes_nothing(rng: random.Random) -> None:
     here, there = run(noisy(30, 1)), run(noisy(30, 2))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import Loaded, load_source
 from paths import CONFORMANCE, ROOT
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,9 +20,7 @@ RECORDED = CONFORMANCE / "emotion_cause"
 EXAMPLES = ROOT / "example_suites" / "emotion_cause"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def conversation(number: Any = 7, *pairs: Any, **others: Any) -> dict[str, Any]:
@@ -44,14 +43,10 @@ def write(folder: Path, **files: Any) -> None:
         (folder / f"{name}.json").write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
-def load(folder: Path, subtask: int = 2, **files: Any) -> tuple[list[Case], list[str]]:
+def load(folder: Path, subtask: int = 2, **files: Any) -> Loaded:
     """Load ``gold`` and perhaps ``predictions`` with options as a suite file gives them."""
     write(folder, **files)
-    options = {"subtask": subtask, **{name: f"{name}.json" for name in files}}
-    source = TypeAdapter(default_registry().source("ecac")).validate_json(json.dumps(options), strict=True)
-    faults: list[Fault] = []
-    cases = source.load(folder, faults)
-    return cases, list(map(str, faults))
+    return load_source("ecac", folder, subtask=subtask, **{name: f"{name}.json" for name in files})
 
 
 def good(folder: Path, subtask: int = 2, **files: Any) -> list[Case]:

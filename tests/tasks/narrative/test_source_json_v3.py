@@ -1,14 +1,15 @@
 """The source json_v3: which files make a case, and what is told of files that do not."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loading import load_source
 from paths import CONFORMANCE
-from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
@@ -19,9 +20,7 @@ from pytest_llmeval.tasks.narrative.source import JsonV3Source
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def annotation(**parts: Any) -> dict[str, Any]:
@@ -42,11 +41,7 @@ def write(folder: Path, **files: Any) -> None:
         path.write_text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False), encoding="utf-8")
 
 
-def load(folder: Path, **options: Any) -> tuple[list[Case], list[str]]:
-    """Load with options as a suite file gives them."""
-    source = TypeAdapter(default_registry().source("json_v3")).validate_json(json.dumps(options), strict=True)
-    faults: list[Fault] = []
-    return source.load(folder, faults), list(map(str, faults))
+load = partial(load_source, "json_v3")
 
 
 def good(folder: Path, **options: Any) -> list[Case]:

@@ -1,4 +1,4 @@
-"""Prints the summary at the end of a run."""
+"""Print the summary of a run at the end of pytest's own."""
 
 __all__ = ("print_summary",)
 

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -10,20 +11,13 @@ from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.suite.registry import default_registry
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def load(folder: Path, name: str, data: str, **options: Any) -> tuple[list[Case], list[str]]:
-    """Load a file by the source of its suffix, with options as a suite file gives them."""
+def load(folder: Path, name: str, data: str, **options: Any) -> Loaded:
+    """Load a file by the source of its suffix."""
     (folder / name).write_bytes(data.encode())
-    source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_json(
-        json.dumps({"path": name, **options}), strict=True
-    )
-    faults: list[Fault] = []
-    return source.load(folder, faults), list(map(str, faults))
+    return load_source(name.rpartition(".")[2], folder, path=name, **options)
 
 
 def good(folder: Path, name: str, data: str, **options: Any) -> list[Case]:
