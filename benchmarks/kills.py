@@ -101,10 +101,11 @@ def kill(folder: Path, what: str, number: signal.Signals, workers: int, after: i
     until = time.monotonic() + PATIENCE_S
     while len(delivered(folder)) < after and run.poll() is None and time.monotonic() < until:
         threading.Event().wait(0.005)
-    if number == signal.SIGTERM:
-        run.send_signal(number)
-    else:
-        os.killpg(run.pid, number)
+    with suppress(ProcessLookupError):  # the run was faster
+        if number == signal.SIGTERM:
+            run.send_signal(number)
+        else:
+            os.killpg(run.pid, number)
     try:
         code = run.wait(PATIENCE_S)
     finally:

@@ -1,9 +1,25 @@
-"""Evaluation as tests.
+"""Tests for applications built on language models: suite files whose cases run as pytest tests.
 
-    suite file -> cases -> prediction -> measure -> observations -> summarize -> thresholds, gates -> reports
+    suite file -> cases -> prediction -> measure -> observations -> summarize -> thresholds, gates, snapshot -> reports
 
-An evaluator is a pair of pure functions: `measure` turns a case into named counts, `summarize` turns summed counts into
-metrics. Nothing else aggregates, so a case, a group, a suite, a resample and a shard are all the same formula.
+`measure` turns a case into named counts, `summarize` turns sums of counts into metrics. Nothing else aggregates.
+
+    core        cases, observations, the evaluator contract, results, errors, wording
+    data        files and general case formats
+    scoring     tables, summaries, intervals, repeats, limits, gates, comparisons of two runs
+    services    event loop, HTTP, retries, processes, secrets
+    judge       questions to judges, clients, stored verdicts, limits
+    targets     predictions from Python functions, HTTP services and commands
+    reports     terminal, JSON and Markdown reports; explanations of failing cases
+    evaluators  general evaluators and their arithmetic
+    suite       the suite file, its JSON Schema, the registry
+    snapshots   approved scores, baselines, history
+    run         one case from job to result, and the judging of a finished run, without pytest
+    cli         the command ``llmeval``
+    tasks       one folder per evaluation task
+    plugin      pytest: options, hooks, items, fixtures
+
+A package imports only packages above it in this list; ``CONTRIBUTING.md`` has the exact rule.
 """
 
 __all__ = (
@@ -11,7 +27,11 @@ __all__ = (
     "BudgetError",
     "Case",
     "CaseResult",
+    "CaseTable",
     "Comparison",
+    "ConfusionMatrix",
+    "Count",
+    "Detail",
     "Difference",
     "ErrorBucket",
     "Evaluator",
@@ -23,8 +43,10 @@ __all__ = (
     "JudgeReply",
     "JudgeRequest",
     "JudgedEvaluator",
+    "LabelTable",
     "LlmevalError",
     "Metric",
+    "MetricTable",
     "MetricValue",
     "MissingDataError",
     "MissingExtraError",
@@ -65,6 +87,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
     from pytest_llmeval.core.observation import Observation, Sums, Totals
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
+    from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
@@ -86,6 +109,7 @@ _HOMES = {
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
     "core.observation": ("Observation", "Sums", "Totals"),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
+    "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),

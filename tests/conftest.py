@@ -1,13 +1,24 @@
 """Settings of all tests."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
-# Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere.
-settings.register_profile("steady", deadline=None, derandomize=True)
+# Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
+# release, `--hypothesis-profile=long` looks for others.
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 # A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run the test in its own folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

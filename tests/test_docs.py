@@ -6,8 +6,6 @@ import json
 import os
 import pkgutil
 import re
-import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
@@ -16,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from llm_server import PATIENCE
 from paths import ROOT
+from running import WITHOUT_UNUSED, run_python
 
 import pytest_llmeval
 from pytest_llmeval.data.files.documents import read_document
@@ -36,7 +34,7 @@ FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|py|txt))`
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
-OTHER_TOOLS = {"--check", "--plot"}
+OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot"}
 """Options of other commands that the pages show."""
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
@@ -135,7 +133,7 @@ def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, mon
     registry = default_registry()
     for each in blocks(block.page):
         if each.name is not None and each.name.endswith("conftest.py"):
-            register = run_python(each.text).get("pytest_llmeval_register")
+            register = namespace_of(each.text).get("pytest_llmeval_register")
             if register is not None:
                 register(registry)
     suite = load_suite(path, registry, root=tmp_path)
@@ -143,7 +141,7 @@ def test_suite_in_the_docs_loads_without_fault(block: Block, tmp_path: Path, mon
     assert not suite.faults
 
 
-def run_python(text: str) -> dict[str, Any]:
+def namespace_of(text: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "docs"}
     exec(compile(text, "docs", "exec"), namespace)
     return namespace
@@ -159,24 +157,11 @@ def normal(line: str) -> str:
 def run(command: str, folder: Path) -> str:
     """Run ``pytest ...`` or ``llmeval ...`` as a user would, in an environment without traces of this one."""
     tool, *arguments = command.split()
-    start = {
-        "pytest": ["-m", "pytest"],
-        "llmeval": ["-c", "import sys, pytest_llmeval.cli as cli; sys.exit(cli.main())"],
-    }[tool]
+    start = {"pytest": ["-m", "pytest", *WITHOUT_UNUSED], "llmeval": ["-m", "pytest_llmeval"]}[tool]
     dropped = ("PYTEST_", "GITHUB_", "CI", "BUILD_NUMBER", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
-    environment |= {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, *start, *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.stdout
+    done = run_python([*start, *arguments], {**environment, "COLUMNS": "80"}, folder)
+    return done.out + done.err
 
 
 @pytest.mark.parametrize("block", every("console"), ids=str)
@@ -226,11 +211,20 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert not match["anchor"] or match["anchor"] in anchors(target), f"{page.name}: {match[0]}"
 
 
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
+    named = set(re.findall(r"`([\w.]+/[\w./]*)`", (ROOT / name).read_text(encoding="utf-8")))
+    assert named
+    assert {
+        each for each in named if not any((root / each).exists() for root in (ROOT, ROOT / "pytest_llmeval"))
+    } == set()
+
+
 @pytest.fixture(scope="module")
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "compare", "decide"),
+        *("cache import", "cache prune", "compare", "decide", "power"),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

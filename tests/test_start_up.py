@@ -1,12 +1,16 @@
 """What a plain pytest run, a run of suites and an import of the package load."""
 
+import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from llm_server import PATIENCE
+
+import pytest_llmeval
 
 HEAVY = {
     *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
@@ -17,7 +21,7 @@ ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"}
 
 
 def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
-    """Run Python code that ends by printing what is loaded; return what of it is heavy."""
+    """Run Python code that ends by printing what is loaded; return that."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -28,7 +32,7 @@ def loaded(code: str, *arguments: str, folder: Path) -> set[str]:
         check=True,
         timeout=PATIENCE,
     )
-    return set(done.stdout.splitlines()[-1].split()) & HEAVY
+    return set(done.stdout.splitlines()[-1].split())
 
 
 LIST = "\nprint('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
@@ -38,7 +42,7 @@ LIST = "\nprint('\\n' + ' '.join(sorted({name.partition('.')[0] for name in sys.
     "module", ["pytest_llmeval", "pytest_llmeval_suite", "pytest_llmeval.plugin.hooks", "pytest_llmeval.cli"]
 )
 def test_importing_the_package_loads_no_heavy_library(tmp_path: Path, module: str) -> None:
-    assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) == set()
+    assert loaded(f"import sys, {module}{LIST}", folder=tmp_path) & HEAVY == set()
 
 
 def test_registering_tasks_imports_none_of_their_modules() -> None:
@@ -61,8 +65,36 @@ def test_a_run_that_does_not_ask_for_suites_loads_no_heavy_library(tmp_path: Pat
     (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     arguments = ["-p", "no:cacheprovider", *quiet]
-    assert loaded(RUN, *arguments, "--collect-only", folder=tmp_path) == set()
-    assert loaded(RUN, *arguments, folder=tmp_path) == set()
+    assert loaded(RUN, *arguments, "--collect-only", folder=tmp_path) & HEAVY == set()
+    assert loaded(RUN, *arguments, folder=tmp_path) & HEAVY == set()
+
+
+def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_one(): pass\n")
+    code = RUN.replace("name.partition('.')[0] for name", "name for name")
+    arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
+    ours = {f"pytest_llmeval.plugin.{name}" for name in ("fixtures", "hooks", "hookspecs", "options")}
+    ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
+    ours |= {f"pytest_llmeval.{name}" for name in ("_version", "plugin", "suite")}
+    assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
+
+
+def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() -> None:
+    tree = ast.parse(Path(pytest_llmeval.__file__).read_text(encoding="utf-8"))
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pytest_llmeval.")
+        for alias in node.names
+        if alias.name != "__version__"
+    }
+    homes = {name: f"pytest_llmeval.{home}" for home, names in pytest_llmeval._HOMES.items() for name in names}
+    assert homes == seen
+    assert set(homes) == set(pytest_llmeval.__all__)
+    for name, home in homes.items():
+        assert getattr(pytest_llmeval, name) is getattr(import_module(home), name)
+    with pytest.raises(AttributeError, match="has no attribute 'scores'"):
+        _ = pytest_llmeval.scores  # type: ignore[attr-defined]  # that is the point
 
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ def register(registry: Registry) -> None:
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
+        ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),
     ):
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Ids can be of any script; a pipe on Windows, say, knows only a few.
+        # Ids can be in any script; a pipe on Windows may support only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -72,13 +73,16 @@ def _renamed(arguments: list[str], registry: Registry) -> list[str]:
     if not given and (renamed.option or old in registry.commands):
         return arguments
     now = " ".join(renamed.now)
-    say([f"notice: 'llmeval {old}' is now 'llmeval {now}'; the next version drops the old name"], error=True)
+    say(
+        [f"notice: 'llmeval {old}' is now 'llmeval {now}'; the old name will be removed in the next version"],
+        error=True,
+    )
     return [*renamed.now, *arguments[1:]]
 
 
 def _parser(registry: Registry, arguments: list[str]) -> ArgumentParser:
     """Return the parser of the command line; only the command that is run is imported."""
-    parser = ArgumentParser(prog="llmeval", description="Tools around eval suites; suites themselves run in pytest.")
+    parser = ArgumentParser(prog="llmeval", description="Tools for eval suites. To run suites, use pytest --llmeval.")
     parser.add_argument("--version", action="version", version=f"pytest-llmeval-suite {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = next((each for each in arguments if not each.startswith("-")), "")

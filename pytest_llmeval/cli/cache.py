@@ -1,4 +1,4 @@
-"""The command ``llmeval cache``: stored verdicts of judges, inspected and maintained."""
+"""The command ``llmeval cache``: inspecting and maintaining stored verdicts."""
 
 __all__ = ("add_arguments",)
 
@@ -37,25 +37,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         return actions.add_parser(name, help=text, description=text, parents=[shared])
 
     add("stats", "count verdicts, tokens and cost, by mode and model").set_defaults(run=_stats)
-    prune = add("prune", "delete verdicts, by age, by model, or by both")
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="made longer ago than that")
-    prune.add_argument("--model", metavar="PROVIDER:NAME", help="given by this model")
+    prune = add("prune", "delete verdicts by age, by model, or both")
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="older than DAYS")
+    prune.add_argument("--model", metavar="PROVIDER:NAME", help="verdicts of this model")
     prune.set_defaults(run=_prune, refuse=prune.error)
-    add("verify", "list what is damaged; the exit code is then 1").set_defaults(run=_verify)
-    export = add("export", "write all verdicts as JSONL, in the form of recordings")
+    add("verify", "list damaged verdicts; the exit code is 1 if there are any").set_defaults(run=_verify)
+    export = add("export", "write all verdicts as JSONL, in the format of recordings")
     export.add_argument("file", type=Path, metavar="FILE")
     export.set_defaults(run=_export)
-    _add_import(add("import", "add verdicts of a JSONL file, or scores of a JSON file {question_id: score}"))
-    explain = add("explain", "show what keys are made of, and what of a suite is stored")
-    explain.add_argument("what", metavar="FILE_OR_KEY", help="a suite, a file of recordings, or how a key begins")
-    explain.add_argument("--model", metavar="PROVIDER:NAME", help="judge of the suite, instead of its own")
+    _add_import(add("import", "add verdicts from a JSONL file, or scores from a JSON file {question_id: score}"))
+    explain = add("explain", "show what keys are made of, and which verdicts of a suite are stored")
+    explain.add_argument("what", metavar="FILE_OR_KEY", help="a suite, a recordings file, or the beginning of a key")
+    explain.add_argument("--model", metavar="PROVIDER:NAME", help="override the judge model of the suite")
     explain.set_defaults(run=_explain)
 
 
 def _add_import(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite whose cases the scores are about")
-    parser.add_argument("--model", metavar="PROVIDER:NAME", help="judge that gave the scores, instead of the suite's")
+    parser.add_argument("--suite", type=Path, metavar="FILE", help="the suite of the scored cases")
+    parser.add_argument(
+        "--model", metavar="PROVIDER:NAME", help="judge model that gave the scores (default: the suite's)"
+    )
     parser.set_defaults(run=_import, refuse=parser.error)
 
 
@@ -65,13 +67,13 @@ def _days(text: str) -> float:
     except ValueError:
         days = -1.0
     if not 0 <= days < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of days from 0")
+        raise ArgumentTypeError(f"found {text!r}, expected a number of days of at least 0")
     return days
 
 
 @contextmanager
 def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[Cache]":
-    """Open the cache; one that does not exist is made only if `absent` says so."""
+    """Open the cache; create a missing one only with `absent`."""
     from pytest_llmeval.judge.store.cache import Cache
 
     if not absent and not options.cache.exists():
@@ -109,7 +111,7 @@ def _sums(entries: "list[StoredJudgement]") -> tuple[str, ...]:
 
 def _prune(options: Namespace) -> int:
     if options.older_than is None and options.model is None:
-        options.refuse("say what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
+        options.refuse("choose what to delete: --older-than DAYS, --model PROVIDER:NAME, or both")
     older = None if options.older_than is None else options.older_than * _DAY_S
     with _opened(options) as cache:
         deleted = cache.prune(older, options.model)
@@ -132,7 +134,7 @@ def _export(options: Namespace) -> int:
     if options.file.is_dir():
         raise LlmevalError(f"{options.file}  found a directory, expected a file to write")
     if options.file.exists() and options.cache.exists() and options.file.samefile(options.cache):
-        raise LlmevalError(f"found the cache {options.file} as the file to write, expected another one")
+        raise LlmevalError(f"found the cache {options.file} as output file, expected another file")
     with _opened(options) as cache:
         entries = list(cache.entries())
     write_judgements(options.file, entries)
@@ -147,12 +149,10 @@ def _import(options: Namespace) -> int:
         raise LlmevalError(f"found no file {options.file}, expected one with verdicts or scores")
     if options.file.suffix == ".jsonl":
         if options.suite is not None or options.model is not None:
-            options.refuse("--suite and --model belong to a JSON file of scores, not to JSONL")
+            options.refuse("--suite and --model apply to a JSON file of scores, not to JSONL")
         return _keep(options, list(Judgements.read(options.file).entries.values()))
     if options.suite is None:
-        options.refuse(
-            "scores say nothing about what was asked: name the suite whose cases they are about with --suite"
-        )
+        options.refuse("a file of scores does not contain the questions: name the suite of the cases with --suite")
     return _import_scores(options)
 
 
@@ -172,7 +172,7 @@ def _import_scores(options: Namespace) -> int:
 
 
 def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
-    """Add verdicts; one that the cache has already is not replaced, since it may be what a judge really said."""
+    """Add verdicts; existing ones are kept, since they may come from a real judge."""
     with _opened(options, absent=True) as cache:
         known = cache.get_many(entry.key for entry in entries)
         new = [entry for entry in entries if entry.key not in known]
@@ -191,7 +191,9 @@ def _explain(options: Namespace) -> int:
     if path.is_file():
         return _explain_suite(options, path)
     if not options.what or not set(options.what) <= _HEX:
-        raise LlmevalError(f"found no file {options.what}, expected a suite, recordings, or how a key begins")
+        raise LlmevalError(
+            f"found no file {options.what}, expected a suite, a recordings file, or the beginning of a key"
+        )
     with _opened(options) as cache:
         entries = [entry for entry in cache.entries() if entry.key.startswith(options.what)]
     if not entries:

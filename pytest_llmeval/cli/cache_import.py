@@ -1,4 +1,4 @@
-"""Scores that were given elsewhere, as judgements: ``{question_id: score}`` without a prompt and without a reply."""
+"""Import of scores that another program computed, ``{question_id: score}``, as judgements."""
 
 __all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suite_questions")
 
@@ -48,7 +48,7 @@ class SuiteQuestions:
     Attributes:
         suite: The suite.
         recordings: Its recorded judgements.
-        questions: In file order, every repeat of its own.
+        questions: In file order, with one entry per repeat.
         unknown: Case id to the reason why its questions are known only in a run.
     """
 
@@ -63,7 +63,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
 
     Args:
         path: The suite file; its evaluators are shipped with this package or with an installed one.
-        model: ``PROVIDER:NAME``, instead of what the suite says.
+        model: ``PROVIDER:NAME``; overrides the suite.
 
     Raises:
         SuiteError: The suite, or its recorded judgements, have faults.
@@ -152,7 +152,7 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
             imported.ruled.append(name)
         elif len(questions[case_id]) > 1:
             number = len(questions[case_id])
-            imported.faults.append(f"{name}: found {number} questions about the case, expected one that it answers")
+            imported.faults.append(f"{name}: found {number} questions about the case, expected exactly one")
         else:
             _add(imported, questions[case_id][0], share, f"imported from {source}")
     imported.without = sorted(case_id for case_id in questions if questions[case_id] and case_id not in used)
@@ -173,7 +173,7 @@ def _add(imported: Imported, question: SuiteQuestion, share: float, reasoning: s
     reply = _reply(mode, score, reasoning)
     if reply is None:
         imported.faults.append(
-            f"{question.case.id}: found the score {share:g}, which mode {mode.name!r} cannot give or not give alone"
+            f"{question.case.id}: found the score {share:g}, which is not a complete verdict of mode {mode.name!r}"
         )
         return
     imported.entries.append(StoredJudgement(asked.key, question.case.id, asked.components(), reply, score))

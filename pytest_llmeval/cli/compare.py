@@ -1,12 +1,13 @@
-"""The command ``llmeval compare``: two JSON reports."""
+"""The command ``llmeval compare``: comparison of two JSON reports."""
 
 __all__ = ("add_arguments",)
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, unknown_name
@@ -17,46 +18,29 @@ if TYPE_CHECKING:
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
 _COMPARE = (
-    "Compares the case scores of two runs: paired where both have the same cases, by means of scores, since reports "
-    "have no counts. The exit code is 1 if --max-drop is given and a metric fell by more, 2 if a report cannot be used "
-    "or a metric is unknown."
+    "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "
+    "than --max-drop is established, and 2 if a report cannot be used, a metric is unknown, or a suite has nothing to "
+    "compare."
 )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _COMPARE
-    parser.add_argument("report", type=Path, help="JSON report of the run in question")
-    parser.add_argument("baseline", type=Path, help="JSON report of the run that it is compared with")
+    parser.add_argument("report", type=Path, help="JSON report of the run to compare")
+    parser.add_argument("baseline", type=Path, help="JSON report of the baseline run")
     parser.add_argument(
-        "--confidence", type=_share, default=0.95, metavar="SHARE", help="of the intervals; default: 0.95"
+        "--confidence",
+        type=share,
+        default=0.95,
+        metavar="SHARE",
+        help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=_drop, metavar="NUMBER", help="fail if it is established that a metric fell by more"
+        "--max-drop", type=drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
     )
-    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.set_defaults(run=_compare)
-
-
-def _share(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < 1:
-        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
-    return value
-
-
-def _drop(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
 def _compare(options: Namespace) -> int:
@@ -82,26 +66,45 @@ def _compare(options: Namespace) -> int:
         return 2
     findings: list[Finding] = []
     gone = False
+    uncompared: list[str] = []
     for key in common:
-        lines, found, vanished = _suite(here[key], there[key], options)
-        say(lines)
-        findings += found
-        gone = gone or vanished
-    if options.max_drop is None:
-        return 0
-    failed = [each for each in judge_regressions(findings) if each.outcome == "failed"]
-    say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
-    return 1 if failed or gone else 0
+        found = _suite(here[key], there[key], options)
+        say(found.lines)
+        findings += found.tests
+        gone = gone or found.vanished
+        if not found.tests and not found.vanished:
+            uncompared.append(found.name)
+    if options.max_drop is not None:
+        failed = [each for each in judge_regressions(findings) if each.outcome == "failed"]
+        say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
+        if failed or gone:
+            return 1
+    say((f"{name}: nothing compared" for name in uncompared), error=True)
+    return 2 if uncompared else 0
 
 
 def _paths(options: Namespace) -> tuple[Path, Path]:
     return options.report, options.baseline
 
 
-def _suite(
-    here: "RecordedSuite", there: "RecordedSuite", options: Namespace
-) -> "tuple[list[str], list[Finding], bool]":
-    """Return what is to be printed of a suite, its tests, and whether a metric of the baseline is gone."""
+class _Compared(NamedTuple):
+    """What came of a suite.
+
+    Attributes:
+        name: Of the suite, with its file.
+        lines: To be printed.
+        tests: Of the metrics that were compared.
+        vanished: Whether a metric of the baseline is gone.
+    """
+
+    name: str
+    lines: "Sequence[str]"
+    tests: "Sequence[Finding]" = ()
+    vanished: bool = False
+
+
+def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _Compared:
+    """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.report_file import RecordedScores, score_records
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
@@ -110,6 +113,15 @@ def _suite(
     from pytest_llmeval.scoring.regression import RegressionGate
     from pytest_llmeval.scoring.regression_verdicts import examine
 
+    title = f"{here.suite} ({here.path})"
+    ran = [{case.id for case in suite.cases if case.ran} for suite in (here, there)]
+    here, there = here.only(ran[0] & ran[1]), there.only(ran[0] & ran[1])
+    counts = [counted(len(here.cases), "case") + " in both reports"]
+    alone = zip((options.report, options.baseline), (ran[0] - ran[1], ran[1] - ran[0]), strict=True)
+    counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
+    heading = f"{title}: {', '.join(counts)}; means of case scores"
+    if not here.cases:
+        return _Compared(title, [heading])
     every = dict.fromkeys([*here.metrics, *there.metrics])
     wanted = tuple(name for name in every if options.metric is None or name in options.metric)
     evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
@@ -117,26 +129,21 @@ def _suite(
     pairing = Pairing(run, baseline, {evaluator.name: evaluator})
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence)
-    lines = list(_table(here, found, options, paired=pairing.paired))
     vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
-    lines += [f"{name}: has no value any more" for name in vanished]
+    lines = [heading, *_table(found, options), *(f"{name}: no longer has a value" for name in vanished)]
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, max_errors=errors) for name in judged]
-    return lines, [examine(gate, pairing) for gate in gates], bool(vanished)
+    return _Compared(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
 
 def _scored(suite: "RecordedSuite", metric: str) -> bool:
     return any(case.metrics.get(metric) is not None for case in suite.cases)
 
 
-def _table(
-    suite: "RecordedSuite", found: "dict[str, Difference]", options: Namespace, *, paired: bool
-) -> Iterator[str]:
+def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
     from tabulate import tabulate
 
-    how = "paired" if paired else "unpaired: the cases are not the same"
-    yield f"{suite.suite} ({suite.path}): {counted(len(suite.cases), 'case')}, {how}; means of case scores"
     rows = [
         (
             name,
@@ -150,8 +157,8 @@ def _table(
         )
         for name, each in found.items()
     ]
-    share = f"{options.confidence * 100:g}% interval"
-    headers = ("metric", "baseline", "value", "change", share, "p", "cases", "detectable")
+    between = f"{options.confidence * 100:g}% interval"
+    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable")
     align = ("left", *["right"] * (len(headers) - 1))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What the command ``llmeval`` prints and writes."""
+"""Output of the command ``llmeval``: standard streams and files."""
 
 __all__ = ("say", "write_text")
 

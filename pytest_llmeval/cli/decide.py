@@ -1,4 +1,4 @@
-"""Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
+"""The command ``llmeval decide``: thresholds and gates of a suite file applied to the scores of a report."""
 
 __all__ = ("Decision", "add_arguments", "decide")
 
@@ -14,7 +14,6 @@ from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.evaluator import metric_prefix
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.gates import Gate, GateResult
@@ -32,14 +31,14 @@ _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a suite file says about recorded scores.
+    """The decisions of a suite file about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.
         reasons: Case id to the thresholds that it misses, and what else made it fail.
         changed: Case id to its outcome in the report, where that was another.
         gates: Verdicts.
-        undecided: What a report cannot tell, with the reason.
+        undecided: What the report lacks data for, with the reason.
     """
 
     cases: Mapping[str, Outcome]
@@ -61,7 +60,7 @@ def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
 
 
 class _Deciding:
-    """One suite of a report against its file as it is now."""
+    """One suite of a report and its current file."""
 
     def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
         self.recorded, self.suite = recorded, suite
@@ -101,7 +100,7 @@ class _Deciding:
         return "failed" if reasons else "passed"
 
     def _unknown(self, metric: str) -> str:
-        """Say why the report cannot tell a metric, or nothing."""
+        """Return why the report lacks a metric; empty if it has it."""
         if metric != PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
@@ -181,20 +180,16 @@ def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
 
 def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
     """Yield metrics that the suite measures in another way than the report did, and how."""
-    for label, evaluator in suite.evaluators.items():
-        prefix = metric_prefix(label, evaluator)
-        declared = {prefix + metric.family: metric for metric in evaluator.describe()}
-        for name, value in recorded.metrics.items():
-            head, bracket, _ = name.partition("[")
-            metric = declared.get(head + bracket)
-            if metric is not None and metric.signature != value.signature:
-                yield name, f"measured as {value.signature!r}, the suite says {metric.signature!r}: run the suite"
+    for name, value in recorded.metrics.items():
+        owned = suite.metrics.find(name)
+        if owned is not None and owned.metric.signature != value.signature:
+            yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"
 
 
 _DECIDE = (
-    "Applies the thresholds and gates of a suite file to the scores of a report, without running anything. The exit "
-    "code is 0 if all hold, 1 if one does not, 2 if a file cannot be used, and 3 if no more can be said than a report "
-    "knows: of new metrics, other cases or a baseline it knows nothing."
+    "Apply the thresholds and gates of a suite file to the scores of a report, without running anything. The exit code "
+    "is 0 if all cases and gates pass, 1 if one fails, 2 if a file cannot be used, and 3 if nothing fails but the "
+    "report lacks data for some decisions: new metrics, other cases, or a baseline."
 )
 _UNDECIDED = 3
 _SHOWN = 20
@@ -209,10 +204,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.cli.report_file import read_report, results_of
 
     try:
-        recorded = _recorded(read_report(options.report), options.suite)
+        recorded = results_of(read_report(options.report), options.suite)
         suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
@@ -227,14 +222,6 @@ def _decide(options: Namespace) -> int:
     if any(decision.failed for decision in decisions):
         return 1
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
-
-
-def _recorded(suites: "Sequence[RecordedSuite]", path: Path) -> "list[RecordedSuite]":
-    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
-    whole = path.resolve().parts
-    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
-    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
-    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The command ``llmeval evaluators``: what suites can name, in lines that fit a terminal."""
+"""The command ``llmeval evaluators``: evaluators, metrics and sources, formatted for the terminal."""
 
 __all__ = ("add_arguments",)
 
@@ -24,7 +24,7 @@ _GAP = "  "
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Lists evaluators with their metrics, and sources. With a NAME, the metrics of that evaluator, a line each, "
+        "List evaluators with their metrics, and sources. With a NAME, the metrics of that evaluator, a line each, "
         "with direction and signature: how they are computed by default."
     )
     parser.add_argument(

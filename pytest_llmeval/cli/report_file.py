@@ -1,9 +1,10 @@
-"""JSON reports of earlier runs, read back: scores of cases, but no counts."""
+"""Reading JSON reports of earlier runs: case scores without counts."""
 
-__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
+__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "results_of", "score_records")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,12 @@ class RecordedCase:
     outcome: Outcome
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ran(self) -> bool:
+        """Whether it has scores that can be compared."""
+        return self.outcome not in ("skipped", "not_run")
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,10 @@ class RecordedSuite:
     cases: tuple[RecordedCase, ...]
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
     lower_is_better: tuple[str, ...] = ()
+
+    def only(self, ids: AbstractSet[str]) -> "RecordedSuite":
+        """Return the suite with some of its cases."""
+        return replace(self, cases=tuple(case for case in self.cases if case.id in ids))
 
 
 @dataclass(frozen=True)
@@ -82,10 +93,18 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
         ids: set[str] = set()
         for number, case in enumerate(suite.cases):
             if case.id in ids:
-                message = f"found {case.id!r} a second time, expected it once"
+                message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
     return report.suites
+
+
+def results_of(suites: Sequence[RecordedSuite], path: Path) -> list[RecordedSuite]:
+    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
+    whole = path.resolve().parts
+    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
+    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
+    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 @dataclass(frozen=True)
@@ -120,7 +139,7 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
 
 
 def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
-    if case.outcome in ("skipped", "not_run"):
+    if not case.ran:
         return CaseRecord(case.id, outcome=case.outcome, reason=case.reason)
     counts: dict[str, Any] = {}
     for name in evaluator.metrics:

@@ -1,4 +1,4 @@
-"""Suite files read without pytest, and what cannot be known of them that way."""
+"""Reading suite files without pytest, which leaves out what conftests register."""
 
 __all__ = ("notes", "open_suite")
 
@@ -30,6 +30,6 @@ def notes(path: Path, faults: "Iterable[Fault]") -> Iterator[str]:
     named = any(each.path.startswith("evaluators[") or each.path == "source.format" for each in faults)
     if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
         yield (
-            f"note: {path}: evaluators and sources that a conftest.py registers are not known to this command, only "
-            "those of installed packages: run the suite with pytest"
+            f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
+            "the suite with pytest"
         )

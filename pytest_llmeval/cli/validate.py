@@ -1,4 +1,4 @@
-"""The command ``llmeval validate``: the faults of suite files, without running anything."""
+"""The command ``llmeval validate``: faults of suite files, without running them."""
 
 __all__ = ("add_arguments",)
 
@@ -21,8 +21,8 @@ _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Lists every fault of suite files and of the files that they name; nothing is run. The exit code is 1 if there "
-        "is a fault."
+        "List every fault of suite files and of the files that they name, without running them. The exit code is 1 if "
+        "there are faults."
     )
     parser.add_argument(
         "suites", nargs="+", type=Path, metavar="SUITE", help=f"a suite file, or a folder with {', '.join(SUITE_FILES)}"

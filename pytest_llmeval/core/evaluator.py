@@ -1,6 +1,6 @@
-"""What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
+"""The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("USAGE", "ErrorBucket", "Evaluator", "Grid", "Metric", "metric_prefix")
+__all__ = ("ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+    from pytest_llmeval.core.tables import ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Metric:
     """A number that an evaluator reports.
 
     Attributes:
-        name: As in reports, thresholds and gates. ``name[label]`` stands for a family with one member per label.
+        name: As in reports, thresholds and gates. ``name[label]`` is a family with one member per label.
         higher_is_better: The direction.
         low: Smallest possible value; ``None`` where unbounded.
         high: Largest possible value; ``None`` where unbounded.
@@ -37,19 +38,6 @@ class Metric:
         """The name up to a bracketed label: ``f1[joy]`` belongs to ``f1[...]``."""
         head, bracket, _ = self.name.partition("[")
         return head + bracket
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table in which reports show values of metrics side by side.
-
-    Attributes:
-        headers: Of all columns.
-        rows: The first cells of a row, as they are shown, and names of the metrics whose values fill the others.
-    """
-
-    headers: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +63,7 @@ class Evaluator(ABC):
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     pools_undefined: ClassVar[bool] = False
-    """Whether the formula has a value for cases none of which has one; official scorers of some tasks want that."""
+    """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
 
@@ -87,8 +75,8 @@ class Evaluator(ABC):
     def measure(self, case: Case) -> "Observation":
         """Count one case. Pure: the same case gives the same observation.
 
-        A prediction of the wrong form is what models produce: say so in `Observation.malformed` and count it as what
-        it is. Absent ground truth is `Observation.undefined`, never a 0.
+        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
+        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
         """
 
     def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
@@ -106,8 +94,8 @@ class Evaluator(ABC):
             Metric name to a column of that length; a value that is not finite means undefined.
         """
 
-    def grids(self) -> Sequence[Grid]:
-        """Return tables for reports, of metrics that belong side by side."""
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the tables that reports draw of the results, as data."""
         return ()
 
     def check(self, case: Case) -> Iterable[str]:
@@ -116,7 +104,7 @@ class Evaluator(ABC):
         return ()
 
     def error_buckets(self) -> "Sequence[ErrorBucket]":
-        """Return the ways in which cases go wrong that an error analysis should tell apart."""
+        """Return the error buckets of the evaluator, for the error analysis."""
         return ()
 
     def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
@@ -142,7 +130,7 @@ class Evaluator(ABC):
         counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
         with np.errstate(all="ignore"):
             columns = self.summarize(Sums(counts, length=1))
-        # Many formulas give 0 where nothing was counted; what the observation says goes before.
+        # Many formulas give 0 where nothing was counted, so `undefined` of the observation takes precedence.
         nothing = observation.undefined and not observation.counts
         absent = {**observation.undefined, **observation.errored}
         return {
@@ -183,15 +171,3 @@ class ErrorBucket:
         """The limits as people write them, such as ``< 0.3``."""
         sides = (("<", self.below), (">", self.above))
         return " or ".join(f"{sign} {limit(value)}" for sign, value in sides if value is not None)
-
-
-_OUTCOME = "\x00outcome"  # no evaluator label can be this, so the names cannot clash
-
-
-def metric_prefix(label: str, evaluator: Evaluator) -> str:
-    """Return what stands before the metric names of an evaluator: nothing, or ``alias.`` where the suite renamed it."""
-    return "" if label in (evaluator.name, _OUTCOME, USAGE) else f"{label}."
-
-
-USAGE = "\x00usage"
-"""The label of these counts; no evaluator of a suite can have it."""

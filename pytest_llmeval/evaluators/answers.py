@@ -1,4 +1,4 @@
-"""How answers and expected answers of a case are read as text."""
+"""Reading answers and expected answers of a case as text."""
 
 __all__ = ("as_references", "as_text", "describe_found")
 
@@ -12,7 +12,7 @@ _SHOWN = 40
 
 
 def as_text(value: Any) -> str | None:
-    """Return a JSON scalar as text: a string as it is, a number or boolean as its JSON text.
+    """Return a JSON scalar as text: a string unchanged, a number or boolean as its JSON text.
 
     Returns:
         The text; ``None`` for null, a list, an object, or a value that was not given.

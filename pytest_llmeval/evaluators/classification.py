@@ -1,4 +1,4 @@
-"""Evaluator ``classification``: one label, or a sequence of labels, against the right ones."""
+"""Evaluator ``classification``: a label, or a sequence of labels, compared with the right ones."""
 
 __all__ = ("Classification",)
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.labels import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures import confusion
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, Label, label_key, label_name
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -131,7 +131,7 @@ class Classification(Evaluator):
         return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics asked for; ``positive_*`` only where an option says what is positive."""
+        """Return the metrics asked for; ``positive_*`` only if an option defines what is positive."""
         return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
 
     def _all_metrics(self) -> list[Metric]:
@@ -165,7 +165,7 @@ class Classification(Evaluator):
         cells = Counter(zip(gold, predicted, strict=True))
         fixed = self._fixed_names()
         return Observation(
-            {confusion.cell_name(*cell): count for cell, count in sorted(cells.items())},
+            {cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
             undefined={name: why for name, why in self._undefined(gold, predicted).items() if name in fixed},
             malformed=malformed,
@@ -207,7 +207,7 @@ class Classification(Evaluator):
         """Return the labels to report one by one where the set is open.
 
         A model that explains itself instead of naming a label makes a label of every answer, so labels that only
-        predictions have are reported as long as they are few.
+        predictions have are reported if they are few.
         """
         right = {gold for gold, _ in cells}
         return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]
@@ -217,7 +217,7 @@ class Classification(Evaluator):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute all metrics from summed confusion cells."""
-        cells = confusion.read_cells(sums)
+        cells = read_cells(sums)
         margins = confusion.Margins.of(cells, sums.length)
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
@@ -247,7 +247,7 @@ def _gold_keys(expected: Any) -> tuple[list[str], str | None]:
         return [], "no expected label"
     keys = [key for value in values if (key := label_key(value)) is not None]
     if len(keys) < len(values):
-        return [], f"found {describe_found(expected)} as expected, not a label or a list of labels"
+        return [], f"found {describe_found(expected)} as expected, expected a label or a list of labels"
     return keys, None
 
 

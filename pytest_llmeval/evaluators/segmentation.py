@@ -1,4 +1,4 @@
-"""Evaluator ``segmentation``: where a text is cut into segments, against where it should be."""
+"""Evaluator ``segmentation``: segment boundaries compared with the expected ones."""
 
 __all__ = ("Segmentation", "boundary_counts", "describe_boundaries", "summarize_boundaries")
 
@@ -37,7 +37,7 @@ class Segmentation(Evaluator):
     """Boundary similarity, exact and near matches, insertions and deletions, Pk and WindowDiff.
 
     Boundary i lies after sentence i, counted from 0. ``expected`` is a list of boundaries, or an object with
-    ``boundaries`` and ``n_sentences``; an empty list says that there is one segment only. ``prediction`` is a list
+    ``boundaries`` and ``n_sentences``; an empty list means a single segment. ``prediction`` is a list
     of boundaries, or an object with ``boundaries``. ``input`` is the list of sentences or their text, and gives the
     number of sentences where ``n_sentences`` does not; Pk and WindowDiff are undefined without it, and where the text
     is not longer than one window.
@@ -58,7 +58,7 @@ class Segmentation(Evaluator):
 
     def __post_init__(self) -> None:
         if self.tolerance < 1:
-            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected at least 1")
 
     def describe(self) -> Sequence[Metric]:
         """Return the boundary score in [0, 1], four counts, and the error rates Pk and WindowDiff in [0, 1]."""
@@ -71,7 +71,7 @@ class Segmentation(Evaluator):
             yield gold.fault
             return
         if isinstance(case.input, (list, tuple)) and gold.n_sentences != len(case.input):
-            yield f"found n_sentences {gold.n_sentences}, expected {len(case.input)} as input has so many sentences"
+            yield f"found n_sentences {gold.n_sentences}, expected {len(case.input)}, as many as the input has"
         for boundary in _outside(gold.boundaries, gold.n_sentences):
             last = "" if gold.n_sentences is None else f" to {gold.n_sentences - 1}"
             yield f"found boundary {boundary}, expected the index of a sentence, 0{last or ' or more'}"
@@ -119,7 +119,7 @@ def describe_boundaries(tolerance: int, version: str) -> list[Metric]:
 
 
 def boundary_counts(match: BoundaryMatch) -> dict[str, float]:
-    """Return what an observation says of matched boundaries, for `summarize_boundaries`."""
+    """Return the counts of matched boundaries, for `summarize_boundaries`."""
     numbers = (match.exact, match.near, match.insertions, match.deletions)
     return dict(zip(_COUNTS, numbers, strict=True)) | {"near_misses.weight": match.weight, "boundaries.n": 1}
 
@@ -141,7 +141,7 @@ class _Gold:
     Attributes:
         absent: Whether there are none to compare with, which is not the same as an empty list.
         boundaries: As given.
-        n_sentences: ``None`` where nothing tells it.
+        n_sentences: ``None`` if unknown.
         fault: What is wrong with the form of the expected value.
     """
 
@@ -155,7 +155,7 @@ class _Gold:
         stated = case.expected.get("n_sentences") if isinstance(case.expected, Mapping) else None
         n_sentences = _sentence_count(case.input) if stated is None else _whole(stated)
         if stated is not None and (n_sentences is None or n_sentences < 0):
-            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number, 0 or more")
+            return cls(fault=f"found {describe_found(stated)} as n_sentences, expected a whole number of at least 0")
         values = _listed(case.expected)
         if values is None:
             return cls(absent=True, n_sentences=n_sentences)
@@ -195,7 +195,7 @@ def _read(values: Any) -> tuple[list[int], str | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a whole number as an integer (JSON does not tell 3 from 3.0); ``None`` for anything else."""
+    """Return a whole number as an integer (JSON does not distinguish 3 from 3.0); ``None`` for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -212,7 +212,7 @@ def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
 
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
-    """Return what people want to see; what there is none of is left out."""
+    """Return the details for people, without empty ones."""
     found = {
         "n_sentences": gold.n_sentences,
         "missing_boundaries": list(match.deleted),

@@ -1,4 +1,4 @@
-"""Judging answers in Python: one, or the results of a run over a benchmark."""
+"""Judging answers in Python: a single one, or the results of a benchmark."""
 
 __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 
@@ -107,9 +107,9 @@ def batch_judge(
         mode: ``auto``: by each result's question type, ``abstention`` where the question id ends in ``_abs``; or one
             mode for all.
         cache_path: A JSON file ``{sample_id/question_id#digest: score}``; the digest is that of mode, question, right
-            answer and answer. Only what is not in it is judged and added, also when the judging is interrupted; what
-            got no verdict is judged again the next time. The judge is no part of the key: use another file for another
-            one.
+            answer and answer. Only missing results are judged and added, even if the judging is interrupted; what got
+            no verdict is judged again the next time. The judge is no part of the key: use another file for another
+            judge.
         max_workers: How many calls are made at once.
 
     Returns:
@@ -119,12 +119,12 @@ def batch_judge(
     Raises:
         ValueError: An unknown mode, no judge although a score is missing that only one can give, or `max_workers`
             below 1.
-        SuiteError: The file is damaged; it stays as it is.
+        SuiteError: The file is damaged; it is left unchanged.
         OSError: The file cannot be written.
     """
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     if max_workers < 1:
-        raise ValueError(f"found max_workers {max_workers}, expected 1 or more")
+        raise ValueError(f"found max_workers {max_workers}, expected at least 1")
     answered = [row for row, each in enumerate(results) if not getattr(each, "error", "")]
     judged = _judged([results[row] for row in answered], llm, mode, cache_path, max_workers)
     by_row = dict(zip(answered, judged, strict=True))
@@ -186,7 +186,7 @@ class _Task:
         return float(is_unanswerable(self.answer)) if self.mode == ADVERSARIAL else None
 
     def to_question(self) -> Question:
-        """Return what a judge is asked."""
+        """Return the question to the judge."""
         texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
         return Question(get_mode(self.mode), texts, instruction_language(self.question))
 
@@ -198,7 +198,7 @@ def _judge_missing(
     scores: list[float | None],
     keep: Callable[[int, float], None],
 ) -> None:
-    """Fill in the scores that are missing; `keep` is told of each."""
+    """Fill in the missing scores; `keep` is called with each."""
 
     def fill(row: int, score: float) -> None:
         scores[row] = score
@@ -218,7 +218,7 @@ def _judge_missing(
     failed = Panel.of(llm, workers).ask_all(questions, lambda row, verdict: fill(row, verdict.score))
     if failed:
         first = next(iter(failed.values()))
-        _LOG.warning("%d of %d answers got no verdict; the first: %s", len(failed), len(left), first)
+        _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)
 
 
 def _check_mode(mode: str, known: Sequence[str]) -> None:
@@ -229,4 +229,4 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
 def _check_judge(llm: Judgeable | None, tasks: Iterable[_Task]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
-        raise ValueError(f"found no judge, expected llm: mode {needy[0]!r} asks one")
+        raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")

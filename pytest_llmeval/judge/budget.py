@@ -1,4 +1,4 @@
-"""How much a run may spend on judges."""
+"""The budget of a run for judges."""
 
 __all__ = ("Budget", "parse_budget")
 
@@ -55,7 +55,7 @@ def parse_budget(texts: Iterable[str]) -> Budget:
         if found is None or not math.isfinite(amount := float(found["amount"])):
             raise ValueError(f"--llmeval-budget: found {text!r}, expected calls=NUMBER, tokens=NUMBER or usd=AMOUNT")
         if found["unit"] in limits:
-            raise ValueError(f"--llmeval-budget: found {found['unit']} twice, expected one limit for it")
+            raise ValueError(f"--llmeval-budget: found {found['unit']} twice, expected only one limit in this unit")
         if found["unit"] != "usd" and not amount.is_integer():
             raise ValueError(f"--llmeval-budget: found {text!r}, expected a whole number of {found['unit']}")
         limits[found["unit"]] = amount

@@ -1,4 +1,4 @@
-"""Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
+"""Recorded judgements: a committed JSONL file beside the suite that replaces the judge."""
 
 __all__ = (
     "Judgements",
@@ -73,12 +73,12 @@ class Judgements:
         """
         own = _most_like(components, self._by_case.get(case, ()))
         if own is not None:
-            return f"what is recorded for this case differs in {difference(components, own.components)}"
+            return f"the recorded verdict of this case differs in {difference(components, own.components)}"
         other = _most_like(components, self._by_mode.get(components["mode"], ()))
         if other is None:
-            return "nothing is recorded for this case"
+            return "no verdict is recorded for this case"
         differs = difference(components, other.components)
-        return f"nothing is recorded for this case; that of case {other.case!r} differs in {differs}"
+        return f"no verdict is recorded for this case; the one of case {other.case!r} differs in {differs}"
 
     @cached_property
     def _by_case(self) -> dict[str, list[StoredJudgement]]:
@@ -92,7 +92,7 @@ class Judgements:
 def merge_judgements(
     old: Iterable[StoredJudgement], new: Iterable[StoredJudgement], forget: Collection[str] = ()
 ) -> list[StoredJudgement]:
-    """Add what a run used to what is recorded; a new judgement replaces the old one of its key.
+    """Merge the judgements that a run used into the recorded ones; a new judgement replaces the old one of its key.
 
     One with the same reply does not: how long it took this time is no reason to change a committed file.
 
@@ -141,7 +141,7 @@ def recorded_line(entry: StoredJudgement) -> str:
 
 
 def _merged(path: Path, used: Iterable[StoredJudgement], lacking: Collection[str] | None) -> list[StoredJudgement]:
-    """Add what a run used to a file; one that asked for everything anew forgets the rest, unless a score is lacking."""
+    """Merge the judgements of a run into a file; a renewing run drops the others, except of cases without a score."""
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
@@ -180,7 +180,7 @@ def _read(path: Path, display_path: str) -> list[StoredJudgement]:
                 number,
                 1,
                 "",
-                "found the marker of a merge conflict, expected a judgement: keep the lines of both sides",
+                "found a merge conflict marker, expected a judgement: keep the lines of both sides",
             )
             continue
         try:
@@ -191,7 +191,10 @@ def _read(path: Path, display_path: str) -> list[StoredJudgement]:
         first, known = entries.setdefault(entry.key, (number, entry))
         if known != entry:
             faults.add(
-                number, 1, "key", f"found another judgement of the key in line {first}, expected one: delete either"
+                number,
+                1,
+                "key",
+                f"found a judgement with the key of line {first}, expected distinct keys: delete one of them",
             )
     faults.check()
     return [entry for _, entry in entries.values()]
@@ -203,15 +206,15 @@ def _parse(text: str) -> Any:
     def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         data = dict(pairs)
         if len(data) != len(pairs):
-            raise ValueError("found a key twice, expected every key once")
+            raise ValueError("found a key twice, expected distinct keys")
         return data
 
     try:
         return json.loads(text, object_pairs_hook=single)
     except json.JSONDecodeError as error:
-        raise ValueError(f"found no JSON at column {error.colno} ({error.msg}), expected a judgement") from None
+        raise ValueError(f"found invalid JSON at column {error.colno} ({error.msg}), expected a judgement") from None
     except RecursionError:
-        raise ValueError("found data nested too deep, expected a judgement") from None
+        raise ValueError("found too many levels of nesting, expected a judgement") from None
 
 
 class Written(NamedTuple):
@@ -248,7 +251,7 @@ class UsedJudgements:
         """Write recordings, in the order of their files.
 
         Args:
-            renewed: Suites that asked for everything anew, to their cases that lack a score: what the others did not
+            renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
                 use is forgotten.
 
         Yields:
@@ -257,7 +260,7 @@ class UsedJudgements:
         anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
         for path, used in sorted(self._used.items()):
             try:
-                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
+                # If cases share a verdict, the first by name is recorded, whichever was reported first.
                 used.sort(key=lambda entry: entry.case, reverse=True)
                 changed = _rewrite(path, partial(_merged, path, used, anew.get(path)))
                 yield Written(path, len({entry.key for entry in used}) if changed else 0)

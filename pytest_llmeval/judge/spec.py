@@ -1,4 +1,4 @@
-"""Which model judges, where, and how patiently: the ``judge`` of a suite file, checked."""
+"""The ``judge`` of a suite file: model, address and call parameters, checked."""
 
 __all__ = ("PROVIDERS", "JudgeSpec", "Price")
 
@@ -15,7 +15,7 @@ from pytest_llmeval.services.addresses import address_fault
 from pytest_llmeval.services.secrets import is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
-"""What may stand before the colon of a model."""
+"""Providers that may precede the colon of a model."""
 
 _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100
@@ -56,7 +56,7 @@ class JudgeSpec:
         temperature: At least 0; ``None`` leaves it to the provider, as every parameter that is not set.
         max_tokens: Most tokens of a reply, at least 1.
         seed: At least 0, for providers that have one.
-        parameters: Further parameters of the provider, sent as they are.
+        parameters: Further parameters of the provider, sent unchanged.
         timeout: Seconds that one attempt may take.
         retries: Further attempts after one that failed for a passing reason.
         api_key_env: The environment variable that holds the key; ``None`` for the provider's usual one.
@@ -87,12 +87,12 @@ class JudgeSpec:
 
     @property
     def provider(self) -> str | None:
-        """What stands before the first colon of the model; ``None`` without a model."""
+        """The part of the model before the first colon; ``None`` without a model."""
         return None if self.model is None else self.model.partition(":")[0]
 
     @property
     def name(self) -> str:
-        """What stands behind the first colon of the model; empty without a model."""
+        """The part of the model after the first colon; empty without a model."""
         return "" if self.model is None else self.model.partition(":")[2]
 
     def request_parameters(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class JudgeSpec:
         if self.provider in ("fixture", "pydantic-ai"):
             for name, value in (("base_url", self.base_url), ("api_key_env", self.api_key_env)):
                 if value is not None:
-                    yield name, f"found it with the provider {self.provider}, expected it with anthropic or openai only"
+                    yield name, f"found it with the provider {self.provider}, expected it only with anthropic or openai"
         if self.provider == "anthropic" and self.seed is not None:
             yield "seed", f"found {self.seed}, expected none: the provider anthropic has no seed"
 
@@ -150,7 +150,7 @@ def _model_fault(model: str) -> str | None:
         known = ", ".join(PROVIDERS)
         return f"found the unknown provider {provider!r}, expected one of {known}{suggest(provider, PROVIDERS)}"
     if not name.strip() or name != name.strip() or not name.isprintable():
-        return f"found {model!r}, expected a name behind {provider + ':'!r}"
+        return f"found {model!r}, expected a name after {provider + ':'!r}"
     return None
 
 
@@ -158,35 +158,35 @@ def _url_fault(url: str) -> str | None:
     if fault := address_fault(url, "an address such as http://localhost:8000/v1", "the key in the environment"):
         return fault
     if "?" in url or "#" in url:
-        return "found an address with '?' or '#', expected it without: a path is added to it"
+        return "found an address with '?' or '#', expected none, because a path is appended"
     return None
 
 
 def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in parameters:
         if name in _OWN_FIELDS:
-            yield f"parameters.{name}", f"found it here, expected it as {name!r} of the judge itself"
+            yield f"parameters.{name}", f"found {name!r} under parameters, expected it directly under judge"
         elif name in _SET_BY_CLIENT:
-            yield f"parameters.{name}", "found it here, expected none: the judge's own call sets it"
+            yield f"parameters.{name}", "found a parameter that the client sets itself, expected none"
     try:
         json.dumps(parameters, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        yield "parameters", f"found what JSON cannot carry ({error}), expected JSON data"
+        yield "parameters", f"found a value that is not JSON data ({error})"
     else:
         yield from _secrets(parameters, "parameters")
 
 
 def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield where a secret seems to stand; what is found is never part of the message."""
+    """Yield the places of apparent secrets; the message never contains them."""
     wanted = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
         for name, each in value.items():
             if isinstance(each, str) and is_secret_name(str(name)):
-                yield f"{path}.{name}", f"found what looks like a secret, {wanted}"
+                yield f"{path}.{name}", f"found an apparent secret, {wanted}"
             else:
                 yield from _secrets(each, f"{path}.{name}")
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
             yield from _secrets(each, f"{path}[{number}]")
     elif isinstance(value, str) and _SECRET_VALUE.match(value):
-        yield path, f"found what looks like a secret, {wanted}"
+        yield path, f"found an apparent secret, {wanted}"

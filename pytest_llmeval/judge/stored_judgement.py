@@ -1,4 +1,4 @@
-"""A judgement as it is kept: what was asked, what came back, and what it cost."""
+"""A stored judgement: question, reply and cost."""
 
 __all__ = ("StoredJudgement", "components", "difference", "judgement_key")
 
@@ -22,7 +22,7 @@ class StoredJudgement:
         case: Id of the case that was judged first, for people; the same question in another case shares the key.
         components: What the key is made of; see `pytest_llmeval.judge.stored_judgement.components`.
         reply: The judge's reply as it came.
-        score: What it was read as, for people; whoever uses the entry reads the reply again.
+        score: The score for people; a run reads the reply again.
         usage: Tokens of the call.
         seconds: How long it took; finite, at least 0.
         cost_usd: What it cost; ``None`` where no price is known.
@@ -69,9 +69,7 @@ class StoredJudgement:
         if not isinstance(data, Mapping):
             raise ValueError(f"found {type(data).__name__}, expected an object with {', '.join(_FIELDS)}")  # noqa: TRY004 (a fault of a file, not of a caller)
         faults = [f"found no {name}, expected {_FIELDS[name][1]}" for name in _FIELDS if name not in data]
-        faults += [
-            f"found the unknown key {name!r}, expected none of that name" for name in data if name not in _FIELDS
-        ]
+        faults += [f"found the unknown key {name!r}, expected only known ones" for name in data if name not in _FIELDS]
         for name, (fits, expected) in _FIELDS.items():
             if name in data and not fits(data[name]):
                 faults.append(f"{name}: found {_short(data[name])}, expected {expected}")
@@ -140,8 +138,8 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "version": (_text, "text"),
     "language": (_text, "text"),
     "parameters": (_names, "an object"),
-    "input_tokens": (_or_null(_count), "a whole number from 0, or null"),
-    "output_tokens": (_or_null(_count), "a whole number from 0, or null"),
+    "input_tokens": (_or_null(_count), "a whole number of at least 0, or null"),
+    "output_tokens": (_or_null(_count), "a whole number of at least 0, or null"),
     "seconds": (_amount, "a number from 0"),
     "cost_usd": (_or_null(_amount), "a number from 0, or null"),
     "key": (_key, "32 hexadecimal digits"),
@@ -196,7 +194,7 @@ def components(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> dict[str, Any]:
-    """Return what a key is made of, for people; texts and instructions by their digests, of 16 hexadecimal digits.
+    """Return the components of a key for people; texts and instructions as digests of 16 hexadecimal digits.
 
     Args:
         question: What is asked.
@@ -221,7 +219,7 @@ def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     """Say in what two judgements differ, such as ``the answer, the model (openai:a, recorded openai:b)``.
 
     Args:
-        mine: The components of what is asked now.
+        mine: The components of the current question.
         theirs: The components of what was recorded.
     """
     texts, recorded = mine["texts"], theirs["texts"]
@@ -234,7 +232,7 @@ def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     same = all(mine[name] == theirs[name] for name in ("mode", "version", "language"))
     if same and mine["instructions"] != theirs["instructions"]:
         found.append("the instructions")
-    return ", ".join(found) or "the form of the prompt"
+    return ", ".join(found) or "the format of the prompt"
 
 
 _TITLES = {

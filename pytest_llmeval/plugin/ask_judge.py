@@ -1,4 +1,4 @@
-"""What the fixture ``judge`` gives a Python test: verdicts from the same stores and judges that suites use."""
+"""The object behind the fixture ``judge``, with the stores and judges that suites use."""
 
 __all__ = ("AskJudge",)
 
@@ -59,7 +59,7 @@ class AskJudge:
     def _access(self) -> JudgeAccess:
         stash, path = self.request.config.stash, self.request.path
         judges = stash[RUNNER].judges
-        suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].shown(path))
+        suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
         return JudgeAccess(suite_judge, judges, path, JudgeSpec(), FixtureJudge(self.request))
 
     def _ask(self, asked: BoundQuestion, access: JudgeAccess) -> Verdict | LlmevalError:

@@ -1,4 +1,4 @@
-"""Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
+"""Collection of suite files: each case becomes a test function, so that all pytest features apply."""
 
 __all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_suite")
 
@@ -127,7 +127,7 @@ _TEMPLATES = {
 
 
 def _probe(judge_client: Any, item: Any = None) -> None:
-    """Is collected, never run: it tells which fixture ``judge_client`` a suite has."""
+    """Collected but never run: it resolves the fixture ``judge_client`` of a suite."""
 
 
 class EvalModule(SyntheticModule):

@@ -1,4 +1,4 @@
-"""The pytest plugin: options and hooks, each short, calling plain functions. Without ``--llmeval`` it does nothing."""
+"""The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
 __all__ = ()
 
@@ -22,6 +22,7 @@ from pytest_llmeval.plugin.options import (
     is_enabled,
     is_suite_file,
     make_runner,
+    refuse_anchor_alone,
     refuse_suite_arguments,
     report_paths,
 )
@@ -49,7 +50,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a wrong command line; register the hooks of this process's role."""
     config.addinivalue_line(
-        "markers", "llmeval(path): run the test once per case of an eval suite; suite items carry it too"
+        "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
     )
     worker = hasattr(config, "workerinput")
     if not worker:
@@ -78,6 +79,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     if not worker:
         from pytest_llmeval.plugin.session import Run
 
+        refuse_anchor_alone(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
 
@@ -137,6 +139,7 @@ class ItemHooks:
         self._judged_by = judged_by
         self._link_followers = link_followers
         self._patterns = config.getini("llmeval_files")
+        self._froze = False
         self._whole_run = not hasattr(config, "workerinput")
 
     @pytest.hookimpl(wrapper=True)
@@ -155,6 +158,7 @@ class ItemHooks:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
         self._link_followers(session.items)
         if len(session.items) > _FREEZE_FROM:
+            self._froze = True
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -165,7 +169,8 @@ class ItemHooks:
 
     def pytest_unconfigure(self) -> None:
         """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
-        gc.unfreeze()
+        if self._froze:
+            gc.unfreeze()
         self._runner.close(whole_run=self._whole_run)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -253,7 +258,7 @@ class ControllerHooks:
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
-        from pytest_llmeval.plugin.terminal_summary import print_summary
+        from pytest_llmeval.plugin.summary import print_summary
 
         if self._run.report is not None:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

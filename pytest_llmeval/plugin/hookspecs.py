@@ -21,11 +21,12 @@ def pytest_llmeval_register(registry: "Registry") -> None:
 
         def pytest_llmeval_register(registry):
             registry.register(Length)
+            registry.register_source(Tickets)
 
     Args:
         registry: A new one, which holds what ships with this package and what distributions declare as entry points.
 
     Raises:
-        EvaluatorError: An evaluator cannot be registered, for instance because its name is taken; the suite file is
-            then reported as faulty.
+        LlmevalError: Something cannot be registered, for instance because its name is taken; the suite file is then
+            reported as faulty.
     """

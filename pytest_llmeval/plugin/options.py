@@ -1,4 +1,4 @@
-"""The options: what they are, and what they say once pytest has parsed them. Wrong ones are usage errors."""
+"""Command-line and ini options: definition, parsing and validation."""
 
 __all__ = (
     "add_options",
@@ -6,6 +6,7 @@ __all__ = (
     "is_suite_file",
     "judge_options",
     "make_runner",
+    "refuse_anchor_alone",
     "refuse_suite_arguments",
     "report_paths",
 )
@@ -46,28 +47,28 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report; by suffix .json or .md, or errors.json for an error analysis; repeatable",
+        help="write a report: .json, .md, or errors.json for an error analysis; can be repeated",
     )
     group.addoption(
         "--llmeval-predictions",
         default=None,
         metavar="PATH",
         dest="llmeval_predictions",
-        help="JSONL file that records every prediction and from which they are replayed",
+        help="JSONL file to record predictions in and replay them from",
     )
     group.addoption(
         "--llmeval-predictions-mode",
         default="auto",
         choices=("auto", "replay", "record", "refresh"),
         dest="llmeval_predictions_mode",
-        help="auto: replay what is recorded, ask the target for the rest; replay: never ask; "
-        "record: ask for every case; refresh: ask, and forget recordings that this run did not make",
+        help="auto: replay recorded predictions, call the target for the others; replay: never call it; "
+        "record: call it for every case; refresh: as record, and drop all other recordings of the suites that ran",
     )
     _add_judge_options(parser, group)
     _add_snapshot_option(group, pluginmanager)
-    parser.addini("llmeval", "collect eval suites", type="bool", default=False)
+    parser.addini("llmeval", "collect eval suites, as with --llmeval", type="bool", default=False)
     parser.addini("llmeval_files", "name patterns of suite files", type="args", default=list(SUITE_FILES))
-    parser.addini("llmeval_snapshots", "score snapshots of suites that do not say", type="bool", default=False)
+    parser.addini("llmeval_snapshots", "score snapshots for suites without 'snapshot'", type="bool", default=False)
 
 
 def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
@@ -76,13 +77,20 @@ def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None
         (
             "judge",
             {"choices": JUDGE_MODES},
-            "auto: stored verdicts, else ask; replay: recorded; record: auto, and record; refresh: ask anew; off: none",
+            (
+                "auto: use stored verdicts, call the judge for the others; replay: use recordings only; record: as "
+                "auto, and record the verdicts; refresh: ignore stored verdicts and ask again; off: use no judge"
+            ),
         ),
-        ("judge-model", {"metavar": "PROVIDER:NAME"}, "who judges, instead of what suites say"),
-        ("judge-base-url", {"metavar": "URL"}, "where the judge is served"),
-        ("concurrency", {"metavar": "N"}, "most calls of judges and targets at a time, over all workers (default: 16)"),
-        ("budget", {"metavar": "LIMITS"}, "most to spend on judges, such as calls=500,tokens=200000,usd=2.50"),
-        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 under rootdir)"),
+        ("judge-model", {"metavar": "PROVIDER:NAME"}, "override the suites' judge model"),
+        ("judge-base-url", {"metavar": "URL"}, "override the address of the judge"),
+        (
+            "concurrency",
+            {"metavar": "N"},
+            "maximum concurrent calls of judges and targets in all workers (default: 16)",
+        ),
+        ("budget", {"metavar": "LIMITS"}, "spending limit for judges, such as calls=500,tokens=200000,usd=2.50"),
+        ("cache", {"metavar": "PATH"}, "cache of verdicts (default: .llmeval/cache.sqlite3 in rootdir)"),
     ):
         ini = "llmeval_" + name.replace("-", "_")
         group.addoption(f"--llmeval-{name}", default=None, dest=f"{ini}_option", help=text, **options)
@@ -90,7 +98,14 @@ def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None
 
 
 def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add ``--snapshot-update`` to a run in which syrupy will not."""
+    """Add ``--snapshot-anchor``, and ``--snapshot-update`` to a run in which syrupy will not."""
+    group.addoption(
+        "--snapshot-anchor",
+        action="store_true",
+        default=False,
+        dest="llmeval_snapshot_anchor",
+        help="with --snapshot-update: drift is measured from this run on",
+    )
     if pluginmanager.is_blocked("syrupy") or find_spec("syrupy") is None:
         group.addoption(
             "--snapshot-update",
@@ -110,6 +125,16 @@ def is_enabled(config: pytest.Config) -> bool:
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
     return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def refuse_anchor_alone(config: pytest.Config) -> None:
+    """Stop if a run is to become the anchor without being approved.
+
+    Raises:
+        pytest.UsageError: It is.
+    """
+    if config.option.llmeval_snapshot_anchor and not config.option.update_snapshots:
+        raise pytest.UsageError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:
@@ -176,7 +201,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":
-    """Return what command line and configuration say about judges; the command line goes first.
+    """Return the judge options; the command line takes precedence over the configuration.
 
     Raises:
         pytest.UsageError: One of them is wrong.

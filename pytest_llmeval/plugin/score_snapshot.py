@@ -1,4 +1,4 @@
-"""Scores of Python tests: compared where the test runs, approved by the process to which all reports come."""
+"""Score snapshots of Python tests: compared in the process of the test, approved in the main process."""
 
 __all__ = ("PythonScores", "ScoreSnapshot")
 
@@ -141,7 +141,7 @@ def _checked(name: str, value: object, scored: _Scored) -> float | None:
     if value is not None and not math.isfinite(value):
         raise ValueError(f"score {name!r}: found {value}, expected a finite number, or None where it is undefined")
     if name in scored.values:
-        raise ValueError(f"score {name!r}: found it a second time in this test, expected another name")
+        raise ValueError(f"score {name!r}: found it twice in this test, expected distinct names")
     return None if value is None else rounded(float(value))
 
 

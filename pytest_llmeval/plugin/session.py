@@ -1,4 +1,4 @@
-"""One run, in the process to which all reports come: collect, judge, persist, report."""
+"""One run in the main process: collect, judge, persist, report."""
 
 __all__ = ("Run",)
 
@@ -35,7 +35,7 @@ class Run:
         config: Of the session.
         loader: The suites of this process.
         runner: Has the judges and recordings of this process.
-        broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
+        broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         notes: Lines for the terminal.
         selected: Suite files of which some case was to run.
         report: The result, once `finish` has run.
@@ -100,7 +100,7 @@ class Run:
         mode = Mode.of(self.config)
         if ended or self.uncollected:
             mode = mode.read_only()
-        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"))
+        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"), root=self.config.rootpath)
         run = self._collect(session)
         judged = judge_run(run, keeper)
         persisted = self._persist(run, judged, keeper)
@@ -109,7 +109,7 @@ class Run:
     def _collect(self, session: pytest.Session) -> CollectedRun:
         """Put results and suites together."""
         # Of a suite of which nothing was heard because the run broke, every case has yet to run.
-        silent = [SuiteKey(str(path), self.loader.shown(path)) for path in self.selected] if self.broken else []
+        silent = [SuiteKey(str(path), self.loader.display_path(path)) for path in self.selected] if self.broken else []
         return CollectedRun(
             started=datetime.fromtimestamp(self._started, UTC),
             commit=head_commit(self.config.rootpath),
@@ -121,7 +121,9 @@ class Run:
     def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:
         try:
             suite = self.loader.load(Path(results.key.path), session)
-            return CollectedSuite(results, suite, judges_of(suite, self.runner.judges, self.loader.shown(suite.path)))
+            return CollectedSuite(
+                results, suite, judges_of(suite, self.runner.judges, self.loader.display_path(suite.path))
+            )
         except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
             return CollectedSuite(results, fault=fault_of(error))
 
@@ -142,7 +144,7 @@ class Run:
         """Write the report files, and GitHub's job summary where there is one.
 
         Returns:
-            The files written; the notes say why one is missing.
+            The files written; the notes have the reason for missing ones.
         """
         from pytest_llmeval.reports.files import write_reports
 

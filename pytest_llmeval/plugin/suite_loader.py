@@ -1,4 +1,4 @@
-"""What a process knows of its suites: each file loaded once, with the evaluators that conftests register."""
+"""Loading of suite files, once per process, with the evaluators that conftests register."""
 
 __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 
@@ -53,7 +53,7 @@ class SuiteLoader:
         registry = default_registry()
         load_conftests(self.config, path.parent)
         session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
-        shown = self.shown(path)
+        shown = self.display_path(path)
         suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
         if suite.judged:
             self.judges.judge_of(path, suite.judge, shown)  # faults of judge and recordings are faults of the suite
@@ -66,13 +66,13 @@ class SuiteLoader:
         self.refused += 1
         return pytest.Collector.CollectError(str(why))
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """Return how reports name a file."""
         return display_path(path, self.config.rootpath)
 
     def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
         """Return what results are gathered under."""
-        return SuiteKey(str(suite.path), self.shown(suite.path), test, variant)
+        return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
 
 
 LOADER = pytest.StashKey[SuiteLoader]()

@@ -1,4 +1,4 @@
-"""What asking judges and targets cost, and how repeats went, in sentences for people."""
+"""Cost of judges and targets, and stability of repeats, as sentences."""
 
 __all__ = ("asking_lines",)
 
@@ -22,7 +22,7 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
 
 
 def _judged(usage: UsageReport) -> str:
-    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} asked in this run"]
+    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
     if usage.calls:
         known = usage.input_tokens is not None and usage.output_tokens is not None
         tokens = f"{usage.input_tokens} + {usage.output_tokens}" if known else "an unknown number of"

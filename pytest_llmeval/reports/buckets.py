@@ -1,15 +1,15 @@
-"""Error analysis: which cases went wrong in which way, as each evaluator names the ways."""
+"""Error analysis: the cases in each bucket that evaluators define."""
 
 __all__ = ("FilledBucket", "fill_buckets")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.evaluator import ErrorBucket
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.evaluator import Evaluator
+    from pytest_llmeval.core.metrics import MetricIndex
     from pytest_llmeval.core.results import CaseResult
 
 
@@ -28,19 +28,17 @@ class FilledBucket:
     cases: Sequence["CaseResult"]
 
 
-def fill_buckets(evaluators: "Mapping[str, Evaluator]", cases: "Sequence[CaseResult]") -> list[FilledBucket]:
+def fill_buckets(metrics: "MetricIndex", cases: "Sequence[CaseResult]") -> list[FilledBucket]:
     """Sort cases into the buckets that evaluators name, in their order; a case may be in several.
 
     Args:
-        evaluators: Label to evaluator, as in a suite.
+        metrics: Of the suite.
         cases: The scored cases.
     """
-    from pytest_llmeval.core.evaluator import metric_prefix
-
     filled = []
-    for label, evaluator in evaluators.items():
+    for label, evaluator in metrics.evaluators.items():
         for each in evaluator.error_buckets():
-            metric = metric_prefix(label, evaluator) + each.metric
+            metric = metrics.full_name(label, each.metric)
             named = ErrorBucket(each.name, metric, each.below, each.above)
             filled.append(FilledBucket(named, label, [case for case in cases if each.holds(case.metrics.get(metric))]))
     return filled

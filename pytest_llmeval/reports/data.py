@@ -1,15 +1,14 @@
-"""The report of a run, before it is written in any form."""
+"""The report of a run as data, independent of its format."""
 
-__all__ = ("OUTCOMES", "RunReport", "SuiteReport", "grid_cells", "renamed")
+__all__ = ("OUTCOMES", "RunReport", "SuiteReport")
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_llmeval.core.evaluator import Evaluator, Grid, metric_prefix
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.core.wording import number
 from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.usage import UsageReport
 
@@ -28,10 +27,10 @@ class SuiteReport:
         gates: The verdicts.
         total: How many cases the file has.
         confidence: Of the intervals.
-        usage: What judges and target were asked; ``None`` where nobody was.
+        usage: Calls of judges and targets; ``None`` if there were none.
         snapshot: The verdicts on its scores against those that were approved.
         buckets: The cases that went wrong, by the ways that evaluators name.
-        grids: Tables of metrics that belong side by side, under their names in the suite.
+        tables: Those that evaluators declare, with the numbers of this result.
         lower_is_better: Metrics of which less is better.
     """
 
@@ -44,7 +43,7 @@ class SuiteReport:
     usage: UsageReport | None = None
     snapshot: Sequence[Verdict] = ()
     buckets: Sequence[FilledBucket] = ()
-    grids: Sequence[Grid] = ()
+    tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
 
     @property
@@ -91,23 +90,3 @@ class RunReport:
     commit: str | None
     suites: Sequence[SuiteReport] = field(default_factory=tuple)
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def renamed(label: str, evaluator: Evaluator) -> list[Grid]:
-    """Return the grids of an evaluator, with the names that its metrics have in the suite."""
-    prefix = metric_prefix(label, evaluator)
-    return [
-        Grid(grid.headers, [(cells, [prefix + name for name in names]) for cells, names in grid.rows])
-        for grid in evaluator.grids()
-    ]
-
-
-def grid_cells(grid: Grid, result: Result) -> list[list[str]]:
-    """Return the rows of a grid as text; what repeats the first cell of the row above is left out."""
-    rows = []
-    above = None
-    for cells, names in grid.rows:
-        first, *others = cells
-        rows.append(["" if first == above else first, *others, *(number(result.metrics[name].value) for name in names)])
-        above = first
-    return rows

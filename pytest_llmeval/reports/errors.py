@@ -1,4 +1,4 @@
-"""The error analysis as JSON: the cases that went wrong, by the ways in which evaluators say that cases go wrong."""
+"""The error analysis as JSON: the cases in each bucket."""
 
 __all__ = ("SCHEMA_VERSION", "bucket_names", "is_error_report", "to_errors", "write_errors")
 

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
+from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
@@ -95,9 +95,12 @@ def _suite(suite: SuiteReport) -> list[str]:
             _table(rows, ("metric", "value", suite.interval_name, "mean", "scored", "undefined", "errored", "missing")),
             "",
         ]
-    for grid in suite.grids:
-        cells = [[text(cell) for cell in row] for row in grid_cells(grid, suite.result)]
-        lines += [_table(cells, [text(header) for header in grid.headers]), ""]
+    for each in suite.tables:
+        if each.title:
+            lines += [f"### {text(each.title)}", ""]
+        lines += [_table([list(map(text, row)) for row in each.lines()], list(map(text, each.headers))), ""]
+        if each.left_out:
+            lines += [f"... and {each.left_out} more.", ""]
     if suite.gates:
         gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
         lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]

@@ -1,10 +1,10 @@
-"""The summary at the end of a run. Plain columns: readable at 80 columns, without colour, with wide characters."""
+"""The summary of a run as lines: plain columns that work in 80 columns, without colour, with wide characters."""
 
 __all__ = ("Line", "render")
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from tabulate import tabulate
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
 from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.data import RunReport, SuiteReport, grid_cells
+from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
 
@@ -76,9 +76,13 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
     if len(rows) < len(suite.result.metrics):
         yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
-    for grid in suite.grids:
+    for each in suite.tables:
         yield Line("")
-        yield from _table(grid_cells(grid, suite.result), grid.headers, texts=len(grid.rows[0][0]))
+        if each.title:
+            yield Line(printable(each.title))
+        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
+        if each.left_out:
+            yield Line(f"and {counted(each.left_out, 'row')} more")
     for key, groups in suite.result.groups.items():
         if verbosity > 0:
             yield Line("")
@@ -110,7 +114,7 @@ def _snapshot(suite: SuiteReport, verbosity: int) -> Iterator[Line]:
     if unchanged and verbosity <= 0:
         yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
     if any(each.kind in ("improved", "new") for each in suite.snapshot):
-        yield Line("snapshot: approve what is better or new with --snapshot-update")
+        yield Line("snapshot: approve improved and new metrics with --snapshot-update")
 
 
 def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
@@ -124,22 +128,22 @@ def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
 def _listed(suite: SuiteReport, verbosity: int) -> Mapping[str, MetricValue]:
     """Return the metrics to list: all if they are few or asked for, else those that gates judge and then the first.
 
-    What a grid shows is listed only if it is asked for or judged.
+    What a table of an evaluator shows is listed only if it is asked for or judged.
     """
     metrics = suite.result.metrics
     if verbosity > 0 or len(metrics) <= _METRICS:
         return metrics
     words = {word for gate in suite.gates for word in re.split(r"[\s()]+", gate.gate)}
     judged = [name for name in metrics if name in words]
-    in_grids = {name for grid in suite.grids for _, names in grid.rows for name in names}
-    others = [name for name in metrics if name not in in_grids]
+    in_tables = {name for table in suite.tables for name in table.metrics}
+    others = [name for name in metrics if name not in in_tables]
     chosen = set(list(dict.fromkeys([*judged, *others]))[: max(_METRICS, len(judged))])
     return {name: value for name, value in metrics.items() if name in chosen}
 
 
 def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
     names = list(suite.result.metrics)
-    # A column is as wide as its name or as a number such as 0.1234, and two more stand before it.
+    # A column is as wide as its name or as a number such as 0.1234, after two spaces.
     ends = accumulate(max(len(name), 6) + 2 for name in names)
     room = width - _NAME_WIDTH - len("  cases")
     fitting = max(1, sum(end <= room for end in ends))
@@ -168,7 +172,10 @@ def _folded(name: str, width: int) -> str:
 
 
 def _table(
-    rows: Sequence[Sequence[object]], headers: Sequence[str], name_width: int = _NAME_WIDTH, texts: int = 1
+    rows: Sequence[Sequence[object]],
+    headers: Sequence[str],
+    name_width: int = _NAME_WIDTH,
+    left: Collection[int] = (0,),
 ) -> Iterator[Line]:
     cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
     # The headers go in as a row: tabulate would make their columns two characters wider than needed.
@@ -176,7 +183,7 @@ def _table(
         [[_folded(name, name_width), *others] for name, *others in cells],
         tablefmt="plain",
         disable_numparse=True,
-        colalign=[*["left"] * texts, *["right"] * (len(headers) - texts)],
+        colalign=["left" if place in left else "right" for place in range(len(headers))],
         maxcolwidths=[name_width, *[None] * (len(headers) - 1)],
     )
     for line in text.splitlines():

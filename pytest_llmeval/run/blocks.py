@@ -1,4 +1,4 @@
-"""Cases of a suite asked for in blocks, since services answer several at once."""
+"""Batches of cases for services that answer several inputs per request."""
 
 __all__ = ("Blocks", "cut")
 
@@ -48,7 +48,7 @@ class Blocks:
         Args:
             job: Of the case, which carries no prediction.
             target: Answers.
-            answer: Is told how long the call took.
+            answer: Receives the duration of the call.
 
         Raises:
             PredictionError: There is none.

@@ -1,4 +1,4 @@
-"""One case, from prediction to verdict. Knows nothing of pytest: items, bulk suites and Python tests all end here."""
+"""One case from prediction to verdict, for items, bulk suites and Python tests."""
 
 __all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
-from pytest_llmeval.core.evaluator import Evaluator, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
@@ -52,7 +52,7 @@ class Execution:
 
     def scores(self, suite: Suite) -> dict[str, float | None]:
         """Return the case's metrics by their names in the suite."""
-        return _scores(suite.reported, self.record.observations)
+        return _scores(suite, suite.reported, self.record.observations)
 
 
 Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
@@ -99,7 +99,7 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
     if len(parts) == 1:
         return parts[0]
     passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
-    scores = [_scores(suite.evaluators, each.record.observations) for each in parts]
+    scores = [_scores(suite, suite.evaluators, each.record.observations) for each in parts]
     broken = next((number for number, each in enumerate(parts, 1) if each.error is not None), None)
     if broken is not None:
         merged = parts[broken - 1]
@@ -139,7 +139,7 @@ def _concluded(
 ) -> Execution:
     """Hold scores against limits."""
     limits = suite.limits(case)
-    missed = unmet(limits, _scores(evaluators, observations)) if limits else []
+    missed = unmet(limits, _scores(suite, evaluators, observations)) if limits else []
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     for label, each in observations.items():
         reasons += [f"{label}: {why}" for why in _not_computed(each.errored)]
@@ -179,19 +179,20 @@ def unanswered(case: Case, error: BaseException) -> Execution:
 
 
 def _from_users_frames(error: BaseException) -> BaseException:
-    """Cut off what stands above the user's first frame in a traceback: this package and the event loop."""
+    """Cut off the frames above the user's first one in a traceback: this package and the event loop."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
         frames = frames.tb_next
     return error.with_traceback(frames)
 
 
-def _scores(evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]) -> dict[str, float | None]:
+def _scores(
+    suite: Suite, evaluators: Mapping[str, Evaluator], observations: Mapping[str, Observation]
+) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     for label, observation in observations.items():
-        evaluator = evaluators[label]
-        prefix = metric_prefix(label, evaluator)
-        scores.update({prefix + name: value for name, value in evaluator.scores(observation).items()})
+        own = evaluators[label].scores(observation)
+        scores.update({suite.metrics.full_name(label, name): value for name, value in own.items()})
     return scores
 
 

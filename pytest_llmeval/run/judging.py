@@ -1,4 +1,4 @@
-"""Judges a finished run: the gates, snapshots and regression gates of its suites."""
+"""Judging a finished run: gates, snapshots and regression gates of its suites."""
 
 __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 
@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval._version import __version__
-from pytest_llmeval.core.evaluator import Metric, metric_prefix
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
-from pytest_llmeval.reports.data import RunReport, SuiteReport, renamed
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import Finding
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
-from pytest_llmeval.snapshots.comparable import owner_of
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -92,7 +91,7 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
 
     Returns:
         The suites with their verdicts. A suite that cannot be judged, because its file or one of its evaluators fails,
-        has a failed verdict of its own and costs no other suite.
+        has its own failed verdict and does not affect other suites.
     """
     examined: list[tuple[JudgedSuite, Sequence[Finding]]] = []
     failures: dict[SuiteKey, str] = {}
@@ -132,7 +131,7 @@ def _examine(
     """Summarise a suite, and judge it as far as that can be done without the other suites."""
     key, total = collected.results.key, collected.results.total or suite.total
     rows = list(claim_calls(_rows(suite, collected.results.records, run.broken)))
-    result = summarize(suite.reported, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty)
+    result = summarize(suite.metrics, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty)
     report = SuiteReport(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.shown,
@@ -141,9 +140,9 @@ def _examine(
         total,
         suite.confidence,
         usage_report(rows),
-        grids=[grid for label, each in suite.evaluators.items() for grid in renamed(label, each)],
-        buckets=fill_buckets(suite.evaluators, result.cases),
-        lower_is_better=[name for name in result.metrics if _lower_is_better(name, suite)],
+        tables=fill_tables(suite.metrics, result),
+        buckets=fill_buckets(suite.metrics, result.cases),
+        lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
@@ -152,7 +151,7 @@ def _examine(
     snapshot = keeper.judge(suite_run, incomplete or unjudged, Stamp(day_of(run.started), run.commit))
     findings = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
     gates = [
-        gate.judge(result, incomplete, unjudged if Metric(gate.metric).family in off else "") for gate in suite.gates
+        gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot)), findings
 
@@ -178,25 +177,26 @@ def _incomplete(suite: Suite, run: int, total: int, broken: str) -> str:
 
 
 def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
-    """Return the families of the metrics about which a run without judges has nothing, or not all, to say."""
+    """Return the metrics, as declared, that a run without judges cannot compute completely."""
     from pytest_llmeval.judge.service import JudgeOffError
 
     why = str(JudgeOffError())
-    families = {metric.family for metric in UsageEvaluator().describe()}
+    off = {metric.name for metric in UsageEvaluator().describe()}
     for row in rows:
         for label, observation in row.observations.items():
-            prefix = metric_prefix(label, suite.evaluators[label])
-            families |= {
-                Metric(prefix + name).family for name, reason in observation.undefined.items() if reason == why
-            }
-    return frozenset(families)
+            names = (
+                suite.metrics.full_name(label, name) for name, reason in observation.undefined.items() if reason == why
+            )
+            off |= {_declared(name, suite) for name in names}
+    return frozenset(off)
+
+
+def _declared(name: str, suite: Suite) -> str:
+    """Return the declared name of a metric: that of its family, if it has one."""
+    owned = suite.metrics.find(name)
+    return name if owned is None else owned.name
 
 
 def _lacks(record: CaseRecord) -> bool:
     """Return whether a case has no score, or not all of them, because something failed or it did not run."""
     return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
-
-
-def _lower_is_better(metric: str, suite: Suite) -> bool:
-    owned = owner_of(metric, suite.reported)
-    return owned is not None and not owned[1].higher_is_better

@@ -1,4 +1,4 @@
-"""Writes what a judged run leaves behind: snapshots, history, predictions and judgements."""
+"""Writing the files of a judged run: snapshots, history, predictions and judgements."""
 
 __all__ = ("Persisted", "Stores", "persist")
 

@@ -1,4 +1,4 @@
-"""While one case runs, the answers of the next ones are already on their way."""
+"""Early calls for the next cases while one case runs."""
 
 __all__ = ("EarlyCalls", "Prefetch")
 
@@ -87,5 +87,5 @@ class Prefetch:
 
 
 def _place(loaded: LoadedCase) -> tuple[SuiteKey, str]:
-    # The key names the Python test too: it brings a prediction of its own for a case of a suite.
+    # The key includes the Python test, which has its own prediction for a case of a suite.
     return loaded.key, loaded.case.id

@@ -1,4 +1,4 @@
-"""The targets that suites name, each loaded or connected once per process."""
+"""The targets of suites, each loaded or connected once per process."""
 
 __all__ = ("SuiteTarget", "SuiteTargets")
 
@@ -33,8 +33,8 @@ class SuiteTargets:
         """
         if suite.target is None:
             raise PredictionError(
-                "the case carries no prediction and its suite no target: add 'prediction' to the case, an answer to "
-                "the predictions of its source, 'target' to the suite, or define llmeval_target in a conftest.py"
+                "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
+                "source, or 'target' to the suite, or define llmeval_target in a conftest.py"
             )
         if suite.path not in self._targets:
             try:

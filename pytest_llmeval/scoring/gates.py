@@ -1,4 +1,4 @@
-"""Limits on a whole suite: the grammar, and the verdict."""
+"""Gates, the limits on a suite: grammar and verdicts."""
 
 __all__ = ("Gate", "GateOutcome", "GateResult", "Verdict", "check_counts", "gate_from_mapping", "parse_gate")
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_llmeval.core.results import MetricValue, Result
+from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import counted, limit, number, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.scoring.usage import UsageEvaluator
@@ -21,7 +21,13 @@ GateOutcome = Literal["passed", "failed", "not_judged"]
 
 _FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
 _STATISTICS = ("mean", "median", "min", "max", "low", "high")
-_UNTOLD = "nothing of the kind was asked, or a provider tells no tokens or has no known price"
+_UNKNOWN = {
+    "judge_tokens": "a provider did not report tokens",
+    "cost_usd": "a call has no known price",
+    "latency_s": "the stored verdicts have no latency",
+}
+"""Why a figure does not exist although judges gave verdicts."""
+
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(
     r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
@@ -105,8 +111,8 @@ class Gate:
 
         Args:
             result: The suite's metrics.
-            incomplete: Why they are not those of the whole suite; a gate is then judged only if it says ``partial``.
-            unjudged: Why the run has nothing to say about the gate's metric.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            unjudged: Why this run cannot judge the gate's metric.
         """
         if why := unjudged or ("" if self.partial else incomplete):
             return self._verdict("not_judged", None, f"not judged: {why}")
@@ -114,7 +120,7 @@ class Gate:
             metric = result.find(self.metric)
             if metric is None:
                 return self._verdict("failed", None, self._absent(result))
-            return self._verdict(*self._one(metric, self._scores(result, None)))
+            return self._verdict(*self._one(result, metric, self._scores(result, None)))
         return self._groups(result)
 
     def _groups(self, result: Result) -> GateResult:
@@ -125,35 +131,47 @@ class Gate:
             if metric is None or group.cases - metric.missing < self.min_cases:
                 small.append(name)
                 continue
-            outcome, value, reason = self._one(metric, self._scores(result, group.rows))
+            outcome, value, reason = self._one(group, metric, self._scores(result, group.rows))
             judged.append((self._slack(value), name, outcome, value, reason))
         note = f"; not judged, under {counted(self.min_cases, 'case')}: {', '.join(small)}" if small else ""
         if not judged:
-            return self._verdict("failed", None, f"no group of {self.by!r} has {counted(self.min_cases, 'case')}{note}")
+            return self._verdict("failed", None, f"no group by {self.by!r} has {counted(self.min_cases, 'case')}{note}")
         failed = [each for each in judged if each[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
             listed = "; ".join(f"{each[1]}: {each[4]}" for each in failed)
             return self._verdict(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
         return self._verdict(
-            outcome, value, f"all {counted(len(judged), 'group')} hold, closest {name}: {reason}{note}"
+            outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"
         )
 
     def _absent(self, result: Result) -> str:
         if self.metric in _FIGURES:
-            return f"{self.metric} is not known: {_UNTOLD}"
+            return f"{self.metric} is unknown: {self._unknown(result)}"
         return f"{self.metric} does not occur in the results{suggest(self.metric, result.metrics)}"
 
-    def _one(self, metric: MetricValue, scores: "FloatArray | None") -> tuple[GateOutcome, float | None, str]:
+    def _unknown(self, among: Result | GroupResult) -> str:
+        """Return why a figure of the usage has no value."""
+        if self.metric == "target_latency_s":
+            return "no target was called"
+        verdicts = among.find("judge_calls")
+        if verdicts is None or verdicts.value is None:
+            return "no judge was used"
+        return _UNKNOWN[self.metric]
+
+    def _one(
+        self, among: Result | GroupResult, metric: MetricValue, scores: "FloatArray | None"
+    ) -> tuple[GateOutcome, float | None, str]:
         if metric.errored > self.max_errors:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
             return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
-        # Skipped cases do not hold a gate back, but nobody should have to look for them.
+        # Skipped cases do not prevent judging, but the reader should see them.
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
-            why = f"not known: {_UNTOLD}" if self.metric in _FIGURES else scored
+            unknown = self.metric in _FIGURES and metric.value is None
+            why = f"unknown: {self._unknown(among)}" if unknown else scored
             return "failed", None, f"{self._subject()} is {why}"
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
@@ -244,7 +262,7 @@ def check_counts(data: Mapping[str, Any]) -> None:
         if count is not None and int(count) < least:
             raise ValueError(f"found {name} {count}, expected at least {least}")
     if data.get("by") is None and int(data.get("min_cases") or 1) > 1:
-        raise ValueError("found min_cases without by, expected both: it says how many cases a group must have")
+        raise ValueError("found min_cases without by, expected both: min_cases applies to groups")
 
 
 def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Gate:
@@ -280,6 +298,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
 Kind: TypeAlias = Literal[
     "unchanged",
     "improved",
+    "rose_within",
     "fell_within",
     "fell_beyond",
     "new",

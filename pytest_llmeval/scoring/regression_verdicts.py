@@ -1,4 +1,4 @@
-"""The verdicts on gates against a baseline, judged together."""
+"""Verdicts of the gates against a baseline, which are judged together."""
 
 __all__ = ("Finding", "examine", "judge_regressions")
 
@@ -75,7 +75,7 @@ class _Examined:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A gate with what the data say about it.
+    """A gate with its evidence.
 
     Attributes:
         gate: The gate.
@@ -84,6 +84,7 @@ class Finding:
         outcome: The outcome if there is no test.
         reason: The reason then.
         doubt: Why the runs may not be comparable.
+        value: The drop then, if it is known.
     """
 
     gate: RegressionGate
@@ -92,13 +93,14 @@ class Finding:
     outcome: GateOutcome = "failed"
     reason: str = ""
     doubt: str = ""
+    value: float | None = None
 
 
 def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
     """Judge the regression gates of a run together.
 
     The p-values of all tests of ``proven_drop`` are adjusted by Holm's method: the chance that a run without any drop
-    beyond what is allowed fails, through whichever gate, stays at what the confidence says. Those of ``proven_safe``
+    beyond what is allowed fails, by any gate, stays at the level of the confidence. Those of ``proven_safe``
     are not: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
@@ -121,7 +123,7 @@ def _judged(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
 def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
-        return GateResult(str(gate), finding.outcome, None, gate.max_drop, finding.reason)
+        return GateResult(str(gate), finding.outcome, finding.value, gate.max_drop, finding.reason)
     tests = max(1, len(adjusted)) if gate.rule == "proven_drop" else 1
     verdicts = [(each.group, *each.verdict(adjusted.get(id(each), each.p_value), tests)) for each in finding.examined]
     if gate.by is None:
@@ -134,7 +136,7 @@ def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
         listed = "; ".join(f"{each[0]}: {each[3]}" for each in failed)
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
-        text = f"all {counted(len(verdicts), 'group')} hold, largest drop {group}: {reason}{note}"
+        text = f"all {counted(len(verdicts), 'group')} pass, largest drop {group}: {reason}{note}"
     return GateResult(str(gate), outcome, drop, gate.max_drop, text)
 
 
@@ -148,13 +150,13 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
     Args:
         gate: The gate.
         pairing: The run and its baseline; ``None`` if there is nothing to compare with.
-        incomplete: Why the run is not one of the whole suite; it is then judged only if the gate says ``partial``.
+        incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
         absent: Why there is no baseline, and what to do.
     """
     if incomplete and not gate.partial:
         return Finding(gate, outcome="not_judged", reason=f"not judged: {incomplete}")
     if pairing is None:
-        return Finding(gate, reason=absent or "there is no baseline to compare with")
+        return Finding(gate, reason=absent or "there is no baseline")
     if gate.metric not in pairing.table.owner:
         return Finding(gate, reason=f"{gate.metric} does not occur in the results")
     if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
@@ -169,7 +171,7 @@ def _examine_groups(gate: RegressionGate, pairing: Pairing, by: str) -> Finding:
     small = tuple(each.group for each in groups if each.cases < gate.min_cases)
     judged = tuple(each for each in groups if each.cases >= gate.min_cases)
     if not judged:
-        return Finding(gate, reason=f"no group of {by!r} has {counted(gate.min_cases, 'case')} to compare")
+        return Finding(gate, reason=f"no group by {by!r} has {counted(gate.min_cases, 'case')} to compare")
     return Finding(gate, judged, small)
 
 
@@ -202,4 +204,4 @@ def _fault(gate: RegressionGate, found: Evidence) -> str:
         return f"no case has {gate.subject} in both runs"
     if data.value is None:
         return f"{gate.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
-    return f"the baseline has no value of {gate.subject}"
+    return f"{gate.subject} has no value in the baseline"

@@ -1,4 +1,4 @@
-"""Running a case several times: one score out of many, and how much they differ."""
+"""Repeated cases: reduction of several scores to one, and their spread."""
 
 __all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums, Totals
+from pytest_llmeval.core.tables import ReportTable, has_counts
 from pytest_llmeval.scoring.limits import TOLERANCE
 
 if TYPE_CHECKING:
@@ -160,6 +161,14 @@ class Reduced(Evaluator):
                 elif known:
                     undefined.setdefault(name, f"fewer than {self.repeats.k} repeats have a score")
         return Observation(counts, observations[0].details, undefined, _first_malformed(observations), errored)
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return those of the evaluator that measures."""
+        return self.of.error_buckets()
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Return those of the evaluator that measures; counts are kept only where repeats are averaged."""
+        return [each for each in self.of.tables() if self.repeats.reduce == "mean" or not has_counts(each)]
 
     def _metric(self, name: str) -> Metric:
         family = name.partition("[")[0]

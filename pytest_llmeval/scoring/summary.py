@@ -1,4 +1,4 @@
-"""From records of cases to metrics of suite, groups and cases, with honest denominators."""
+"""Summaries of case records: metrics of suite, groups and cases, with counts of unscored cases."""
 
 __all__ = ("summarize",)
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_llmeval.core.evaluator import USAGE, Evaluator, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord, CaseResult, GroupResult, MetricValue, Result
 from pytest_llmeval.scoring.table import Table, present
+from pytest_llmeval.scoring.usage import USAGE
 
 
 def summarize(
-    evaluators: Mapping[str, Evaluator],
+    evaluators: Mapping[str, Evaluator] | MetricIndex,
     records: Sequence[CaseRecord],
     *,
     group_by: Sequence[str] = (),
@@ -22,7 +24,7 @@ def summarize(
     """Summarise recorded cases.
 
     Args:
-        evaluators: Label to evaluator, in the order of the report.
+        evaluators: Label to evaluator, in the order of the report; or the index of their metrics.
         records: One per case of the suite, those that did not run included.
         group_by: Label names; each gives a partition of the cases, those without the label under ``(none)``.
         confidence: Of the intervals; ``None`` leaves them out.
@@ -34,7 +36,8 @@ def summarize(
     Raises:
         EvaluatorError: An evaluator returned a metric that it does not declare.
     """
-    table = Table(evaluators, records)
+    index = MetricIndex.of(evaluators)
+    table = Table(index, records)
     everything = range(len(records))
     groups: dict[str, dict[str, GroupResult]] = {}
     for key in group_by:
@@ -55,7 +58,7 @@ def summarize(
         pass_rate,
         table.scores,
         usage,
-        evaluators,
+        index.evaluators,
         records,
     )
 
@@ -77,14 +80,12 @@ def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
     for label, observation in record.observations.items():
         if observation.details:
             details[label] = observation.details
-        prefix = metric_prefix(label, table.evaluators[label])
-        undefined.update({prefix + name: why for name, why in observation.undefined.items()})
+        undefined.update({table.index.full_name(label, name): why for name, why in observation.undefined.items()})
     if undefined:
         details["undefined"] = undefined
     errors = {label or "prediction": why for label, why in record.errors.items()}
     for label, observation in record.observations.items():
-        prefix = metric_prefix(label, table.evaluators[label])
-        errors.update({prefix + name: why for name, why in observation.errored.items()})
+        errors.update({table.index.full_name(label, name): why for name, why in observation.errored.items()})
     if errors:
         details["errors"] = errors
     if record.repeats is not None:

@@ -1,4 +1,4 @@
-"""The matrix of a suite: one row per case, one column per count, and the formulas over its rows."""
+"""The matrix of a suite: one row per case, one column per count."""
 
 __all__ = ("Table", "present")
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import _OUTCOME, USAGE, Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals
-from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
+from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
 _INTERVAL_CASES = 2
 
+_OUTCOME = "\x00outcome"
+"""The label of what became of the cases; no evaluator of a suite can have it."""
+
 
 @dataclass(frozen=True)
 class _PassRate(Evaluator):
     """The share of passed cases, as one more pair of counts, so that it gets groups and intervals like any metric."""
 
-    name = PASS_RATE
+    name = _OUTCOME
 
     def describe(self) -> Sequence[Metric]:
         return (Metric(PASS_RATE),)
@@ -44,12 +48,14 @@ class _PassRate(Evaluator):
 class Table:
     """One row per case, one column per count, for all evaluators of a suite."""
 
-    def __init__(self, evaluators: Mapping[str, Evaluator], records: Sequence[CaseRecord]) -> None:
+    def __init__(self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord]) -> None:
         import numpy as np
 
-        self.evaluators = {**evaluators, _OUTCOME: _PassRate()}
+        of_run: dict[str, Evaluator] = {_OUTCOME: _PassRate()}
         if any(record.calls or record.target_seconds for record in records):
-            self.evaluators[USAGE] = UsageEvaluator()
+            of_run[USAGE] = UsageEvaluator()
+        self.index = MetricIndex.of(evaluators).extended(of_run)
+        self.evaluators = self.index.evaluators
         self.names: dict[str, list[str]] = {}
         blocks = []
         seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
@@ -65,15 +71,16 @@ class Table:
             for label, observations in seen.items()
         }
         self.scores = self.summarize(self.matrix)
-        self.owner = {name: label for label in self.evaluators for name in self._own(label)}
+        self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
+        self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
             label: np.array([_is_absent(each) for each in observations], dtype=bool)
             for label, observations in seen.items()
         }
         self.failed = {name: self.errored[label].copy() for name, label in self.owner.items()}
         self.undefined = self._leave_out(records)
-        self.signature = {name: self.metric(name).signature for name in self.owner}
-        self.of_family = {name for name in self.owner if "[" in self.metric(name).name}
+        self.signature = {name: owned.metric.signature for name, owned in self.owned.items()}
+        self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
     def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
         """Apply every evaluator's formula to rows of totals."""
@@ -86,9 +93,8 @@ class Table:
                 names = self.names[label]
                 columns = {name: matrix[:, start + place] for place, name in enumerate(names)}
                 start += len(names)
-                prefix = metric_prefix(label, evaluator)
                 values = _formula(evaluator, Sums(columns, length=len(matrix)))
-                out.update(_declared(evaluator, prefix, values))
+                out.update(_declared(self.index, label, values))
         return out
 
     def columns(self, label: str) -> "FloatArray":
@@ -102,16 +108,13 @@ class Table:
 
     def metric(self, name: str) -> Metric:
         """Return the declaration of a metric, of a member of a family that of the family."""
-        label = self.owner[name]
-        evaluator = self.evaluators[label]
-        bare = name.removeprefix(metric_prefix(label, evaluator))
-        return next(metric for metric in evaluator.describe() if metric.family == _family(bare))
+        return self.owned[name].metric
 
     def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
         """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
 
         Returns:
-            Metric name to the cases that have nothing to add to a value, as their evaluator says.
+            Metric name to the cases that add nothing to a value, according to their evaluator.
         """
         import numpy as np
 
@@ -122,23 +125,16 @@ class Table:
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
                 for name in observation.undefined:
-                    full = metric_prefix(label, self.evaluators[label]) + name
+                    full = self.index.full_name(label, name)
                     if full in undefined:
                         self.scores[full][row] = np.nan
                         undefined[full][row] = not self.evaluators[label].pools_undefined
                 for name in observation.errored:
-                    full = metric_prefix(label, self.evaluators[label]) + name
+                    full = self.index.full_name(label, name)
                     if full in undefined:
                         self.scores[full][row] = np.nan
                         undefined[full][row] = self.failed[full][row] = True
         return undefined
-
-    def _own(self, label: str) -> list[str]:
-        prefix = metric_prefix(label, self.evaluators[label])
-        families = {metric.family for metric in self.evaluators[label].describe()}
-        return [
-            name for name in self.scores if name.startswith(prefix) and _family(name.removeprefix(prefix)) in families
-        ]
 
     def metrics(self, rows: Sequence[int], confidence: float | None) -> dict[str, MetricValue]:
         """Summarise some of the cases."""
@@ -189,13 +185,8 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
 
 
 def _is_absent(observation: Observation | None) -> bool:
-    """Whether a case adds nothing to a metric: it was not measured, or it says so and counted nothing."""
+    """Whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
     return observation is None or bool(observation.undefined and not observation.counts)
-
-
-def _family(name: str) -> str:
-    head, bracket, _ = name.partition("[")
-    return head + bracket
 
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
@@ -209,7 +200,7 @@ def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
-    """Return a column that a user's formula gave as floats, or say what it gave instead."""
+    """Return a column from a user's formula as floats."""
     import numpy as np
 
     try:
@@ -224,22 +215,18 @@ def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "Fl
     return column
 
 
-def _declared(
-    evaluator: Evaluator, prefix: str, values: "Mapping[str, FloatArray]"
-) -> "Iterable[tuple[str, FloatArray]]":
+def _declared(index: MetricIndex, label: str, values: "Mapping[str, FloatArray]") -> "Iterable[tuple[str, FloatArray]]":
     """Yield metrics in the order of their declaration, members of a family in the order of their labels."""
-    left = dict(values)
-    declared = evaluator.describe()
-    single = {metric.name for metric in declared}
-    for metric in declared:
-        members = [name for name in left if _family(name) == metric.family and name not in single - {metric.name}]
-        for name in sorted(members):
-            yield prefix + name, left.pop(name)
-    if left:
-        undeclared = ", ".join(map(repr, left))
+    columns = {index.full_name(label, name): column for name, column in values.items()}
+    owners = {name: index.find(name) for name in columns}
+    if undeclared := [name for name in values if owners[index.full_name(label, name)] is None]:
         raise EvaluatorError(
-            f"evaluator {evaluator.name!r} returned metrics that describe() does not name: {undeclared}"
+            f"evaluator {index.evaluators[label].name!r} returned metrics that describe() does not list: "
+            f"{', '.join(map(repr, undeclared))}"
         )
+    for declared in index.declared[label]:
+        for name in sorted(name for name, owner in owners.items() if owner is declared):
+            yield name, columns[name]
 
 
 def present(value: float) -> float | None:

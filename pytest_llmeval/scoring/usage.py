@@ -1,6 +1,6 @@
-"""What asking cost: calls, tokens, money and seconds, as one more set of counts that add up."""
+"""Usage as counts that add up: calls, tokens, money and seconds."""
 
-__all__ = ("UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
+__all__ = ("USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.core.results import CaseRecord
 
+USAGE = "\x00usage"
+"""The label of these counts; no evaluator of a suite can have it."""
+
 
 @dataclass(frozen=True)
 class UsageEvaluator(Evaluator):
     """Sums of a suite's calls; latencies are means, so that percentiles over cases make sense."""
 
-    name = "usage"
+    name = USAGE
 
     def describe(self) -> Sequence[Metric]:
         """Name the figures; all of them are better when small."""
@@ -109,7 +112,7 @@ class UsageReport:
     Attributes:
         verdicts: Questions answered, stored ones included.
         calls: Of them, those that were asked in this run.
-        input_tokens: Of those calls; ``None`` where a provider did not say.
+        input_tokens: Of those calls; ``None`` if a provider did not report them.
         output_tokens: As above.
         cost_usd: Of those calls; ``None`` where a price is not known.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where

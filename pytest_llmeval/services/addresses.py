@@ -1,4 +1,4 @@
-"""Addresses of services: what is wrong with one, how it is shown, and why nobody answers there."""
+"""Addresses of services: validation, display, and reasons for failed connections."""
 
 __all__ = ("address_fault", "proxy_for", "redacted_url", "why_no_answer")
 
@@ -27,7 +27,7 @@ def address_fault(url: str, expected: str, secrets: str) -> str | None:
     except ValueError:
         usable, parts = False, None
     if "@" in (parts.netloc if usable and parts is not None else public):
-        return f"found a user name or a password in the address, expected {expected}, and {secrets}"
+        return f"found a user name or password in the address, expected {expected}, and {secrets}"
     if not usable or not url.isprintable() or " " in url:
         return f"found {public[:_LONGEST_SHOWN]!r}, expected {expected}"
     return None
@@ -57,7 +57,7 @@ def why_no_answer(error: Exception) -> str:
         text = f"{type(error).__name__}: {error.message}"
     elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
         number = error.os_error.errno or 0
-        # Names that are not found have numbers of their own, below 0, and a text that says so.
+        # Unresolved names have numbers below 0 and their own message.
         text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
     return " ".join(text.split())
 

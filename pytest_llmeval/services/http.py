@@ -1,4 +1,4 @@
-"""One exchange over HTTP, for judges and targets: a session, a proxy, a time limit, and a cap on what is read."""
+"""One HTTP exchange for judges and targets: session, proxy, time limit, size limit."""
 
 __all__ = ("Exchange", "NoReplyError", "Reply")
 
@@ -59,7 +59,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the service asks to wait, if it says."""
+        """Seconds that the service asks to wait, if any."""
         return delay_asked_for(self.headers, datetime.now(UTC))
 
     @property
@@ -130,8 +130,8 @@ class Exchange:
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
             raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", "untrusted") from None
         except ValueError:
-            # Its text would show the whole address, and what stands there may be secret.
-            raise NoReplyError("failed: found an address, a proxy or headers that cannot be used", "unusable") from None
+            # Its message would show the whole address, which may contain secrets.
+            raise NoReplyError("failed: the address, the proxy or the headers are not valid", "unusable") from None
         except aiohttp.ClientError as error:
             cause: Cause = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else "dropped"
             raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", cause) from None
@@ -147,7 +147,7 @@ class Exchange:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > self._largest:
-                raise NoReplyError(f"answered more than {self._largest} bytes, expected fewer", "too large")
+                raise NoReplyError(f"returned more than {self._largest} bytes, expected fewer", "too large")
         return bytes(body)
 
     def _connected(self) -> "aiohttp.ClientSession":

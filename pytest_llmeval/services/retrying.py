@@ -1,4 +1,4 @@
-"""Which failures of a service pass, and how long to wait before it is asked again."""
+"""Retries: which failures are temporary, and how long to wait."""
 
 __all__ = ("LONGEST_DELAY", "AttemptError", "Sleep", "delay_asked_for", "is_transient", "retried")
 
@@ -71,7 +71,7 @@ class AttemptError(Exception):
 
     Attributes:
         transient: Whether another attempt may succeed.
-        retry_after: Seconds that the service asks to wait; ``None`` where it does not say.
+        retry_after: Seconds that the service asks to wait; ``None`` if it does not.
         attempts: How many there were up to this one.
     """
 

@@ -1,6 +1,6 @@
-"""What must be the same for two runs to be compared: cases, evaluators, thresholds, judges."""
+"""What must be equal for two runs to be comparable: cases, evaluators, thresholds, judges."""
 
-__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint", "owner_of")
+__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint")
 
 import json
 import os
@@ -12,11 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.suite.suite import Suite
 
 _SELECTS = "metrics"
-"""The option that says which metrics are reported; it changes none of them."""
+"""The option that selects the reported metrics; it changes none of them."""
 
 _DIGITS = 32
 
@@ -87,17 +87,6 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
     )
 
 
-def owner_of(metric: str, evaluators: Mapping[str, Evaluator]) -> tuple[str, Metric] | None:
-    """Return the label of the evaluator that declares a metric, and the declaration."""
-    head, bracket, _ = metric.partition("[")
-    for label, evaluator in evaluators.items():
-        prefix = metric_prefix(label, evaluator)
-        for declared in evaluator.describe():
-            if prefix + declared.family == head + bracket:
-                return label, declared
-    return None
-
-
 def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:
     options = {}
     for each in fields(evaluator):
@@ -124,7 +113,7 @@ def _file(value: Any, folder: Path) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return JSON data that stands for a value, the same in every process."""
+    """Return JSON data that represents a value, equal in every process."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):

@@ -1,4 +1,4 @@
-"""The text of a score file: JSON with one line per metric, so that a diff shows what a review is about."""
+"""The text of a score file: JSON with one line per metric, for readable diffs."""
 
 __all__ = ("line_of", "parse", "render")
 
@@ -24,11 +24,16 @@ def render(scores: SuiteScores | TestScores) -> str:
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
     """
-    return _text({**asdict(scores), _CHECKSUM: _checksum(scores)})
+    return _text({**_data(scores), _CHECKSUM: _checksum(scores)})
 
 
 def _checksum(scores: SuiteScores | TestScores) -> str:
-    return fingerprint(_text(asdict(scores)))
+    return fingerprint(_text(_data(scores)))
+
+
+def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
+    """Return what a file holds; files without an anchor are as they were before there was any."""
+    return {name: each for name, each in asdict(scores).items() if name != "anchor" or each is not None}
 
 
 def _text(data: Mapping[str, Any]) -> str:
@@ -89,11 +94,11 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
 def _check_version(document: Document) -> None:
     data = document.data
     if not isinstance(data, Mapping):
-        raise SuiteError([document.fault((), f"found {describe(data)}, expected the scores that an approval wrote")])
+        raise SuiteError([document.fault((), f"found {describe(data)}, expected approved scores")])
     found = data.get("schema")
     if isinstance(found, int) and found > SCHEMA:
         newer = (
-            f"found {found}, expected {SCHEMA}: a newer version of pytest-llmeval-suite wrote this file; update yours"
+            f"found {found}, expected {SCHEMA}: the file is from a newer version of pytest-llmeval-suite: upgrade it"
         )
         raise SuiteError([document.fault(("schema",), newer)])
     if found != SCHEMA or isinstance(found, bool):
@@ -110,7 +115,7 @@ def _contradictions(document: Document, scores: SuiteScores | TestScores) -> Ite
     values = scores.values
     for name in sorted({*values, *approved}):
         if name not in approved:
-            yield document.fault(last, f"found no value of {name!r}, expected {values[name]}")
+            yield document.fault(last, f"found no value for {name!r}, expected {values[name]}")
         elif name not in values:
             yield document.fault((*last, name), f"found {approved[name]}, expected no value: {name!r} is not recorded")
         elif values[name] != approved[name]:

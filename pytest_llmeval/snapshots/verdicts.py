@@ -1,4 +1,4 @@
-"""The verdicts on the scores of a run against those that were approved. Pure: no files, no pytest."""
+"""Verdicts on scores against approved ones. Pure: no files, no pytest."""
 
 __all__ = (
     "EVERYTHING",
@@ -12,16 +12,16 @@ __all__ = (
     "vanished",
 )
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Literal
 
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
-from pytest_llmeval.snapshots.comparable import Comparable, owner_of
+from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
@@ -33,7 +33,7 @@ _UNIT = 1.5 * 10**-DIGITS
 
 
 def not_judged(why: str) -> Verdict:
-    """Return the verdict on a run that says nothing about the whole suite."""
+    """Return the verdict on a run that is not of the whole suite."""
     return Verdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
 
 
@@ -61,9 +61,9 @@ def compare_scores(
     if value is None and approved is None:
         return Verdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
-        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved was {_text(approved)}")
+        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_text(approved)}")
     if approved is None:
-        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved was no value")
+        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved: no value")
     change = value - approved
     if abs(change) < _UNIT:
         return Verdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
@@ -82,7 +82,7 @@ def judge_scores(
     old: SuiteScores,
     new: SuiteScores,
     settings: SnapshotSettings,
-    evaluators: Mapping[str, Evaluator],
+    metrics: MetricIndex,
     *,
     deciding: Callable[[str], Collection[str]],
     gated: Collection[str] = (),
@@ -94,10 +94,10 @@ def judge_scores(
         old: The approved scores.
         new: Those of this run.
         settings: Of the suite.
-        evaluators: Of the suite; they know which direction is better.
+        metrics: Of the suite; they know which direction is better.
         deciding: Gives the labels of the evaluators that decide a metric.
         gated: Metrics on whose drop a gate decides, unless the settings have a tolerance for them.
-        warn_unused: Whether a metric that vanished is only told.
+        warn_unused: Whether a vanished metric is only reported.
 
     Returns:
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
@@ -107,7 +107,6 @@ def judge_scores(
     verdicts = []
     for metric, score in new.metrics.items():
         approved = old.metrics.get(metric)
-        owned = owner_of(metric, evaluators)
         if approved is None:
             verdicts.append(
                 Verdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
@@ -118,9 +117,9 @@ def judge_scores(
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
-        verdict = _judged(metric, approved, score, settings, better=not owned or owned[1].higher_is_better)
+        verdict = _judged(metric, approved, score, settings, better=not metrics.lower_is_better(metric))
         if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
-            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate on its drop decides")
+            verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
         verdicts.append(verdict)
     gone = [name for name in old.metrics if name not in new.metrics]
     verdicts += [vanished(name, old.metrics[name].value, warn=warn_unused) for name in gone]
@@ -140,14 +139,14 @@ def _judged(metric: str, approved: Score, score: Score, settings: SnapshotSettin
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> Verdict:
     """Return the verdict on a metric that was approved and is not measured any more."""
-    reason = f"does not occur any more; approved was {_text(approved)}"
+    reason = f"no longer exists; approved: {_text(approved)}"
     return Verdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
 def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
     """Say why a run is one of other cases than those of the approved scores, or nothing; it has `count` of them."""
     if old.comparable.cases != new.cases:
-        return f"other cases ({count}, {old.cases.count} when approved)"
+        return f"different cases ({count}, {old.cases.count} when approved)"
     if old.comparable.data != new.data:
         return "the data changed (input, expected or labels of the cases)"
     return ""

@@ -1,4 +1,4 @@
-"""Reading a suite file and the files that it names, with every fault told."""
+"""Loading of a suite file and the files it names, collecting all faults."""
 
 __all__ = ("load_suite",)
 
@@ -57,20 +57,20 @@ class _Loader(SettingsReader):
     def load(self) -> Suite:
         entry = self._top_level()
         evaluators = self.read_evaluators(entry.evaluators)
-        gates = self.read_gates(entry.gates, evaluators)
+        gates = self.read_gates(entry.gates)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
             evaluators=evaluators,
             cases=(),
-            thresholds=self.read_limits(entry.thresholds, ("thresholds",), evaluators),
+            thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
             gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
             regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
             snapshot=read_snapshot(
                 entry.snapshot,
                 self.check,
                 self.fault,
-                lambda metric: self._metric_fault(metric, evaluators, extra=(PASS_RATE,)),
+                lambda metric: self._metric_fault(metric, extra=(PASS_RATE,)),
             ),
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
@@ -91,7 +91,7 @@ class _Loader(SettingsReader):
         return suite
 
     def _top_level(self) -> SuiteEntry:
-        """Check the top level; what is wrong there is left out, so that faults further down are told as well."""
+        """Check the top level, and drop what is wrong there so that faults further down are reported too."""
         data = self.document.data
         if not isinstance(data, Mapping):
             self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
@@ -109,13 +109,13 @@ class _Loader(SettingsReader):
         found: list[tuple[Case, Fault]] = []
         faulty = 0
         for number, each in enumerate(entry.cases):
-            case = self._case(each, number, suite)
+            case = self._case(each, number)
             if case is None:
                 faulty += 1
             else:
                 found.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
-            loaded, faulty_rows = self._from_source(source, suite)
+            loaded, faulty_rows = self._from_source(source)
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
             faulty += faulty_rows
         cases: dict[str, Case] = {}
@@ -127,7 +127,7 @@ class _Loader(SettingsReader):
                 self.faults.append(replace(place, message=fault))
                 faulty += 1
         if not found and not self.faults:
-            self.fault((), "found no case, expected cases or a source that has some")
+            self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
         self._check_labels(entry, suite, [case for case, _ in found])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
         return replace(suite, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
@@ -139,13 +139,11 @@ class _Loader(SettingsReader):
         clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
         for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
-                known = ", ".join(labels) or "no case has any"
-                self.fault(
-                    places.get(name, ("gates",)),
-                    f"found the label {name!r}, which no case has, expected one of: {known}{suggest(name, labels)}",
-                )
+                known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
+                why = known if labels else ": no case of this suite has labels"
+                self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _from_source(self, source: "Source", suite: Suite) -> tuple[list[Case], int]:
+    def _from_source(self, source: "Source") -> tuple[list[Case], int]:
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
         try:
@@ -154,16 +152,16 @@ class _Loader(SettingsReader):
             self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
             return [], 0
         self.faults += faults
-        limited = [self._with_limits(case, source, suite) for case in read]
+        limited = [self._with_limits(case, source) for case in read]
         cases = [case for case in limited if case is not None]
         return cases, source.faulty(faults) + len(limited) - len(cases)
 
-    def _with_limits(self, case: Case, source: "Source", suite: Suite) -> Case | None:
-        """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
+    def _with_limits(self, case: Case, source: "Source") -> Case | None:
+        """Check the thresholds of a source's row; faults get the row's line."""
         if not case.thresholds:
             return case
         before = len(self.faults)
-        limits = self.read_limits(case.thresholds, ("thresholds",), suite.evaluators)
+        limits = self.read_limits(case.thresholds, ("thresholds",))
         self.faults[before:] = [
             replace(fault, file=source.file_of(case), line=case.line, column=1) for fault in self.faults[before:]
         ]
@@ -191,7 +189,7 @@ class _Loader(SettingsReader):
             return None
         return source
 
-    def _case(self, data: Any, number: int, suite: Suite) -> Case | None:
+    def _case(self, data: Any, number: int) -> Case | None:
         before = len(self.faults)
         path = ("cases", number)
         entry = self.check(CaseEntry, data, path)
@@ -217,7 +215,7 @@ class _Loader(SettingsReader):
             prediction=prediction,
             labels={key: json_text(value) for key, value in entry.labels.items()},
             tags=entry.tags,
-            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds"), suite.evaluators),
+            thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],
         )
         return case if len(self.faults) == before else None
@@ -228,7 +226,7 @@ class _Loader(SettingsReader):
             if not target.is_relative_to(self.root.resolve()):
                 self.fault(
                     place,
-                    f"found {name!r}, which leaves the folder {self.root.name!r}, expected a file inside it",
+                    f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it",
                 )
                 return None
             check_regular(target, name)
@@ -250,7 +248,7 @@ class _Loader(SettingsReader):
         if fault is not None:
             return fault
         if case.id.startswith(("gate[", "snapshot[")):
-            return f"found the id {case.id!r}, expected one that does not read like a gate or a snapshot"
+            return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
         for evaluator in suite.evaluators.values():
@@ -281,5 +279,5 @@ def _tag_fault(tags: Iterable[str]) -> str | None:
         if not tag.replace("-", "_").isidentifier() or tag.startswith("_"):
             return f"found the tag {tag!r}, expected letters, digits, '-' and '_'"
         if tag in _MARKS_WITH_ARGUMENTS:
-            return f"found the tag {tag!r}, which means something else to pytest, expected another"
+            return f"found the tag {tag!r}, which pytest reserves, expected another name"
     return None

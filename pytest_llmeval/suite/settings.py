@@ -1,8 +1,8 @@
-"""The settings of a suite file: evaluators, thresholds, gates, target. Every fault is told with its place."""
+"""The settings of a suite file: evaluators, thresholds, gates, repeats. Collects all faults."""
 
 __all__ = ("SUITE_METRICS", "SettingsReader")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import EvaluatorError, Fault, format_error
-from pytest_llmeval.core.evaluator import Evaluator, Metric, metric_prefix
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import check, describe
@@ -41,6 +43,7 @@ class SettingsReader:
         registry: The evaluators and sources that it may name.
         document: Its content.
         faults: The faults found so far.
+        metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
@@ -49,6 +52,7 @@ class SettingsReader:
         self.registry = registry
         self.document = read_document(path, shown)
         self.faults: list[Fault] = []
+        self.metrics = MetricIndex.of({})
         self.knows_metrics = True
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
@@ -61,13 +65,12 @@ class SettingsReader:
         """Add a fault at a place of the file."""
         self.faults.append(self.document.fault(path, message, key=key))
 
-    def read_evaluators(self, entries: Sequence[Any]) -> dict[str, Evaluator]:
+    def read_evaluators(self, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
         if not entries:
             self.knows_metrics = False
         if not entries and not self.faults:
             self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
-        evaluators: dict[str, Evaluator] = {}
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
@@ -75,23 +78,24 @@ class SettingsReader:
             if built is None:
                 self.knows_metrics = False
                 continue
-            label, evaluator = built
-            if label in evaluators:
-                self.fault(path, f"found {label!r} a second time, expected another name: give it one with 'as'")
+            ((label, declared),) = built.declared.items()
+            if label in self.metrics.evaluators:
+                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
                 continue
-            evaluators[label] = evaluator
-            for metric in evaluator.describe():
-                name = metric_prefix(label, evaluator) + metric.family
+            self.metrics = self.metrics.extended(built)
+            for each in declared:
+                bare, name = each.metric.name, built.full_name(label, each.metric.family)
                 if name in owner:
                     self.fault(
                         path,
-                        f"found metric {metric.name!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "give this evaluator a name with 'as'",
+                        f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
+                        "rename this evaluator with 'as'",
                     )
                 owner.setdefault(name, label)
-        return evaluators
+        return self.metrics.evaluators
 
-    def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> tuple[str, Evaluator] | None:
+    def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
+        """Return the index of one evaluator."""
         if isinstance(entry, str):
             name, given = entry, None
         elif isinstance(entry, Mapping) and len(entry) == 1:
@@ -113,53 +117,39 @@ class SettingsReader:
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
-        built = self._built(evaluator, options, path)
-        return None if built is None else (label, built)
+        return self._built(label, evaluator, options, path)
 
     def _built(
-        self, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
-    ) -> Evaluator | None:
+        self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> MetricIndex | None:
         try:
             built: Evaluator | None = self.check(evaluator, options, path)
-            if built is not None:
-                _check_names(built)
+            if built is None:
+                return None
+            metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
+            _check_names(metrics)
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
             self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}")
             return None
-        return None if built is None else _with_paths(built, self.path.parent)
+        return metrics
 
-    def _metric_fault(self, metric: str, evaluators: Mapping[str, Evaluator], extra: Iterable[str] = ()) -> str | None:
-        known = list(extra)
-        for label, evaluator in evaluators.items():
-            prefix = metric_prefix(label, evaluator)
-            for each in evaluator.describe():
-                known.append(prefix + each.name)
-                if _names(metric, prefix, each):
-                    return None
-        if metric in known or not self.knows_metrics:
+    def _metric_fault(self, metric: str, extra: Collection[str] = ()) -> str | None:
+        if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
             return None
+        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared)]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
-    def _lower_is_better(self, metric: str, evaluators: Mapping[str, Evaluator]) -> bool:
-        return any(
-            not each.higher_is_better and _names(metric, metric_prefix(label, evaluator), each)
-            for label, evaluator in evaluators.items()
-            for each in evaluator.describe()
-        )
-
-    def read_limits(
-        self, entries: Mapping[str, Any], path: tuple[str | int, ...], evaluators: Mapping[str, Evaluator]
-    ) -> dict[str, Limit]:
+    def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if fault := self._metric_fault(metric, evaluators):
+            if fault := self._metric_fault(metric):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:
                 continue
-            if not isinstance(entry, Mapping) and self._lower_is_better(metric, evaluators):
+            if not isinstance(entry, Mapping) and self.metrics.lower_is_better(metric):
                 self.fault(
                     place,
                     f"found a bare number, which is a minimum, but lower is better here, expected {{max: {entry}}}",
@@ -182,9 +172,7 @@ class SettingsReader:
             self.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
         return Limit(checked.min, checked.max)
 
-    def read_gates(
-        self, entries: Sequence[Any], evaluators: Mapping[str, Evaluator]
-    ) -> tuple[Gate | RegressionGate, ...]:
+    def read_gates(self, entries: Sequence[Any]) -> tuple[Gate | RegressionGate, ...]:
         """Read ``gates``."""
         gates: dict[str, Gate | RegressionGate] = {}
         for number, entry in enumerate(entries):
@@ -192,15 +180,15 @@ class SettingsReader:
             gate = self._gate(entry, place)
             if gate is None:
                 continue
-            judged = any(isinstance(each, JudgedEvaluator) for each in evaluators.values())
+            judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
             extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
-            if fault := self._metric_fault(gate.metric, evaluators, extra):
+            if fault := self._metric_fault(gate.metric, extra):
                 self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
             elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: what a run costs has no approved value to fall from"
+                known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
             if str(gate) in gates:
-                self.fault(place, f"found the gate {str(gate)!r} a second time, expected it once")
+                self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
 
@@ -268,20 +256,16 @@ def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:
     return replace(evaluator, **{name: str(folder / value) for name, value in named.items() if value is not None})
 
 
-def _check_names(evaluator: Evaluator) -> None:
-    """Refuse an error bucket that would stay empty because nothing has the name of its metric.
+def _check_names(metrics: MetricIndex) -> None:
+    """Refuse error buckets and tables of metrics that nobody reports: they would stay empty.
 
     Raises:
-        ValueError: An error bucket is about a metric that the evaluator does not declare.
+        ValueError: One is about a metric that its evaluator does not declare.
     """
-    declared = list(evaluator.describe())
-    for bucket in evaluator.error_buckets():
-        if not any(_names(bucket.metric, "", each) for each in declared):
-            unknown = unknown_name("metric", bucket.metric, [each.name for each in declared])
-            raise ValueError(f"error bucket {bucket.name!r}: {unknown}")
-
-
-def _names(metric: str, prefix: str, declared: Metric) -> bool:
-    """Return whether a name is that of a declared metric, or of a member of a declared family."""
-    in_family = "[" in declared.name and metric.startswith(prefix + declared.family) and metric.endswith("]")
-    return in_family or metric == prefix + declared.name
+    for label, evaluator in metrics.evaluators.items():
+        wanted = [(f"error bucket {bucket.name!r}", bucket.metric) for bucket in evaluator.error_buckets()]
+        wanted += [(f"table {table.title!r}", name) for table in evaluator.tables() for name in metric_names(table)]
+        for what, name in wanted:
+            if metrics.find(metrics.full_name(label, name)) is None:
+                known = [each.metric.name for each in metrics.declared[label]]
+                raise ValueError(f"{what}: {unknown_name('metric', name, known)}")

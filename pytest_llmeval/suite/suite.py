@@ -1,4 +1,4 @@
-"""A suite: what a suite file says, checked and ready to run."""
+"""A suite: the checked content of a suite file."""
 
 __all__ = ("CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.comparison.drop_tests import Test
@@ -53,6 +54,7 @@ class GateEntry:
     max_errors: int = 0
     partial: bool = False
     max_drop: float | None = None
+    max_drift: float | None = None
     confidence: float | None = None
     rule: Rule | None = None
     test: Test | None = None
@@ -143,6 +145,11 @@ class Suite:
         if self.repeats.times == 1:
             return self.evaluators
         return {label: Reduced(each, self.repeats) for label, each in self.evaluators.items()}
+
+    @cached_property
+    def metrics(self) -> MetricIndex:
+        """The metrics that the suite reports, by name."""
+        return MetricIndex.of(self.reported)
 
     @property
     def total(self) -> int:

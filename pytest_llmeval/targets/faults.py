@@ -1,4 +1,4 @@
-"""What is wrong with a target, beyond the types of what a suite file says."""
+"""Checks of target settings beyond their types."""
 
 __all__ = ("target_faults", "url_fault")
 
@@ -24,17 +24,18 @@ def target_faults(spec: TargetSpec) -> Iterator[Fault]:
     """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
     if spec.kind is None:
         given = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
-        yield (), f"found {' and '.join(given) or 'none of them'}, expected exactly one of python, http, command"
+        found = f"found {' and '.join(given)}" if given else "no target given"
+        yield (), f"{found}: set exactly one of python, http, command"
     if spec.python is not None:
         yield from _python_faults(spec.python)
     if spec.http is not None:
         yield from ((("http", *path), message) for path, message in _http_faults(spec.http))
         if spec.timeout is not None:
-            yield ("timeout",), "found a time limit beside http, expected it inside"
+            yield ("timeout",), "found a timeout beside http, expected it inside http"
     elif spec.timeout is not None:
         yield from _timeout_faults(spec.timeout)
     if spec.concurrency is not None and spec.python is None:
-        where = "inside http" if spec.http is not None else "none: a command is asked one input after the other"
+        where = "inside http" if spec.http is not None else "none: a command gets one input at a time"
         yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
     elif spec.concurrency is not None and spec.concurrency < 1:
         yield ("concurrency",), f"found {spec.concurrency}, expected at least 1"
@@ -68,11 +69,11 @@ def _http_faults(spec: HttpSpec) -> Iterator[Fault]:
     yield from _response_faults(spec)
     if spec.method == "GET":
         if spec.batch != 1:
-            yield ("batch",), f"found {spec.batch}, expected 1: a GET request carries one input"
+            yield ("batch",), f"found {spec.batch}, expected 1: a GET request has one input"
         if not isinstance(spec.request, Mapping) or any(key.startswith("$") for key in spec.request):
             yield (
                 ("request",),
-                "found no names of parameters, expected {NAME: value}: GET sends them in the query string",
+                "found no parameter names, expected {NAME: value}: GET sends a query string",
             )
 
 
@@ -91,13 +92,13 @@ def _header_faults(spec: HttpSpec) -> Iterator[Fault]:
             if not _HEADER.fullmatch(name):
                 yield (key, name), f"found {name!r}, expected the name of a header"
             if name.lower() in seen:
-                yield (key, name), f"found the header {name!r} a second time, expected it once"
+                yield (key, name), f"found the header {name!r} twice, expected it once"
             seen.add(name.lower())
     for name, value in spec.headers.items():
         if is_secret_name(name):
-            yield ("headers", name), "found a secret in the file, expected the header under headers_from_env"
+            yield ("headers", name), "found a secret in the file, expected this header under headers_from_env"
         elif not (value.isascii() and value.isprintable()):
-            yield ("headers", name), "found a value that a header cannot carry, expected printable ASCII"
+            yield ("headers", name), "found a value that is not allowed in a header, expected printable ASCII"
     for name, variable in spec.headers_from_env.items():
         if wrong := variable_fault(variable, "SEARCH_TOKEN"):
             yield ("headers_from_env", name), wrong
@@ -116,9 +117,9 @@ def _response_faults(spec: HttpSpec) -> Iterator[Fault]:
     if isinstance(response, str) or not response:
         return
     if not has_each(spec.request):
-        yield ("response",), "found a mapping, which describes a list, expected a path: the request has no $each"
+        yield ("response",), "found a mapping, expected a path: without $each in the request there is no list"
     elif "id" in response and not has_id(spec.request):
-        yield ("response", "id"), f"found {response['id']!r}, expected {{$id: true}} in the request to compare it with"
+        yield ("response", "id"), f"found {response['id']!r}, expected {{$id: true}} in the request as well"
 
 
 def url_fault(url: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A service over HTTP as a target: batches in, predictions out; a failure costs the cases of its batch."""
+"""An HTTP service as a target: batches of inputs, and failures that affect only their batch."""
 
 __all__ = ("HttpTarget",)
 
@@ -74,7 +74,7 @@ class HttpTarget(BatchTarget):
         for path in self._paths:
             if at(value, path) is ABSENT:
                 return PredictionError(
-                    f"found {kind(value)} as input, expected one with {path!r}, which the request names"
+                    f"found {kind(value)} as input, expected one with {path!r}, which the request uses"
                 )
         return None
 
@@ -114,7 +114,7 @@ class HttpTarget(BatchTarget):
             PredictionError: There was none.
         """
         exchange = self._connected()
-        # A service that nobody has started is not waited for again with every batch.
+        # If the service is not running, do not retry for every batch.
         retries = 0 if self._unreachable else self._spec.retries
         # JSON in ASCII: half of a surrogate pair has no other spelling.
         content = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
@@ -138,7 +138,7 @@ class HttpTarget(BatchTarget):
         what = f"answered {status}: {self._redactor.excerpt(reply.body)}"
         if reply.leads_to is not None:
             where = self._redactor.excerpt(reply.leads_to)
-            what += f"; redirects are not followed, this one leads to {where}"
+            what += f"; redirects are not followed: this one leads to {where}"
         raise AttemptError(what, transient=is_transient(reply.status), retry_after=reply.retry_after)
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -176,7 +176,7 @@ class HttpTarget(BatchTarget):
             )
         if not (value.isascii() and value.isprintable()):
             raise PredictionError(
-                f"environment variable {variable} holds what no header can carry, expected one line of printable ASCII"
+                f"environment variable {variable} is not a valid header value, expected one line of printable ASCII"
             )
         return value
 
@@ -189,7 +189,7 @@ class HttpTarget(BatchTarget):
 
 
 def _spelt(value: Any) -> str:
-    """Return the text that stands for a value in a query string."""
+    """Return a value as text for a query string."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Where a prediction comes from when a case carries none: a Python callable, or a recording of an earlier run."""
+"""Predictions from a Python callable, or from recordings of an earlier run."""
 
 __all__ = ("Predictor", "Recordings", "load_target", "recording_mode")
 
@@ -46,14 +46,16 @@ def load_target(name: str, folder: Path) -> Target:
     """
     module_name, _, attribute = name.partition(":")
     if module_name.partition(".")[0] in sys.stdlib_module_names:
-        raise PredictionError(f"target {name!r}: {module_name!r} is part of Python, expected a module of your project")
+        raise PredictionError(
+            f"target {name!r}: {module_name!r} belongs to Python itself, expected a module of your project"
+        )
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         found: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise PredictionError(
-            f"target {name!r}: module {module_name!r} does not import: {type(error).__name__}: {error}"
+            f"target {name!r}: module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     beside = folder / f"{module_name}.py"
     origin = getattr(found, "__file__", None)
@@ -170,7 +172,7 @@ class Recordings:
             journal = None
             if not path.exists():
                 raise PredictionError(
-                    f"predictions file {path} does not exist; record it with --llmeval-predictions-mode=record"
+                    f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
                 )
         recordings = cls(path, mode, journal)
         if merges and journal is not None and (left := journal.read(others=True)):
@@ -194,7 +196,7 @@ class Recordings:
         why = "was recorded for another input" if row is not None else "is not recorded"
         raise PredictionError(
             f"case {case.id!r} {why} in {self.path.name}; "
-            "run once with --llmeval-predictions-mode=auto to ask the target"
+            "run once with --llmeval-predictions-mode=auto to call the target"
         )
 
     def keep(self, row: Mapping[str, Any]) -> None:
@@ -221,7 +223,7 @@ class Recordings:
 
         Raises:
             OSError: The file cannot be written.
-            SuiteError: It has been damaged meanwhile, and stays as it is.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self.mode == "replay":
             return []
@@ -308,7 +310,7 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
-    """Return the row that records a case's prediction; the first one of several says nothing of a repeat."""
+    """Return the row that records a case's prediction; the first of several has no number of the repeat."""
     row = {
         "suite": suite,
         "variant": variant,

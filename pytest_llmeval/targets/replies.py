@@ -1,4 +1,4 @@
-"""The predictions in a reply: each result is had or missing on its own account."""
+"""Reading predictions from a reply, each independently of the others."""
 
 __all__ = ("WrongCountError", "parse_reply", "predictions_in")
 
@@ -18,7 +18,7 @@ from pytest_llmeval.targets.template import at
 
 
 class WrongCountError(PredictionError):
-    """A list of results has another length than the list of inputs, so that nobody knows which belongs to which."""
+    """The list of results and the list of inputs have different lengths, so they cannot be matched."""
 
 
 def parse_reply(body: bytes | str) -> Any:
@@ -32,7 +32,7 @@ def parse_reply(body: bytes | str) -> Any:
     except RecursionError:
         raise PredictionError(TOO_DEEP) from None
     except ValueError as error:
-        raise PredictionError(f"found no JSON ({error})") from None
+        raise PredictionError(f"found invalid JSON ({error})") from None
     if nests_too_deep(reply):  # how deep Python itself reads depends on the stack of the caller
         raise PredictionError(TOO_DEEP)
     return reply
@@ -44,7 +44,7 @@ def _finite(literal: str) -> float:
 
 
 def _no_number(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is no JSON number")
+    raise ValueError(f"{literal} is not a JSON number")
 
 
 def predictions_in(
@@ -54,7 +54,7 @@ def predictions_in(
 
     Args:
         reply: JSON data.
-        response: Where the predictions stand.
+        response: Where to find the predictions.
         count: How many inputs were sent.
         redactor: Makes parts of the reply fit for reasons.
         listed: Whether they were sent as a list; otherwise there is one, and `response` names its prediction.

@@ -1,4 +1,4 @@
-"""The request of a service as data: JSON in which placeholders stand for the inputs of cases. No expressions."""
+"""Request templates: JSON with placeholders for the inputs of cases. No expressions."""
 
 __all__ = ("at", "fill", "has_each", "has_id", "input_paths", "template_faults")
 
@@ -17,7 +17,7 @@ _KNOWN: Final = (_EACH, _ID, _INPUT)
 
 
 def at(value: Any, path: str | None) -> Any:
-    """Return what stands at a dotted path of JSON data, or `ABSENT`; ``None`` leads to the value itself."""
+    """Return the value at a dotted path of JSON data, or `ABSENT`; ``None`` is the path of the value itself."""
     if path is None:
         return value
     return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
@@ -29,7 +29,7 @@ def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
     Args:
         template: Free of faults.
         inputs: Each with a value at every path of `input_paths`.
-        number: The input that placeholders outside ``$each`` stand for.
+        number: The input for placeholders outside ``$each``.
     """
     if isinstance(template, Mapping):
         if _INPUT in template:
@@ -76,11 +76,11 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[Place, str]]:
         elif name == _INPUT and value is not True and not (isinstance(value, str) and all(value.split("."))):
             yield place, "found no path, expected true for the whole input, or a path into it such as 'question'"
         elif name == _ID and value is not True:
-            yield place, "found another value, expected {$id: true}"
+            yield place, "found a value other than true, expected {$id: true}"
         elif name == _EACH and _EACH in place[:-1]:
-            yield place, "found $each inside $each, expected one of them"
+            yield place, "found $each inside $each, expected only one of them"
         elif name != _EACH and _EACH not in place and batch > 1:
-            yield place, f"found {name!r} outside $each, expected it inside: a request carries up to {batch} inputs"
+            yield place, f"found {name!r} outside $each, expected it inside: a request has up to {batch} inputs"
     if not any(name == _INPUT or name not in _KNOWN for _, name, _ in found):
         yield (), "found no {$input: ...}, expected the input of the case somewhere in the request"
 

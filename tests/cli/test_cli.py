@@ -104,7 +104,7 @@ def test_an_old_name_of_a_command_works_with_a_notice(
     then = capsys.readouterr()
     assert main([*now.split(), *old[1:]]) == code
     present = capsys.readouterr()
-    notice = f"notice: 'llmeval {old[0]}' is now 'llmeval {now}'; the next version drops the old name\n"
+    notice = f"notice: 'llmeval {old[0]}' is now 'llmeval {now}'; the old name will be removed in the next version\n"
     assert (then.out, then.err) == (present.out, notice + present.err)
 
 

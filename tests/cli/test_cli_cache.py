@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from llm_server import PATIENCE
+from loading import write
 from stored_judgements import entry, question
 
 from pytest_llmeval.cli import main
@@ -38,9 +39,7 @@ cases:
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -64,11 +63,6 @@ def keep(*entries: StoredJudgement, path: Path = CACHE) -> None:
 def kept(path: Path = CACHE) -> list[StoredJudgement]:
     with Cache(path) as cache:
         return sorted(cache.entries(), key=lambda each: each.case)
-
-
-def write(name: str, data: Any) -> str:
-    Path(name).write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return name
 
 
 def cells(text: str) -> list[list[str]]:
@@ -114,7 +108,7 @@ def test_what_is_no_cache_is_an_error_without_a_traceback(run: Run) -> None:
     write("notes.txt", "no cache")
     code, _, err = run("stats", "--cache", "notes.txt")
     assert code == 1
-    assert err.startswith("found notes.txt, which is no judge cache, expected one")
+    assert err.startswith("notes.txt is not a judge cache")
 
 
 def test_prune_deletes_by_model(run: Run) -> None:
@@ -149,7 +143,7 @@ def test_verify_lists_what_is_damaged(run: Run) -> None:
     code, out, _ = run("verify")
     assert code == 1
     assert out.splitlines() == [
-        f"{CACHE}: entry {entry().key}: found a wrong checksum, or what is no judgement",
+        f"{CACHE}: entry {entry().key}: found a wrong checksum or an invalid judgement",
         f"{CACHE}: 1 fault, 1 verdict",
     ]
 
@@ -167,7 +161,7 @@ def test_what_is_exported_can_be_imported_elsewhere(run: Run) -> None:
     ("name", "said"),
     [
         (".", ".  found a directory, expected a file to write\n"),
-        (CACHE, f"found the cache {CACHE} as the file to write, expected another one\n"),
+        (CACHE, f"found the cache {CACHE} as output file, expected another file\n"),
     ],
 )
 def test_an_export_overwrites_neither_a_folder_nor_the_cache(name: Path | str, said: str, run: Run) -> None:
@@ -213,7 +207,7 @@ def test_a_score_is_brought_to_the_scale_of_a_rubric(run: Run) -> None:
     write("scores.json", {"paris": 1.0, "lyon": 0.5})
     code, _, err = run("import", "scores.json", "--suite", "qa.eval.yaml")
     assert code == 1
-    assert err == "scores.json: lyon: found the score 0.5, which mode 'rubric' cannot give or not give alone\n"
+    assert err == "scores.json: lyon: found the score 0.5, which is not a complete verdict of mode 'rubric'\n"
     (paris,) = kept()
     assert paris.score == 5.0
 
@@ -234,7 +228,7 @@ def test_scores_that_cannot_be_used_are_told_and_the_others_kept(run: Run) -> No
     assert out.splitlines() == [f"{CACHE}: 1 verdict added", "2 cases without a score: one, two"]
     assert err.splitlines() == [
         "scores.json: absent: found no case of this id or label question_id",
-        "scores.json: lyon: found the score 0.4, which mode 'default_binary' cannot give or not give alone",
+        "scores.json: lyon: found the score 0.4, which is not a complete verdict of mode 'default_binary'",
         "scores.json: rome: its prediction is made during a run",
         "scores.json: twice: found 2 cases of this question_id, expected one",
     ]
@@ -260,8 +254,8 @@ def test_scores_are_of_one_repeat(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["s.json"], "name the suite whose cases they are about with --suite"),
-        (["x.jsonl", "--suite", "qa.eval.yaml"], "belong to a JSON file of scores"),
+        (["s.json"], "name the suite of the cases with --suite"),
+        (["x.jsonl", "--suite", "qa.eval.yaml"], "apply to a JSON file of scores"),
     ],
 )
 def test_the_suite_belongs_to_scores(arguments: list[str], said: str, run: Run) -> None:
@@ -310,7 +304,9 @@ def test_explain_shows_recordings(run: Run) -> None:
 
 
 def test_explain_wants_something_that_exists(run: Run) -> None:
-    assert run("explain", "nothing")[2].startswith("found no file nothing, expected a suite, recordings, or how a key")
+    assert run("explain", "nothing")[2].startswith(
+        "found no file nothing, expected a suite, a recordings file, or the beginning"
+    )
     keep(entry())
     assert run("explain", "abc")[2] == f"found no key in {CACHE} that begins with abc\n"
 
@@ -339,7 +335,7 @@ def test_explain_shows_what_of_a_suite_is_stored_and_why_not(run: Run) -> None:
     _, out, _ = run("explain", "qa.eval.yaml")
     assert [" ".join(line[5:]) for line in cells(out)[2:4]] == ["recorded, cached", "cached"]
     assert out.splitlines()[4:] == [
-        "lyon: what is recorded for this case differs in the model (openai:gpt-5-mini, recorded openai:x)",
+        "lyon: the recorded verdict of this case differs in the model (openai:gpt-5-mini, recorded openai:x)",
         "rome: its prediction is made during a run",
     ]
     _, out, _ = run("explain", "qa.eval.yaml", "--model", "openai:x")
@@ -367,4 +363,4 @@ def test_explain_tells_the_faults_of_a_suite_and_of_its_recordings(run: Run) -> 
     write("__llmeval__/qa.judgements.jsonl", "<<<<<<< HEAD\n")
     code, _, err = run("explain", "qa.eval.yaml")
     assert code == 1
-    assert "__llmeval__/qa.judgements.jsonl:1:1  found the marker of a merge conflict" in err
+    assert "__llmeval__/qa.judgements.jsonl:1:1  found a merge conflict marker" in err

@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval.cli import main
 
 
-def write(
+def write_report(
     path: Path,
     scores: Mapping[str, Sequence[float | None]],
     suite: str = "s",
@@ -55,16 +55,16 @@ GOOD, BAD = [1.0] * 40, [0.0] * 15 + [1.0] * 25
 
 
 def test_equal_reports_show_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = write(tmp_path / "a.json", {"f1": GOOD})
+    report = write_report(tmp_path / "a.json", {"f1": GOOD})
     assert main(["compare", report, report, "--max-drop", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "s (s.eval.yaml): 40 cases, paired; means of case scores"
+    assert lines[0] == "s (s.eval.yaml): 40 cases in both reports; means of case scores"
     assert lines[2].split() == ["f1", "1.0000", "1.0000", "0.0000", "0.0000..0.0000", "1.0000", "40", "n/a"]
-    assert lines[4] == "no case changed, too few to tell how the difference scatters: all metrics"
+    assert lines[4] == "no case changed, too few to estimate how much the difference varies: all metrics"
 
 
 def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here, there = write(tmp_path / "a.json", {"f1": BAD}), write(tmp_path / "b.json", {"f1": GOOD})
+    here, there = write_report(tmp_path / "a.json", {"f1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", here, there]) == 0
     assert "-0.3750" in capsys.readouterr().out
     assert main(["compare", here, there, "--max-drop", "0.1"]) == 1
@@ -74,31 +74,62 @@ def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: py
 
 
 def test_the_reports_say_which_direction_is_better(tmp_path: Path) -> None:
-    low = write(tmp_path / "a.json", {"mine": BAD}, lower_is_better=["mine"])
-    high = write(tmp_path / "b.json", {"mine": GOOD}, lower_is_better=["mine"])
+    low = write_report(tmp_path / "a.json", {"mine": BAD}, lower_is_better=["mine"])
+    high = write_report(tmp_path / "b.json", {"mine": GOOD}, lower_is_better=["mine"])
     assert main(["compare", low, high, "--max-drop", "0.1"]) == 0
     assert main(["compare", high, low, "--max-drop", "0.1"]) == 1
 
 
-def test_other_cases_are_compared_unpaired(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = write(tmp_path / "a.json", {"f1": BAD}, start=10)
-    assert main(["compare", here, write(tmp_path / "b.json", {"f1": GOOD})]) == 0
+def leave_out(report: str, kept: range) -> str:
+    """Mark all other cases of a report as not run, as the report of a shard does."""
+    path = Path(report)
+    data: Any = json.loads(path.read_text(encoding="utf-8"))
+    for case in data["suites"][0]["cases"]:
+        if int(case["id"]) not in kept:
+            case |= {"outcome": "not_run", "metrics": {}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return report
+
+
+def test_only_cases_that_ran_in_both_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_report(tmp_path / "b.json", {"f1": GOOD})
+    others = write_report(tmp_path / "a.json", {"f1": BAD}, start=10)
+    assert main(["compare", others, whole]) == 0
     out = capsys.readouterr().out
-    assert "unpaired: the cases are not the same" in out
-    assert "unpaired: 30 cases in common, 10 only in this run, 10 only in the baseline: all metrics" in out
+    assert f"30 cases in both reports, 10 only in {others}, 10 only in {whole}; means of case scores" in out
+    part = leave_out(write_report(tmp_path / "c.json", {"f1": GOOD}), range(17))
+    for reports in ((part, whole), (whole, part)):
+        assert main(["compare", *reports, "--max-drop", "0"]) == 0
+        out = capsys.readouterr().out
+        assert f"s (s.eval.yaml): 17 cases in both reports, 23 only in {whole}; means of case scores" in out
+        assert ["pass_rate", "1.0000", "1.0000", "0.0000"] in [line.split()[:4] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("limit", [[], ["--max-drop", "0.5"]])
+def test_two_halves_of_a_suite_cannot_be_compared(
+    limit: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = leave_out(write_report(tmp_path / "a.json", {"f1": GOOD}), range(20))
+    there = leave_out(write_report(tmp_path / "b.json", {"f1": GOOD}), range(20, 40))
+    assert main(["compare", here, there, *limit]) == 2
+    said = capsys.readouterr()
+    assert said.err == "s (s.eval.yaml): nothing compared\n"
+    assert said.out.startswith(f"s (s.eval.yaml): 0 cases in both reports, 20 only in {here}, 20 only in {there}")
+    empty = write_report(tmp_path / "c.json", {"f1": [None] * 40})
+    assert main(["compare", empty, empty, "--metric", "f1", *limit]) == 2
 
 
 def test_a_metric_that_is_gone_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    there = write(tmp_path / "b.json", {"f1": GOOD, "bleu1": GOOD})
+    there = write_report(tmp_path / "b.json", {"f1": GOOD, "bleu1": GOOD})
     for here in ({"f1": GOOD}, {"f1": GOOD, "bleu1": [None] * 40}):
-        report = write(tmp_path / "a.json", here)
+        report = write_report(tmp_path / "a.json", here)
         assert main(["compare", report, there, "--max-drop", "0.1"]) == 1
-        assert capsys.readouterr().out.count("bleu1: has no value any more\n") == 1
+        assert capsys.readouterr().out.count("bleu1: no longer has a value\n") == 1
         assert main(["compare", report, there, "--max-drop", "0.1", "--metric", "f1"]) == 0
 
 
 def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here, there = write(tmp_path / "a.json", {"bleu1": BAD}), write(tmp_path / "b.json", {"f1": GOOD})
+    here, there = write_report(tmp_path / "a.json", {"bleu1": BAD}), write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", here, there, "--max-drop", "0.1", "--metric", "blue1"]) == 2
     wanted = "found the unknown metric 'blue1', expected one of bleu1, f1, pass_rate (did you mean 'bleu1'?)\n"
     assert capsys.readouterr() == ("", wanted)
@@ -106,7 +137,7 @@ def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pyt
 
 
 def test_suites_of_one_report_only_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here, there = write(tmp_path / "a.json", {"f1": GOOD}), write(tmp_path / "b.json", {"f1": GOOD}, "t")
+    here, there = write_report(tmp_path / "a.json", {"f1": GOOD}), write_report(tmp_path / "b.json", {"f1": GOOD}, "t")
     assert main(["compare", here, there]) == 2
     said = capsys.readouterr()
     assert said.out.splitlines() == [f"s (s.eval.yaml): only in {here}", f"t (t.eval.yaml): only in {there}"]
@@ -126,7 +157,7 @@ def test_what_is_no_report_is_told_with_its_place(
     content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.json").write_text(content, encoding="utf-8")
-    good = write(tmp_path / "b.json", {"f1": GOOD})
+    good = write_report(tmp_path / "b.json", {"f1": GOOD})
     assert main(["compare", str(tmp_path / "a.json"), good]) == 2
     assert message in capsys.readouterr().err
     assert main(["compare", good, str(tmp_path / "absent.json")]) == 2
@@ -134,11 +165,11 @@ def test_what_is_no_report_is_told_with_its_place(
 
 def test_a_case_that_occurs_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.json"
-    data: Any = json.loads(Path(write(path, {"f1": GOOD})).read_text(encoding="utf-8"))
+    data: Any = json.loads(Path(write_report(path, {"f1": GOOD})).read_text(encoding="utf-8"))
     data["suites"][0]["cases"][1]["id"] = "0"
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["compare", str(path), str(path)]) == 2
-    assert "suites[0].cases[1].id: found '0' a second time, expected it once" in capsys.readouterr().err
+    assert "suites[0].cases[1].id: found '0' twice, expected it once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_json
-from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.execute import execute_repeats
 from pytest_llmeval.run.job import Answer
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
@@ -29,8 +29,8 @@ def record(folder: Path, text: str) -> str:
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")
     suite = load_suite(path, default_registry(), root=folder)
-    records = [execute(suite, Answer(case)).record for case in suite.cases]
-    result = summarize(suite.evaluators, records, group_by=suite.group_by)
+    records = [execute_repeats(suite, [Answer(case)] * suite.repeats.times).record for case in suite.cases]
+    result = summarize(suite.metrics, records, group_by=suite.group_by)
     report = SuiteReport("s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total)
     write_json(RunReport("now", 0.1, "0", None, [report]), folder / "report.json")
     return str(folder / "report.json")
@@ -119,6 +119,13 @@ def test_new_metrics_and_new_ways_to_measure_are_undecided(folder: Path, capsys:
     assert "UNDECIDED  gate f1 >= 0.1: measured as " in capsys.readouterr().out
 
 
+def test_repeats_are_no_other_way_to_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = HEAD + "repeats: {times: 2, reduce: min}\n"
+    record(tmp_path, head + CASES)
+    assert redecide(tmp_path, "gates: [f1 >= 0.1]\n", head=head) == 1  # a prediction of one case is malformed
+    assert "gate PASSED  f1 >= 0.1" in capsys.readouterr().out
+
+
 def test_other_cases_leave_gates_undecided(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     redecide(folder, "gates: [f1 >= 0.1]\n", CASES.replace("id: a", "id: z"))
     out = capsys.readouterr().out
@@ -156,7 +163,7 @@ def test_an_evaluator_of_a_conftest_is_not_known_and_that_is_said(
     assert redecide(folder, "", head=HEAD.replace("text:", "mine:")) == 2
     said = capsys.readouterr().err
     assert "found evaluator 'mine', expected one of " in said
-    assert "evaluators and sources that a conftest.py registers are not known to this command" in said
+    assert "evaluators and sources that a conftest.py registers are unknown to this command" in said
 
 
 def test_a_faulty_suite_file_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_a_count_that_cannot_be_added_up_is_a_fault(count: Any) -> None:
 def test_details_that_json_cannot_carry_are_a_fault(details: dict[str, Any]) -> None:
     fault = Observation({"n": 1}, details=details).fault()
     assert fault is not None
-    assert fault.startswith("found details that JSON cannot carry")
+    assert fault.startswith("found details that are not JSON data")
 
 
 def test_a_sound_observation_has_no_fault() -> None:

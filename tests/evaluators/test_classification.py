@@ -184,7 +184,7 @@ def test_absent_gold_leaves_every_metric_undefined(expected: Any) -> None:
 def test_gold_of_the_wrong_form_is_not_counted() -> None:
     observation = measure({"label": "joy"}, "joy")
     assert observation.counts == {}
-    assert observation.undefined["accuracy"] == "found an object as expected, not a label or a list of labels"
+    assert observation.undefined["accuracy"] == "found an object as expected, expected a label or a list of labels"
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_exact_matches_come_before_near_ones_and_lists_are_sets() -> None:
 
 
 def test_a_tolerance_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="found tolerance 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="found tolerance 0, expected at least 1"):
         match_boundaries([1], [2], 0)
-    with pytest.raises(EvaluatorError, match="tolerance: found 0, expected 1 or more"):
+    with pytest.raises(EvaluatorError, match="tolerance: found 0, expected at least 1"):
         get_evaluator("segmentation", tolerance=0)
 
 
@@ -204,17 +204,17 @@ def test_boundaries_outside_the_text_and_repeated_ones_are_reported() -> None:
         (
             {"boundaries": [1], "n_sentences": "many"},
             None,
-            ["found text 'many' as n_sentences, expected a whole number, 0 or more"],
+            ["found text 'many' as n_sentences, expected a whole number of at least 0"],
         ),
         (
             {"boundaries": [1], "n_sentences": -1},
             None,
-            ["found number -1 as n_sentences, expected a whole number, 0 or more"],
+            ["found number -1 as n_sentences, expected a whole number of at least 0"],
         ),
         (
             {"boundaries": [1], "n_sentences": 3},
             ["a", "b"],
-            ["found n_sentences 3, expected 2 as input has so many sentences"],
+            ["found n_sentences 3, expected 2, as many as the input has"],
         ),
         ({"boundaries": [1], "n_sentences": 3}, "Split. By. Another. Rule.", []),
         (

@@ -53,7 +53,7 @@ def test_anything_else_is_told_with_what_is_expected(text: str) -> None:
 
 @pytest.mark.parametrize("texts", [["calls=1,calls=2"], ["usd=1", "usd=1"]])
 def test_two_limits_of_a_kind_are_a_fault(texts: Sequence[str]) -> None:
-    with pytest.raises(ValueError, match=r"found (calls|usd) twice, expected one limit for it"):
+    with pytest.raises(ValueError, match=r"found (calls|usd) twice, expected only one limit in this unit"):
         parse_budget(texts)
 
 

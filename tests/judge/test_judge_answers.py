@@ -115,7 +115,7 @@ def test_mode_adversarial_needs_no_judge(answer: str, score: float) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "found no judge, expected llm: mode 'continuous' asks one"),
+        ({}, "found no judge: mode 'continuous' needs one, pass llm"),
         ({"mode": "continous", "llm": plain}, r"found the unknown mode 'continous'.*did you mean 'continuous'\?"),
         ({"mode": "auto", "llm": plain}, "found the unknown mode 'auto'"),
         ({"mode": "explanation", "llm": plain}, "found the unknown mode 'explanation'"),
@@ -132,7 +132,7 @@ def test_what_cannot_be_judged_is_told_before_anything_is_asked(arguments: dict[
     [
         ("maybe", "the judge replied 'maybe'"),
         (JudgeReply("", stopped="refusal"), "found a refusal"),
-        (JudgeReply('{"score": 1', stopped="length"), "cut off"),
+        (JudgeReply('{"score": 1', stopped="length"), "truncated"),
         (7, "the judge returned int"),
         (RuntimeError("no route"), "no route"),
     ],
@@ -183,7 +183,7 @@ def test_one_mode_can_be_asked_for_all() -> None:
     [
         ({"llm": None}, "found no judge"),
         ({"mode": "rubric"}, "found the unknown mode 'rubric'"),
-        ({"max_workers": 0}, "found max_workers 0, expected 1 or more"),
+        ({"max_workers": 0}, "found max_workers 0, expected at least 1"),
         ({"results": [replace(RESULTS[0], question_type="x")]}, "found the unknown question type 'x'"),  # type: ignore[arg-type]  # a wrong value is the point
     ],
 )
@@ -203,7 +203,7 @@ def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(
     judge = Scripted([*scored(0.2), "maybe", *scored(0.4), JudgeError("server down"), *scored(1)])
     with caplog.at_level(logging.WARNING, LOG):
         assert batch_judge(RESULTS, llm=judge, cache_path=path) == [0.2, None, 0.4, None, 1.0]
-    assert "2 of 5 answers got no verdict; the first: " in caplog.text
+    assert "2 of 5 answers have no verdict; the first: " in caplog.text
     assert "the judge replied 'maybe'" in caplog.text
     assert kept(path) == {"s/q0": 0.2, "s/q2": 0.4, "s/q4": 1.0}
     again = Scripted(scored(0, 0.6, 0, 0.8, 0))

@@ -141,7 +141,10 @@ def broken(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "found no JSON at column 2 (Expecting property name enclosed in double quotes), expected a judgement"),
+        (
+            "{",
+            "found invalid JSON at column 2 (Expecting property name enclosed in double quotes), expected a judgement",
+        ),
         ("[1]", "found list, expected an object with case, mode,"),
         (broken(score="high"), "score: found 'high', expected a finite number"),
         (broken(score=float("nan")), "score: found nan, expected a finite number"),
@@ -149,16 +152,16 @@ def broken(**changes: Any) -> str:
         (broken(score=True), "score: found True, expected a finite number"),
         (broken(key="../x"), "key: found '../x', expected 32 hexadecimal digits"),
         (broken(key="ABSENT"), "found no key, expected 32 hexadecimal digits"),
-        (broken(extra=1), "found the unknown key 'extra', expected none of that name"),
-        (broken(input_tokens=-1), "input_tokens: found -1, expected a whole number from 0, or null"),
+        (broken(extra=1), "found the unknown key 'extra', expected only known ones"),
+        (broken(input_tokens=-1), "input_tokens: found -1, expected a whole number of at least 0, or null"),
         (broken(cost_usd="free"), "cost_usd: found 'free', expected a number from 0, or null"),
         (broken(texts={"answer": 1}), "texts: found {'answer': 1}, expected an object of digests"),
         (broken(reply=None), "reply: found None, expected text"),
-        ('{"case": 1, "case": 2}', "found a key twice, expected every key once"),
-        ("[" * 100_000, "found data nested too deep, expected a judgement"),
-        ("<<<<<<< HEAD", "found the marker of a merge conflict, expected a judgement: keep the lines of both sides"),
-        ("=======", "found the marker of a merge conflict"),
-        (">>>>>>> theirs", "found the marker of a merge conflict"),
+        ('{"case": 1, "case": 2}', "found a key twice, expected distinct keys"),
+        ("[" * 100_000, "found too many levels of nesting, expected a judgement"),
+        ("<<<<<<< HEAD", "found a merge conflict marker, expected a judgement: keep the lines of both sides"),
+        ("=======", "found a merge conflict marker"),
+        (">>>>>>> theirs", "found a merge conflict marker"),
     ],
 )
 def test_a_line_that_is_no_judgement_is_a_fault_with_its_place(path: Path, line: str, said: str) -> None:
@@ -173,7 +176,10 @@ def test_all_faulty_lines_are_told(path: Path) -> None:
 def test_two_judgements_of_a_key_are_a_fault_but_the_same_line_twice_is_none(path: Path) -> None:
     line, other = recorded_line(entry()), recorded_line(replace(entry(), reply="1"))
     (found,) = faults(path, line + other)
-    assert found == "f.jsonl:2:1  key: found another judgement of the key in line 1, expected one: delete either"
+    assert (
+        found
+        == "f.jsonl:2:1  key: found a judgement with the key of line 1, expected distinct keys: delete one of them"
+    )
     path.write_text(line + line, encoding="utf-8")
     assert len(Judgements.read(path).entries) == 1
 
@@ -195,20 +201,20 @@ def test_a_miss_says_what_differs_from_the_most_similar_judgement_of_the_case() 
         ],
     )
     assert found.nearest("paris", entry().components) == (
-        "what is recorded for this case differs in the answer, the model (openai:a, recorded openai:b)"
+        "the recorded verdict of this case differs in the answer, the model (openai:a, recorded openai:b)"
     )
 
 
 def test_a_miss_of_a_case_without_judgements_names_another_of_the_mode() -> None:
     found = Judgements(Path("f"), [entry(case="b", model="openai:b")])
     assert found.nearest("new", entry().components) == (
-        "nothing is recorded for this case; that of case 'b' differs in the model (openai:a, recorded openai:b)"
+        "no verdict is recorded for this case; the one of case 'b' differs in the model (openai:a, recorded openai:b)"
     )
 
 
 def test_a_miss_without_anything_like_it_says_so() -> None:
     found = Judgements(Path("f"), [entry(case="b", asked=question(name="lenient"))])
-    assert found.nearest("new", entry().components) == "nothing is recorded for this case"
+    assert found.nearest("new", entry().components) == "no verdict is recorded for this case"
 
 
 @pytest.mark.parametrize(

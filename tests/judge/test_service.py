@@ -184,7 +184,7 @@ def test_two_processes_ask_once_and_the_cost_is_the_runs(
             JudgeReply("I refuse", stopped="refusal"),
             "found a refusal, expected a verdict; the judge replied 'I refuse'",
         ),
-        (JudgeReply("0.", stopped="length"), "found a reply that was cut off, .*: raise max_tokens"),
+        (JudgeReply("0.", stopped="length"), "found a truncated reply, .*: raise max_tokens"),
         (JudgeReply("high"), "could not convert"),
         (JudgeError("no network"), "no network"),
     ],
@@ -317,8 +317,8 @@ def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
     missing = serve("replay").known(asked(suite_judge))
     assert missing is not None
     assert str(fault(missing)) == (
-        "case 'paris': no recorded verdict of mode 'strict' (nothing is recorded for this case); "
-        "run once with --llmeval-judge=record to ask the judge"
+        "case 'paris': no recorded verdict of mode 'strict' (no verdict is recorded for this case); "
+        "run once with --llmeval-judge=record"
     )
     assert len(judge.requests) == 1
 
@@ -368,7 +368,7 @@ def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(
 
     told = serve().known(BoundQuestion(suite_judge, question(read=read), "paris"))
     assert told is not None
-    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): found nothing"
+    said = "the cached reply cannot be read (replace it with --llmeval-judge=refresh): found nothing"
     assert str(fault(told)) == said
 
 
@@ -408,8 +408,8 @@ def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
 @pytest.mark.parametrize(
     ("budget", "said"),
     [
-        (Budget(tokens=900), r"the budget of 900 tokens is too small for a call that may use 1\d{3} tokens"),
-        (Budget(usd=0.9), r"the budget of 0.90 USD is too small for a call that may cost 1\.\d{6} USD"),
+        (Budget(tokens=900), r"the budget of 900 tokens is too small for a call of up to 1\d{3} tokens"),
+        (Budget(usd=0.9), r"the budget of 0.90 USD is too small for a call that may cost up to 1\.\d{6} USD"),
     ],
 )
 def test_a_budget_too_small_for_any_call_is_told_as_that(

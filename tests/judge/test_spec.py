@@ -40,17 +40,17 @@ def test_a_spec_cannot_be_changed() -> None:
             {"model": "opnai:gpt-5"},
             "model: found the unknown provider 'opnai', expected one of anthropic, fixture, openai, pydantic-ai (did",
         ),
-        ({"model": "openai:"}, "model: found 'openai:', expected a name behind 'openai:'"),
-        ({"model": "openai: x"}, "model: found 'openai: x', expected a name behind 'openai:'"),
-        ({"model": "openai:x\n"}, "model: found 'openai:x\\n', expected a name behind 'openai:'"),
+        ({"model": "openai:"}, "model: found 'openai:', expected a name after 'openai:'"),
+        ({"model": "openai: x"}, "model: found 'openai: x', expected a name after 'openai:'"),
+        ({"model": "openai:x\n"}, "model: found 'openai:x\\n', expected a name after 'openai:'"),
         ({"base_url": "localhost:8000"}, "base_url: found 'localhost:8000', expected an address such as http"),
         ({"base_url": "ftp://host/v1"}, "base_url: found 'ftp://host/v1', expected an address such as http"),
         ({"base_url": "http://"}, "base_url: found 'http://', expected an address such as http"),
         ({"base_url": "http://host/a b"}, "base_url: found 'http://host/a b', expected an address such as http"),
         ({"base_url": "http://host:99999"}, "base_url: found 'http://host:99999', expected an address such"),
         ({"base_url": "http://[::1/v1"}, "base_url: found 'http://[::1/v1', expected an address such"),
-        ({"base_url": "http://me:pass@host"}, "base_url: found a user name or a password in the address, expected"),
-        ({"base_url": "http://host/v1?key=hush"}, "base_url: found an address with '?' or '#', expected it without"),
+        ({"base_url": "http://me:pass@host"}, "base_url: found a user name or password in the address, expected"),
+        ({"base_url": "http://host/v1?key=hush"}, "base_url: found an address with '?' or '#', expected none"),
         ({"temperature": -0.1}, "temperature: found -0.1, expected a number of at least 0"),
         ({"temperature": float("nan")}, "temperature: found nan, expected a number of at least 0"),
         ({"max_tokens": 0}, "max_tokens: found 0, expected a whole number of at least 1"),
@@ -58,22 +58,28 @@ def test_a_spec_cannot_be_changed() -> None:
         ({"timeout": 0}, "timeout: found 0, expected seconds above 0 and at most a day"),
         ({"timeout": float("inf")}, "timeout: found inf, expected seconds above 0 and at most a day"),
         ({"retries": -1}, "retries: found -1, expected a whole number from 0 to 100"),
-        ({"parameters": {"max_tokens": 5}}, "parameters.max_tokens: found it here, expected it as 'max_tokens' of"),
-        ({"parameters": {"messages": []}}, "parameters.messages: found it here, expected none: the judge's own"),
-        ({"parameters": {"top_p": float("nan")}}, "parameters: found what JSON cannot carry"),
-        ({"parameters": {"top_p": {1}}}, "parameters: found what JSON cannot carry"),
+        (
+            {"parameters": {"max_tokens": 5}},
+            "parameters.max_tokens: found 'max_tokens' under parameters, expected it directly under",
+        ),
+        (
+            {"parameters": {"messages": []}},
+            "parameters.messages: found a parameter that the client sets itself, expected none",
+        ),
+        ({"parameters": {"top_p": float("nan")}}, "parameters: found a value that is not JSON data"),
+        ({"parameters": {"top_p": {1}}}, "parameters: found a value that is not JSON data"),
         (
             {"api_key_env": "sk-hush"},
-            "api_key_env: found no name of an environment variable, expected one such as OPENAI_API_KEY",
+            "api_key_env: found an invalid name of an environment variable, expected one such as OPENAI_API_KEY",
         ),
         ({"model": "anthropic:x", "seed": 1}, "seed: found 1, expected none: the provider anthropic has no seed"),
         (
             {"model": "fixture:x", "base_url": "http://h"},
-            "base_url: found it with the provider fixture, expected it with anthropic or openai only",
+            "base_url: found it with the provider fixture, expected it only with anthropic or openai",
         ),
         (
             {"model": "pydantic-ai:x", "api_key_env": "KEY"},
-            "api_key_env: found it with the provider pydantic-ai, expected it with anthropic or openai only",
+            "api_key_env: found it with the provider pydantic-ai, expected it only with anthropic or openai",
         ),
     ],
 )
@@ -93,7 +99,7 @@ def test_a_fault_says_what_was_found_and_expected(options: dict[str, Any], fault
     ],
 )
 def test_secrets_among_parameters_are_refused_and_not_shown(parameters: dict[str, Any], path: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(path)}: found what looks like a secret, expected none") as error:
+    with pytest.raises(ValueError, match=f"^{re.escape(path)}: found an apparent secret, expected none") as error:
         JudgeSpec(parameters=parameters)
     assert "hush" not in str(error.value)
 
@@ -175,7 +181,7 @@ def test_a_suite_file_can_say_everything(tmp_path: Path) -> None:
         ("{model: gpt}", "a.eval.yaml:1:16  judge.model: found 'gpt', expected PROVIDER:NAME"),
         (
             "{parameters: {headers: {Cookie: hush}}}",
-            "a.eval.yaml:1:21  judge.parameters: headers.Cookie: found what looks like a secret",
+            "a.eval.yaml:1:21  judge.parameters: headers.Cookie: found an apparent secret",
         ),
     ],
 )

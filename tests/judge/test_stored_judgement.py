@@ -126,7 +126,7 @@ def test_components_show_what_people_can_read_and_digests_of_the_rest() -> None:
         ({"name": "lenient"}, {}, "the mode (lenient, recorded strict)"),
         ({"instructions": {"en": "Grade harder."}}, {}, "the instructions"),
         ({}, {"model": "a\x1b[31m"}, 'the model (openai:a, recorded "a\\u001b[31m")'),
-        ({}, {}, "the form of the prompt"),
+        ({}, {}, "the format of the prompt"),
     ],
 )
 def test_a_difference_names_what_differs(mine: dict[str, Any], theirs: dict[str, Any], said: str) -> None:

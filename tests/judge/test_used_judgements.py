@@ -46,5 +46,5 @@ def test_recordings_that_cannot_be_read_are_told_and_left_as_they_are(tmp_path: 
     path.write_text("{broken\n")
     [written] = used(tmp_path / "s.eval.yaml", entry()).write({})
     assert (written.path, written.judgements) == (path, 0)
-    assert written.fault.startswith(f"{path}:1:1  found no JSON at column 2")
+    assert written.fault.startswith(f"{path}:1:1  found invalid JSON at column 2")
     assert path.read_text() == "{broken\n"

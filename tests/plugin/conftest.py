@@ -1,10 +1,10 @@
-"""Helpers of the end-to-end tests: a project in a folder of its own, and pytest run on it in a real subprocess."""
+"""Helpers of the end-to-end tests: a project in a folder of its own, and pytest run on it in a process of its own."""
 
 __all__ = ("Project", "Ran")
 
 import json
+import os
 import re
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from judged_projects import KEY, Judged
-from llm_server import PATIENCE, LlmServer
+from llm_server import LlmServer
+from running import WITHOUT_UNUSED, run_python
 
-_SLOW_PLUGINS = ("asyncio", "hypothesispytest", "rerunfailures", "syrupy")
-"""Plugins of the test extra that these runs do not need, by entry point; loading them doubles the time of a process."""
+_SLOW_PLUGINS = ("rerunfailures", "syrupy")
+"""Plugins of the test extra that few runs need, by entry point; each takes its time to load."""
 
 CAPITALS = """\
 suite: capitals
@@ -84,9 +85,8 @@ class Ran:
 class Project:
     """A folder with suites and tests, and a way to run pytest on it."""
 
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self._pytester = pytester
-        self.path = pytester.path
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.ini()
 
     def ini(self, text: str = "") -> None:
@@ -117,8 +117,9 @@ class Project:
         llmeval: bool = True,
         report: str = "report.json",
         without: Sequence[str] = _SLOW_PLUGINS,
+        cold: bool = False,
     ) -> Ran:
-        """Run pytest in a process of its own.
+        """Run pytest in a process of its own, in the current folder.
 
         Args:
             args: Of the command line.
@@ -126,16 +127,18 @@ class Project:
             llmeval: Whether ``--llmeval`` and a JSON report are asked for.
             report: Name of that report.
             without: Entry points of plugins to leave out.
+            cold: Whether a new Python has to start.
         """
         path = self.path / report
         path.unlink(missing_ok=True)
-        line = [*(f"-pno:{name}" for name in without)]
+        line = ["-m", "pytest", *WITHOUT_UNUSED, *(f"-pno:{name}" for name in without)]
         line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
         line += [f"-n{workers}"] if workers else []
-        done = self._pytester.run(sys.executable, "-m", "pytest", *line, *args, timeout=PATIENCE)
-        text = "\n".join([*done.outlines, *done.errlines])
+        done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers, cold=cold)
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return Ran(int(done.ret), text, done.parseoutcomes() if _has_counts(done.outlines) else {}, found)
+        lines = done.out.splitlines()
+        counts = pytest.RunResult.parse_summary_nouns(lines) if _has_counts(lines) else {}
+        return Ran(done.code, done.out + done.err, counts, found)
 
 
 def _has_counts(lines: Sequence[str]) -> bool:
@@ -157,8 +160,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    return Project(pytester)
+    return Project(pytester.path)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project"
 
 def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fragile: "Project") -> None:
     fragile.asking("broken.eval.yaml", "bot:answer", "dies", gates=["f1 >= 0"])
-    ran = fragile.run("--dist=loadfile", workers=2)
+    ran = fragile.run("--dist=loadfile", "--max-worker-restart=2", workers=2)
     assert ran.code == 1
     assert ran.outcomes("broken") == {"dies": "not_run"}
     assert ran.gates("broken") == GATE

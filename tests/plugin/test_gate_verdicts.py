@@ -50,10 +50,10 @@ def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "
             "failed",
             None,
             0.4,
-            "no group of 'kind' has 3 cases; not judged, under 3 cases: bad, good",
+            "no group by 'kind' has 3 cases; not judged, under 3 cases: bad, good",
         ),
         ("mean(f1) <= 0.6", "passed", 0.5, 0.6, "mean(f1) is 0.5000"),
-        ("pass_rate >= 1 by kind", "passed", 1.0, 1.0, "all 2 groups hold, closest bad: pass_rate is 1.0000"),
+        ("pass_rate >= 1 by kind", "passed", 1.0, 1.0, "all 2 groups pass, closest bad: pass_rate is 1.0000"),
     ]
     assert ran.gates("s") == {
         name.partition("[")[2].removesuffix("]"): verdict.lower()

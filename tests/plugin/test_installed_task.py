@@ -23,8 +23,7 @@ def register(registry):
     "ledgers/evaluator.py": """\
 from dataclasses import dataclass
 
-from pytest_llmeval import Evaluator, Metric, Observation
-from pytest_llmeval.core.evaluator import Grid
+from pytest_llmeval import Evaluator, Metric, MetricTable, Observation
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Balance(Evaluator):
     def summarize(self, sums):
         return {"exact": sums["exact"] / sums["n"], "close": sums["close"] / sums["n"]}
 
-    def grids(self):
-        return [Grid(("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
+    def tables(self):
+        return [MetricTable("All entries", ("entries", "exact", "close"), [(("all",), ("exact", "close"))])]
 """,
     "ledgers/source.py": """\
 from dataclasses import dataclass
@@ -118,6 +117,7 @@ def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(
     assert ran.suites["s"]["metrics"]["close"]["signature"] == "tolerance:2"
     for text in (ran.text, (installed.path / "report.md").read_text(encoding="utf-8")):
         assert ["all", "0.3333", "0.6667"] in [line.replace("|", " ").split() for line in text.splitlines()]
+        assert "All entries" in text
 
 
 def test_llmeval_runs_its_command_and_knows_its_names(installed: "Project") -> None:

@@ -88,13 +88,13 @@ def test_a_miss_of_replay_names_case_mode_and_what_differs(judged: "Judged") -> 
     judged.asked()
     judged.suite("s.eval.yaml", [{**case("a"), "prediction": "other"}, "b", "new"], gates=["judge_score >= 0"])
     ran = judged.project.run(REPLAY)
-    remedy = "run once with --llmeval-judge=record to ask the judge"
+    remedy = "run once with --llmeval-judge=record"
     reasons = _reasons(ran)
     start = "judge: JudgeError: case {!r}: no recorded verdict of mode 'default_binary' ({}); " + remedy
-    assert reasons["a"] == start.format("a", "what is recorded for this case differs in the answer")
+    assert reasons["a"] == start.format("a", "the recorded verdict of this case differs in the answer")
     assert reasons["b"] is None
     assert reasons["new"].startswith(
-        "judge: JudgeError: case 'new': no recorded verdict of mode 'default_binary' (nothing is recorded for this case"
+        "judge: JudgeError: case 'new': no recorded verdict of mode 'default_binary' (no verdict is recorded "
     )
     assert (ran.outcomes("s")["a"], ran.gates("s"), ran.code) == ("errored", {"judge_score >= 0": "failed"}, 1)
     other = judged.project.run(REPLAY, "--llmeval-judge-model=openai:n")
@@ -112,7 +112,7 @@ def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(jud
     assert ran.outcomes("good") == {"b": "passed"}
     assert "bad" not in ran.suites
     assert "bad.eval.yaml: bad.judgements.jsonl:1:1  found no mode" in ran.text
-    assert "bad.eval.yaml: bad.judgements.jsonl:2:1  found the marker of a merge conflict" in ran.text
+    assert "bad.eval.yaml: bad.judgements.jsonl:2:1  found a merge conflict marker" in ran.text
     assert path.read_bytes() == before
     assert judged.asked() == {"b": 1}
     refreshed = judged.project.run(REFRESH, workers=workers)

@@ -60,7 +60,7 @@ def claims(judged: Judged) -> Judged:
     return judged
 
 
-def write(judged: Judged, claims: list[dict[str, Any]] = CLAIMS, **top: Any) -> None:
+def write_suite(judged: Judged, claims: list[dict[str, Any]] = CLAIMS, **top: Any) -> None:
     judged.suite("s.eval.yaml", claims, **{"evaluators": ["fact_check"], "group_by": ["verdict"], **top})
 
 
@@ -69,7 +69,7 @@ def counts(metric: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def test_a_judge_that_fails_takes_the_explanation_and_nothing_else(claims: Judged, workers: int) -> None:
-    write(claims, gates=["evidence_f1 >= 1", "explanation_score >= 0.1", "overall_score >= 0.1"])
+    write_suite(claims, gates=["evidence_f1 >= 1", "explanation_score >= 0.1", "overall_score >= 0.1"])
     ran = claims.project.run(workers=workers)
     expected = dict.fromkeys(GRADES, "passed") | dict.fromkeys(FAILURES, "errored")
     assert ran.outcomes("s") == expected
@@ -87,7 +87,7 @@ def test_a_judge_that_fails_takes_the_explanation_and_nothing_else(claims: Judge
 
 def test_a_rate_of_defects_is_not_taken_from_the_explanations_that_happened_to_be_graded(claims: Judged) -> None:
     gate = "defect[fabrication] <= 0.6"
-    write(claims, gates=[gate, {"metric": "defect[fabrication]", "max": 0.7, "max_errors": 7}])
+    write_suite(claims, gates=[gate, {"metric": "defect[fabrication]", "max": 0.7, "max_errors": 7}])
     ran = claims.project.run()
     assert ran.suites["s"]["metrics"]["defect[fabrication]"]["value"] == 0.5
     assert ran.gates("s")[gate] == "failed"
@@ -95,7 +95,7 @@ def test_a_rate_of_defects_is_not_taken_from_the_explanations_that_happened_to_b
 
 
 def test_the_reason_of_a_claim_says_once_what_became_of_its_judge(claims: Judged) -> None:
-    write(claims, [claim_of("unavailable", 1)])
+    write_suite(claims, [claim_of("unavailable", 1)])
     (found,) = claims.project.run().suites["s"]["cases"]
     assert found["reason"].count("status 500") == 1
     assert found["reason"].endswith("and 6 more: no explanation_score")
@@ -104,14 +104,14 @@ def test_the_reason_of_a_claim_says_once_what_became_of_its_judge(claims: Judged
 
 def test_a_verdict_that_is_never_given_can_be_forbidden(claims: Judged) -> None:
     gates = ["confusion[Refuted->Supported] <= 0", "confusion[Supported->Refuted] <= 0"]
-    write(claims, CLAIMS[:2], gates=gates)
+    write_suite(claims, CLAIMS[:2], gates=gates)
     assert claims.project.run().gates("s") == dict(zip(gates, ("passed", "failed"), strict=True))
 
 
 def test_with_judges_off_explanations_are_undefined_and_nobody_is_asked(claims: Judged, workers: int) -> None:
     judged = ["explanation_score >= 0.5", "overall_score >= 0.5", "defect[fabrication] <= 0", "judge_calls <= 1"]
     others = ["verdict_accuracy >= 0.5", "evidence_f1[Refuted] >= 0.5", "verdict_accuracy[Refuted] >= 1.1"]
-    write(claims, gates=[*judged, *others])
+    write_suite(claims, gates=[*judged, *others])
     ran = claims.project.run("--llmeval-judge=off", workers=workers)
     assert list(ran.gates("s").values()) == [*["not_judged"] * 4, "passed", "passed", "failed"]
     metrics = ran.suites["s"]["metrics"]
@@ -123,7 +123,7 @@ def test_with_judges_off_explanations_are_undefined_and_nobody_is_asked(claims: 
 
 
 def test_explanations_that_are_omitted_are_not_paid_for(claims: Judged) -> None:
-    write(claims, evaluators=[{"fact_check": {"explanation": "omit"}}])
+    write_suite(claims, evaluators=[{"fact_check": {"explanation": "omit"}}])
     metrics = claims.project.run().suites["s"]["metrics"]
     assert metrics["overall_score"]["value"] == pytest.approx((8 * 0.7 + 0.3) / 0.7 / 9)
     assert metrics["explanation_score"]["value"] is None
@@ -133,7 +133,7 @@ def test_explanations_that_are_omitted_are_not_paid_for(claims: Judged) -> None:
 def test_each_repeat_is_graded_by_itself(claims: Judged, workers: int) -> None:
     scores = [50, 80, 95]
     claims.server.script(*map(graded, scores))
-    write(claims, [claim_of("good", 1)], repeats=3)
+    write_suite(claims, [claim_of("good", 1)], repeats=3)
     ran = claims.project.run(workers=workers)
     assert len(claims.server.calls) == 3
     assert ran.suites["s"]["metrics"]["explanation_score"]["value"] == pytest.approx(sum(scores) / 300)
@@ -149,7 +149,7 @@ def test_the_error_analysis_is_the_same_to_the_byte_with_workers(claims: Judged)
         {**claim_of("good", 4), "id": "z", "prediction": None},
         {**claim_of("made up", 5), "id": "a"},
     ]
-    write(claims, [*CLAIMS, *odd])
+    write_suite(claims, [*CLAIMS, *odd])
     found = []
     for number in (0, 2, 2):
         claims.project.run("--llmeval-report=out/errors.json", workers=number)

@@ -49,10 +49,10 @@ def test_calls_that_fail_in_passing_are_tried_again(judged: "Judged", workers: i
 
 
 FAILING: dict[str, tuple[Answer, str]] = {
-    "429": (status(429, "too many", **AT_ONCE), "status 429: too many; make fewer requests at a time"),
+    "429": (status(429, "too many", **AT_ONCE), "status 429: too many; make fewer concurrent calls"),
     "500": (status(500, **AT_ONCE), "status 500: out of order; try again later"),
     "401": (status(401, f"wrong key {KEY}"), "status 401: wrong key ***; check the key in OPENAI_API_KEY"),
-    "malformed": (malformed(), "found a body that is no JSON object"),
+    "malformed": (malformed(), "found a body that is not a JSON object"),
     "truncated": (truncated(), "/chat/completions failed: "),
     "dropped": (dropped(), "/chat/completions failed: "),
     "refusal": (
@@ -60,7 +60,10 @@ FAILING: dict[str, tuple[Answer, str]] = {
         "found a refusal, expected a verdict; the judge replied 'I would",
     ),
     "filtered": (filtered(), "found a refusal, expected a verdict; the judge replied ''"),
-    "length": (cut_off('{"score": 0.'), "expected a whole one: raise max_tokens; the judge replied '{\"score\": 0.'"),
+    "length": (
+        cut_off('{"score": 0.'),
+        "expected a complete one: raise max_tokens; the judge replied '{\"score\": 0.'",
+    ),
     "prose": (
         reply("Rather good."),
         "found no JSON object, expected the reply to end with a JSON object; the judge",
@@ -124,7 +127,7 @@ def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged
     assert {gate["gate"]: gate["value"] for gate in ran.suites["s"]["gates"]}["judge_tokens <= 44"] == 45
     unmet = ["judge_tokens <= 44", "cost_usd <= 0.0001", "p95(latency_s) <= 0"]
     assert [name for name, outcome in ran.gates("s").items() if outcome == "failed"] == unmet
-    sentence = "judge: 3 verdicts, 3 asked in this run; 30 + 15 tokens, 0.0180 USD; latency p50 "
+    sentence = "judge: 3 verdicts, 3 requested in this run; 30 + 15 tokens, 0.0180 USD; latency p50 "
     assert sentence in ran.text
     assert "\ntarget: latency p50 " in ran.text
     page = (judged.project.path / "report.md").read_text(encoding="utf-8").replace("\\", "")
@@ -141,7 +144,7 @@ def test_what_a_provider_or_a_price_list_does_not_say_is_unknown_rather_than_not
     ran = judged.project.run()
     usage = ran.suites["s"]["usage"]
     assert (usage["calls"], usage["input_tokens"], usage["cost_usd"]) == (2, None, None)
-    assert "2 asked in this run; an unknown number of tokens, cost unknown" in ran.text
+    assert "2 requested in this run; an unknown number of tokens, cost unknown" in ran.text
     assert ran.gates("s") == {"cost_usd <= 1": "failed", "judge_tokens <= 1000": "failed", "judge_calls <= 2": "passed"}
 
 
@@ -189,5 +192,5 @@ def test_without_a_judge_every_case_says_how_to_name_one(judged: "Judged") -> No
     assert ran.code == 1
     assert _reasons(ran.suites["s"])["a"].endswith(
         "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, "
-        "give --llmeval-judge-model, or define the fixture judge_client"
+        "use --llmeval-judge-model, or define the fixture judge_client"
     )

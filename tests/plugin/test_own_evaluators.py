@@ -178,7 +178,7 @@ def test_an_evaluator_with_batches_scores_what_a_python_test_brings_and_not_the_
 @pytest.mark.parametrize(
     ("formula", "reason"),
     [
-        ('{"size": sums["size"]}', "evaluator 'length' returned metrics that describe() does not name: 'size'"),
+        ('{"size": sums["size"]}', "evaluator 'length' returned metrics that describe() does not list: 'size'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
     ids=["undeclared", "raises"],

@@ -68,7 +68,7 @@ def test_what_is_wrong_with_one_case_of_an_own_evaluator_stays_with_it(polite: P
     assert (
         "the mode 'polite' failed to read the reply (KeyError: 'boom'); the judge replied 'Is it" in reasons["raises"]
     )
-    assert "found None as what the mode 'polite' read, expected a Verdict with a finite score" in reasons["nothing"]
+    assert "the mode 'polite' returned None, expected a Verdict with a finite score" in reasons["nothing"]
     assert "score=nan" in reasons["not a number"]
     assert "json/encoder.py" not in ran.text
     assert ran.suites["polite"]["usage"]["calls"] == 5, "replies that cannot be read were paid for"
@@ -81,7 +81,7 @@ def test_a_changed_reader_that_fails_on_stored_replies_costs_their_cases_only(po
     outcomes = ran.outcomes("polite")
     assert outcomes["first"] == "passed"
     assert outcomes["last"] == "errored"
-    said = "the cached reply cannot be read (ask again with --llmeval-judge=refresh): the mode 'polite' failed to read"
+    said = "the cached reply cannot be read (replace it with --llmeval-judge=refresh): the mode 'polite' failed to read"
     assert said in ran.text
 
 

@@ -80,7 +80,7 @@ def test_replay_tells_a_miss_from_a_changed_input_and_never_asks(asking: "Projec
     asking.suite("s.eval.yaml", cases, target="bot:answer")
     before = (asking.path / "answers/recorded.jsonl").read_bytes()
     ran = asking.run(FILE, REPLAY, workers=workers)
-    remedy = "run once with --llmeval-predictions-mode=auto to ask the target"
+    remedy = "run once with --llmeval-predictions-mode=auto to call the target"
     assert [case["reason"] for case in ran.suites["s"]["cases"]] == [
         f"case 'a' was recorded for another input in recorded.jsonl; {remedy}",
         None,
@@ -105,7 +105,7 @@ def test_record_asks_again_and_keeps_the_rest_while_refresh_forgets_it(asking: "
 def test_replay_of_a_file_that_is_not_there_is_a_usage_error(asking: "Project") -> None:
     ran = asking.run(FILE, REPLAY)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
-    assert "recorded.jsonl does not exist; record it with --llmeval-predictions-mode=record" in ran.text
+    assert "recorded.jsonl does not exist; create it with --llmeval-predictions-mode=record" in ran.text
     assert "Traceback" not in ran.text
 
 

@@ -7,7 +7,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project
 
-WITH_SYRUPY = ("asyncio", "hypothesispytest", "rerunfailures")
+WITH_SYRUPY = ("rerunfailures",)
 GATE: dict[str, Any] = {"metric": "f1", "max_drop": 0.05}
 
 
@@ -20,11 +20,11 @@ def cases(wrong: int, size: int = 60, **labels: str) -> list[dict[str, Any]]:
 
 def approve(project: "Project", wrong: int = 3, **top: Any) -> None:
     """Approve a run; its snapshot tolerates everything, so that only gates fail."""
-    write(project, wrong, **top)
+    write_suite(project, wrong, **top)
     assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
 
 
-def write(project: "Project", wrong: int, size: int = 60, **top: Any) -> None:
+def write_suite(project: "Project", wrong: int, size: int = 60, **top: Any) -> None:
     settings = {"gates": [GATE], "mode": "bulk", "snapshot": {"tolerance": 1, "not_comparable": "warn"}, **top}
     project.suite("s.eval.yaml", cases(wrong, size), **settings)
 
@@ -36,7 +36,7 @@ def reason(ran: Any) -> str:
 
 def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "Project", workers: int) -> None:
     approve(project)
-    write(project, wrong=25)
+    write_suite(project, wrong=25)
     ran = project.run("-v", workers=workers, without=WITH_SYRUPY)
     assert ran.code == 1
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
@@ -47,7 +47,7 @@ def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "P
 
 def test_a_change_that_may_be_noise_passes(project: "Project") -> None:
     approve(project)
-    write(project, wrong=5)
+    write_suite(project, wrong=5)
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 0
     assert "a drop beyond 0.05 is not established" in reason(ran)
@@ -55,24 +55,24 @@ def test_a_change_that_may_be_noise_passes(project: "Project") -> None:
 
 
 def test_without_baseline_the_gate_fails_and_names_the_command(project: "Project") -> None:
-    write(project, wrong=3)
+    write_suite(project, wrong=3)
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 1
     assert reason(ran) == (
         "no baseline __llmeval__/s.cases.jsonl: create it with pytest --llmeval --snapshot-update s.eval.yaml"
     )
-    write(project, wrong=3, snapshot=False)
+    write_suite(project, wrong=3, snapshot=False)
     for arguments in ((), ("--snapshot-update",)):
         ran = project.run(*arguments, without=WITH_SYRUPY)
         assert ran.code == 1
-        assert reason(ran) == "there is no baseline: write 'snapshot: true' into the suite, and approve a run"
+        assert reason(ran) == "there is no baseline: set 'snapshot: true' in the suite, and approve a run"
 
 
 def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> None:
     approve(project)
-    write(project, wrong=25)
-    ran = project.run("--snapshot-update", without=WITH_SYRUPY)
-    assert (ran.code, reason(ran)) == (0, "approved: this run is the baseline from now on")
+    write_suite(project, wrong=25)
+    ran = project.run("--snapshot-update", "--snapshot-anchor", without=WITH_SYRUPY)
+    assert (ran.code, reason(ran)) == (0, "approved: this run is the new baseline")
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 0
     assert "f1 0.5833 -> 0.5833, drop 0.0000" in reason(ran)
@@ -80,7 +80,7 @@ def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> No
 
 def test_a_part_of_the_suite_is_not_judged(project: "Project") -> None:
     approve(project, mode="items")
-    write(project, wrong=25, mode="items")
+    write_suite(project, wrong=25, mode="items")
     ran = project.run("-k", "c00 or c01", without=WITH_SYRUPY)
     assert ran.code == 0
     assert reason(ran) == "not judged: 2 of 60 cases ran"
@@ -88,7 +88,7 @@ def test_a_part_of_the_suite_is_not_judged(project: "Project") -> None:
 
 def test_other_cases_are_compared_unpaired_and_said_so(project: "Project") -> None:
     approve(project)
-    write(project, wrong=40, size=70)
+    write_suite(project, wrong=40, size=70)
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 1
     assert "70 against 60 cases" in reason(ran)
@@ -99,7 +99,7 @@ def test_other_cases_are_compared_unpaired_and_said_so(project: "Project") -> No
 def test_another_way_to_measure_is_not_compared(project: "Project") -> None:
     other = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"], "tokenizer": "characters"}}]}
     approve(project, snapshot={"tolerance": 1})
-    write(project, wrong=3, snapshot={"tolerance": 1}, **other)
+    write_suite(project, wrong=3, snapshot={"tolerance": 1}, **other)
     ran = project.run(without=WITH_SYRUPY)
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
     assert reason(ran).startswith("not comparable: ")
@@ -122,7 +122,7 @@ SOME = ("-k", "c00 or c01 or c02 or c03 or c04 or c05 or c06 or c07")
 
 def test_a_gate_on_part_of_the_suite_compares_the_cases_that_ran(project: "Project") -> None:
     approve(project, wrong=0, **PARTIAL)
-    write(project, wrong=8, **PARTIAL)
+    write_suite(project, wrong=8, **PARTIAL)
     ran = project.run(*SOME, without=WITH_SYRUPY)
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
     assert "8 paired cases" in reason(ran)
@@ -141,7 +141,7 @@ def test_a_gate_on_part_of_the_suite_reads_no_baseline_that_was_edited(project: 
 def test_a_gate_on_part_of_the_suite_compares_what_was_measured_alike(project: "Project") -> None:
     other = {"evaluators": [{"text": {"metrics": ["exact_match", "f1"], "tokenizer": "characters"}}]}
     approve(project, **PARTIAL)
-    write(project, wrong=3, **PARTIAL, **other)
+    write_suite(project, wrong=3, **PARTIAL, **other)
     ran = project.run(*SOME, without=WITH_SYRUPY)
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
     assert reason(ran) == "not comparable: options of the evaluator 'text' changed: tokenizer"
@@ -162,7 +162,46 @@ def test_the_snapshot_leaves_a_fall_to_the_gate_on_that_value_alone(
 ) -> None:
     top: dict[str, Any] = {"evaluators": ["classification"], "snapshot": {"metrics": ["f1_macro"]}}
     approve(project, gates=[{"metric": metric, "max_drop": 1}], **top)
-    write(project, 25, gates=[{"metric": metric, "max_drop": 1}], **top)
+    write_suite(project, 25, gates=[{"metric": metric, "max_drop": 1}], **top)
     (suite,) = project.run(without=WITH_SYRUPY).report["suites"]
     assert [gate["outcome"] for gate in suite["gates"]] == ["passed"]
     assert [(each["kind"], each["outcome"]) for each in suite["snapshot"]] == [("fell_beyond", verdict)]
+
+
+ANYTIME: dict[str, Any] = {"gates": [{**GATE, "max_drop": 0, "rule": "anytime"}], "snapshot": {"tolerance": 1}}
+
+
+def test_runs_since_the_approval_are_weighed_together(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    for number, wrong in enumerate((8, 10, 11, 12, 13), 1):
+        write_suite(project, wrong, **ANYTIME)
+        ran = project.run(without=WITH_SYRUPY)
+        assert f" of {number} run" in reason(ran)
+        if ran.code:
+            break
+    assert number > 1
+    assert ran.gates("s") == {"drop(f1) <= 0, anytime": "failed"}
+    assert "a drop beyond 0 is established, evidence" in reason(ran)
+    assert project.run("--snapshot-update", "--snapshot-anchor", without=WITH_SYRUPY).code == 0
+    write_suite(project, wrong + 1, **ANYTIME)
+    assert " of 1 run since the approval" in reason(project.run(without=WITH_SYRUPY))
+
+
+def test_a_replayed_run_is_no_further_run(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    write_suite(project, 4, **ANYTIME)
+    first, again = (reason(project.run(without=WITH_SYRUPY)) for _ in range(2))
+    assert first == again
+    assert " of 1 run since the approval" in again
+
+
+def test_a_history_that_was_cut_begins_with_what_can_be_read(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    for wrong in (2, 3):
+        write_suite(project, wrong, **ANYTIME)
+        project.run(without=WITH_SYRUPY)
+    path = project.path / ".llmeval" / "history.jsonl"
+    first, second = [line for line in path.read_text(encoding="utf-8").splitlines() if "looks" in line]
+    path.write_text(f"{first[:-9]}\n{second}\n[1]\n", encoding="utf-8")
+    write_suite(project, 1, **ANYTIME)
+    assert " of 2 runs since the approval" in reason(project.run(without=WITH_SYRUPY))

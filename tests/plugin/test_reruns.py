@@ -24,7 +24,7 @@ def answer(word):
         raise ConnectionError("try again")
     return word.upper()
 """
-OTHERS = ("asyncio", "hypothesispytest", "syrupy")
+OTHERS = ("syrupy",)
 
 
 def test_the_last_result_of_a_rerun_case_counts(project: "Project", workers: int) -> None:

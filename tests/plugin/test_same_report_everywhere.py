@@ -139,6 +139,10 @@ def test_reversed_items_on_two_workers_change_nothing(rich: "Project", serial: s
     assert _essence(rich, "--reversed", workers=2) == serial
 
 
+def test_workers_that_are_new_pythons_instead_of_forks_change_nothing(rich: "Project", serial: str) -> None:
+    assert _essence(rich, workers=2, cold=True) == serial
+
+
 @pytest.mark.parametrize(
     "environment",
     [{"PYTHONHASHSEED": "0"}, {"PYTHONHASHSEED": "1"}, {"TZ": "Asia/Tokyo"}, {"LC_ALL": "C", "LANG": "C"}],

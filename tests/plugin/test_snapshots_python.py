@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
-WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+WITHOUT = ("rerunfailures",)
 
 TESTS = """\
 import json
@@ -125,7 +125,7 @@ def test_what_a_test_no_longer_asserts_fails_the_run_whatever_else_runs(scored: 
     for without in (WITHOUT, (*WITHOUT, "syrupy")):
         ran = run(scored, "test_it.py", workers=workers, without=without)
         assert (ran.code, ran.counts) == (1, {"failed": 2, "passed": 4})
-        told = "test_it.py::TestMore::test_loss[a]: snapshot none: does not occur any more; approved was n/a"
+        told = "test_it.py::TestMore::test_loss[a]: snapshot none: no longer exists; approved: n/a"
         assert told in ran.section("FAILURES")
     assert run(scored, "test_it.py::test_quality", workers=workers).code == 0
     assert run(scored, "--snapshot-warn-unused", workers=workers).counts == {"passed": 4}
@@ -166,7 +166,7 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
             assert len(TRIES) > 1
         """,
     )
-    run(scored, "--snapshot-update", "--reruns=1", without=("asyncio", "hypothesispytest"))
+    run(scored, "--snapshot-update", "--reruns=1", without=())
     assert stored(scored)["tests"] == {"test_flaky": {"f1": 0.2}}
 
 
@@ -186,7 +186,7 @@ def test_of_a_test_that_is_run_again_the_last_scores_count(scored: "Project") ->
             '{"f1": 1}, tolerance={"f2": 1}',
             "ValueError: tolerance or direction: found the unknown score 'f2', expected one of f1",
         ),
-        ('{"f1": 1}); score_snapshot.assert_match({"f1": 2}', "ValueError: score 'f1': found it a second time"),
+        ('{"f1": 1}); score_snapshot.assert_match({"f1": 2}', "ValueError: score 'f1': found it twice"),
     ],
 )
 def test_a_wrong_call_is_told(project: "Project", call: str, error: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from conftest import Project, Ran
 
-WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+WITHOUT = ("rerunfailures",)
 
 CASES = [
     {"id": "one", "input": "one", "expected": "red", "prediction": "red"},
@@ -277,7 +277,7 @@ SPOILT: "dict[str, tuple[str, Callable[[str], str], str]]" = {
     "newer": (
         "scores.json",
         lambda text: text.replace('"schema": 1', '"schema": 2'),
-        "schema: found 2, expected 1: a newer version of pytest-llmeval-suite wrote this file",
+        "schema: found 2, expected 1: the file is from a newer version of pytest-llmeval-suite",
     ),
     "key": (
         "scores.json",
@@ -285,7 +285,7 @@ SPOILT: "dict[str, tuple[str, Callable[[str], str], str]]" = {
         "found the unknown key 'note'",
     ),
     "twice": ("scores.json", lambda text: text.replace('"schema"', '"schema": 1, "schema"'), "'schema' twice"),
-    "forgotten": ("scores.json", lambda text: text.replace('"f1": 0.5, ', ""), "found no value of 'f1', expected 0.5"),
+    "forgotten": ("scores.json", lambda text: text.replace('"f1": 0.5, ', ""), "found no value for 'f1', expected 0.5"),
     "counts": ("cases.jsonl", lambda text: text.replace('"f1": 1', '"f1": 0'), "found content with fingerprint"),
     "half": ("cases.jsonl", lambda text: text[:50], "found content with fingerprint"),
 }

@@ -152,10 +152,10 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
             "none": None,
         },
     )
-    no_import = "module {!r} does not import: ModuleNotFoundError: No module named {!r}"
+    no_import = "module {!r} cannot be imported: ModuleNotFoundError: No module named {!r}"
     no_target = (
-        "the case carries no prediction and its suite no target: add 'prediction' to the case, an answer to "
-        "the predictions of its source, 'target' to the suite, or define llmeval_target in a conftest.py"
+        "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its source, "
+        "or 'target' to the suite, or define llmeval_target in a conftest.py"
     )
     assert reasons == {
         "absent": (
@@ -166,7 +166,7 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
             "errored",
             f"target 'broken:answer': {no_import.format('broken', 'no_such_library')}",
         ),
-        "exits": ("errored", "target 'exits:answer': module 'exits' does not import: SystemExit: 4"),
+        "exits": ("errored", "target 'exits:answer': module 'exits' cannot be imported: SystemExit: 4"),
         "misspelt": ("errored", "target 'bots:plian': module 'bots' has no callable 'plian'"),
         "none": ("errored", no_target),
     }

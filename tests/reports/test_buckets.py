@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, Sums, get_evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import is_error_report, to_errors, write_errors
@@ -45,7 +46,7 @@ def report(texts: Mapping[str, str], *labels: str) -> RunReport:
     ]
     records.append(CaseRecord("broken", outcome="errored", errors=dict.fromkeys(evaluators, "no"), reason="no answer"))
     result = summarize(evaluators, records, confidence=None)
-    buckets = fill_buckets(evaluators, result.cases)
+    buckets = fill_buckets(MetricIndex.of(evaluators), result.cases)
     suite = SuiteReport("s", "s.eval.yaml", result, list[GateResult](), len(records), None, buckets=buckets)
     return RunReport("2026-01-01", 0.1, "0", None, [suite])
 

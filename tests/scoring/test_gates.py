@@ -119,7 +119,7 @@ def test_the_mapping_form_says_the_same(mapping: dict[str, Any], text: str) -> N
         ({"min": 0.8, "min_cases": 0}, "found min_cases 0, expected at least 1"),
         (
             {"min": 0.8, "min_cases": 3},
-            "found min_cases without by, expected both: it says how many cases a group must have",
+            "found min_cases without by, expected both: min_cases applies to groups",
         ),
         ({"min": 0.8, "max_errors": -1}, "found max_errors -1, expected at least 0"),
     ],
@@ -238,11 +238,32 @@ def test_a_misspelt_label_is_told_with_what_was_probably_meant() -> None:
     assert parse_gate("f1[yoj] >= 0").judge(found).reason == reason
 
 
-@pytest.mark.parametrize("usage", [{}, {"cost_usd": MetricValue(None, None, None, None, 2, 2, 0, 0)}])
-def test_a_cost_that_nobody_knows_is_told_as_such(usage: dict[str, MetricValue]) -> None:
-    verdict = parse_gate("cost_usd <= 1").judge(Result({}, {}, [], PASSED, usage=usage))
-    assert (verdict.outcome, verdict.value) == ("failed", None)
-    assert verdict.reason.startswith("cost_usd is not known: nothing of the kind was asked, or a provider ")
+NO_VALUE = MetricValue(None, None, None, None, 2, 2, 0, 0)
+TWO_CALLS = {"judge_calls": MetricValue(2.0, 1.0, 2.0, 2.0, 2, 0, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("gate", "usage", "why"),
+    [
+        ("cost_usd <= 1", {}, "cost_usd is unknown: no judge was used"),
+        ("cost_usd <= 1", {"judge_calls": NO_VALUE, "cost_usd": NO_VALUE}, "cost_usd is unknown: no judge was used"),
+        ("cost_usd <= 1", TWO_CALLS | {"cost_usd": NO_VALUE}, "cost_usd is unknown: a call has no known price"),
+        (
+            "mean(judge_tokens) <= 9",
+            TWO_CALLS | {"judge_tokens": NO_VALUE},
+            "mean(judge_tokens) is unknown: a provider did not report tokens",
+        ),
+        (
+            "latency_s <= 1",
+            TWO_CALLS | {"latency_s": NO_VALUE},
+            "latency_s is unknown: the stored verdicts have no latency",
+        ),
+        ("target_latency_s <= 1", TWO_CALLS, "target_latency_s is unknown: no target was called"),
+    ],
+)
+def test_a_figure_without_value_fails_with_its_own_cause(gate: str, usage: dict[str, MetricValue], why: str) -> None:
+    verdict = parse_gate(gate).judge(Result({}, {}, [], PASSED, usage=usage))
+    assert (verdict.outcome, verdict.value, verdict.reason) == ("failed", None, why)
 
 
 def test_the_pass_rate_is_a_metric_of_every_suite() -> None:
@@ -260,7 +281,7 @@ def test_where_all_groups_hold_the_closest_is_named() -> None:
     verdict = by(0.1).judge(result(groups=GROUPS))
     assert verdict.outcome == "passed"
     assert verdict.value == pytest.approx(0.125)
-    assert verdict.reason == "all 3 groups hold, closest temporal: mean(f1) is 0.1250"
+    assert verdict.reason == "all 3 groups pass, closest temporal: mean(f1) is 0.1250"
 
 
 def test_failing_groups_are_all_listed_and_the_worst_gives_the_value() -> None:
@@ -286,7 +307,7 @@ def test_small_groups_are_not_judged_but_named() -> None:
 def test_a_gate_with_no_group_large_enough_fails() -> None:
     verdict = by(0.1, min_cases=3).judge(result(groups=GROUPS))
     assert (verdict.outcome, verdict.value) == ("failed", None)
-    assert verdict.reason.startswith("no group of 'kind' has 3 cases; not judged, under 3 cases: ")
+    assert verdict.reason.startswith("no group by 'kind' has 3 cases; not judged, under 3 cases: ")
 
 
 def test_a_group_without_any_score_fails_as_a_suite_without_any_does() -> None:

@@ -64,8 +64,8 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: R
     ("entry", "message"),
     [
         ({"rule": "proven_safe", "min": 0.2}, "found rule without max_drop, expected both"),
-        ({"max_drop": 0.1, "min": 0.5}, "found min beside max_drop, expected one of them"),
-        ({"max_drop": 0.1, "max": 0.5}, "found max beside max_drop, expected one of them"),
+        ({"max_drop": 0.1, "min": 0.5}, "found min beside max_drop, expected only one of them"),
+        ({"max_drop": 0.1, "max": 0.5}, "found max beside max_drop, expected only one of them"),
         ({"max_drop": -0.1}, "found max_drop -0.1, expected a finite number of at least 0"),
         ({"max_drop": float("inf")}, "found max_drop inf, expected a finite number of at least 0"),
         ({"max_drop": 0.1, "confidence": 95}, "found confidence 95, expected a number between 0 and 1"),
@@ -73,6 +73,11 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: R
         ({"max_drop": 0.1, "test": "mcnemar", "cluster_by": "k"}, "found cluster_by with test mcnemar"),
         ({"max_drop": 0.1, "test": "wilcoxon", "cluster_by": "k"}, "found cluster_by with test wilcoxon"),
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
+        ({"max_drop": 0.1, "max_drift": 0.05}, "found max_drift 0.05, expected a finite number of at least max_drop"),
+        ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
+        ({"max_drop": 0.1, "rule": "anytime", "by": "k"}, "found by with rule anytime, expected neither"),
+        ({"max_drop": 0.1, "rule": "anytime", "test": "bca"}, "found test with rule anytime, expected neither"),
+        ({"max_drop": 0.1, "rule": "anytime", "partial": True}, "found partial with rule anytime, expected neither"),
         ({"max_drop": 0.1, "max_errors": -1}, "found max_errors -1, expected at least 0"),
     ],
 )
@@ -169,7 +174,7 @@ def pooled(hits: Sequence[int]) -> Result:
 def test_tests_of_case_scores_refuse_a_pooled_metric_and_say_what_to_write(test: str) -> None:
     found = judge(gate(metric="accuracy", test=test), pooled([1, 0] * 20), pooled([1, 1] * 20))
     assert found.outcome == "failed"
-    assert "accuracy is no mean of them: use mean(accuracy) or test bootstrap" in found.reason
+    assert "accuracy is not a mean of them: use mean(accuracy) or test bootstrap" in found.reason
     again = judge(gate(metric="accuracy", test=test, statistic="mean"), pooled([1, 0] * 20), pooled([1, 1] * 20))
     assert "a drop beyond 0 is established" in again.reason
 
@@ -179,7 +184,7 @@ def test_permutation_exchanges_counts_of_a_pooled_metric_but_cannot_shift_them()
     assert judge(gate(metric="accuracy", test="permutation"), *runs).outcome == "failed"
     assert judge(gate(metric="accuracy", test="permutation"), *reversed(runs)).outcome == "passed"
     shifted = judge(gate(0.1, metric="accuracy", test="permutation"), *runs)
-    assert "is no mean of them" in shifted.reason
+    assert "is not a mean of them" in shifted.reason
 
 
 def test_mcnemar_refuses_scores_between_0_and_1() -> None:
@@ -195,7 +200,7 @@ def test_other_cases_are_judged_unpaired_and_said_so() -> None:
     assert found.outcome == "failed"
     assert "50 against 60 cases" in found.reason
     assert "unpaired: 50 cases in common, 0 only in this run, 10 only in the baseline" in found.reason
-    assert "bootstrap instead of wilcoxon, which needs pairs" in found.reason
+    assert "bootstrap instead of wilcoxon, which needs paired cases" in found.reason
 
 
 def test_equal_runs_prove_no_drop_and_safety_only_if_they_are_many() -> None:
@@ -229,7 +234,7 @@ def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
         ([1] * 3, [None] * 3, "no case has score in both runs"),
         ([1, "error", 1], [1] * 3, "1 case errored"),
         ([None] * 3, [1] * 4, "score is undefined"),
-        ([1] * 3, [None] * 4, "the baseline has no value of score"),
+        ([1] * 3, [None] * 4, "score has no value in the baseline"),
     ],
 )
 @pytest.mark.parametrize("rule", ["proven_drop", "proven_safe"])
@@ -244,7 +249,7 @@ def test_errored_cases_can_be_tolerated_and_are_left_out_of_the_pairs() -> None:
     found = judge(gate(0.1, max_errors=1), run(["error", *[1] * 30]), run([1] * 31))
     assert found.outcome == "passed"
     assert "30 paired cases" in found.reason
-    assert "1 case left out, judged in one run only" in found.reason
+    assert "1 case left out, scored in one run only" in found.reason
     assert (
         judge(gate(0.1, max_errors=1), run(["error", "error", 1]), run([1] * 3)).reason == "2 cases errored, 1 allowed"
     )
@@ -276,8 +281,8 @@ def test_groups_are_judged_one_by_one() -> None:
     assert found.reason.startswith("1 of 2 groups fail: x: score 1.0000 -> 0.3333, drop 0.6667")
     assert found.reason.endswith("not judged, under 10 cases: z")
     assert "by Holm over 2 tests" in found.reason
-    assert judge(gate(by="talk", min_cases=10), there, there).reason.startswith("all 2 groups hold, largest drop x: ")
-    assert judge(gate(by="talk", min_cases=99), here, there).reason == "no group of 'talk' has 99 cases to compare"
+    assert judge(gate(by="talk", min_cases=10), there, there).reason.startswith("all 2 groups pass, largest drop x: ")
+    assert judge(gate(by="talk", min_cases=99), here, there).reason == "no group by 'talk' has 99 cases to compare"
 
 
 def test_many_gates_need_stronger_evidence_than_one() -> None:

@@ -110,7 +110,7 @@ def test_a_slow_service_and_one_that_is_not_there_may_answer_later() -> None:
 
 
 def test_a_header_that_cannot_be_sent_is_told_without_its_value() -> None:
-    with serving(echo) as server, pytest.raises(NoReplyError, match="an address, a proxy or headers") as caught:
+    with serving(echo) as server, pytest.raises(NoReplyError, match="the address, the proxy or the headers") as caught:
         send(server.url, method="GET", headers={"Authorization": f"{SECRET}\r\nX: y"})
     assert SECRET not in str(caught.value)
     assert (caught.value.cause, caught.value.transient) == ("unusable", False)

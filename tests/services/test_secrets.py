@@ -46,7 +46,7 @@ def test_words_of_a_secret_are_secret_unless_they_are_short() -> None:
 
 @pytest.mark.parametrize(("name", "good"), [("SEARCH_TOKEN", True), ("_x1", True), ("1X", False), ("Bearer pw", False)])
 def test_a_variable_that_cannot_be_one_is_told_without_it(name: str, good: bool) -> None:
-    fault = "found no name of an environment variable, expected one such as EXAMPLE"
+    fault = "found an invalid name of an environment variable, expected one such as EXAMPLE"
     assert variable_fault(name, "EXAMPLE") == (None if good else fault)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval import Evaluator, Metric
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
@@ -31,7 +32,7 @@ class Errors(Evaluator):
         raise NotImplementedError
 
 
-EVALUATORS = {"errors": Errors()}
+METRICS = MetricIndex.of({"errors": Errors()})
 COMPARABLE = Comparable("ids", "data", "limits", {"errors": EvaluatorPrint("errors", "1", {"level": 2})})
 
 
@@ -52,7 +53,7 @@ def deciding(metric: str) -> set[str]:
 
 
 def judged(old: SuiteScores, new: SuiteScores, settings: SnapshotSettings = DEFAULT) -> dict[str, Verdict]:
-    return {verdict.metric: verdict for verdict in judge_scores(old, new, settings, EVALUATORS, deciding=deciding)}
+    return {verdict.metric: verdict for verdict in judge_scores(old, new, settings, METRICS, deciding=deciding)}
 
 
 def kinds(verdicts: dict[str, Verdict]) -> dict[str, tuple[str, str]]:
@@ -131,15 +132,15 @@ def test_each_metric_has_its_own_tolerance_and_the_shared_one_otherwise() -> Non
 )
 def test_a_gate_on_the_drop_decides_unless_there_is_a_tolerance(settings: SnapshotSettings, outcome: str) -> None:
     old, new = scores(accuracy=score(0.5), loss=score(0.5)), scores(accuracy=score(0.4), loss=score(0.6))
-    accuracy, loss = judge_scores(old, new, settings, EVALUATORS, deciding=deciding, gated={"accuracy"})
+    accuracy, loss = judge_scores(old, new, settings, METRICS, deciding=deciding, gated={"accuracy"})
     assert (accuracy.kind, accuracy.outcome, loss.outcome) == ("fell_beyond", outcome, "failed")
-    assert ("; the gate on its drop decides" in accuracy.reason) == (outcome == "passed")
+    assert ("; the gate with max_drop decides" in accuracy.reason) == (outcome == "passed")
 
 
 def test_a_new_metric_passes_and_a_vanished_one_fails_unless_unused_ones_are_only_told() -> None:
     old, new = scores(accuracy=score(0.5)), scores(loss=score(0.5))
     assert kinds(judged(old, new)) == {"loss": ("new", "passed"), "accuracy": ("vanished", "failed")}
-    told = judge_scores(old, new, SnapshotSettings(), EVALUATORS, deciding=deciding, warn_unused=True)
+    told = judge_scores(old, new, SnapshotSettings(), METRICS, deciding=deciding, warn_unused=True)
     assert [each.outcome for each in told] == ["passed", "passed"]
 
 
@@ -163,7 +164,7 @@ ERRORS = COMPARABLE.evaluators["errors"]
 @pytest.mark.parametrize(
     ("comparable", "metric", "reason"),
     [
-        (changed(cases="other"), "*", "other cases (4, 4 when approved)"),
+        (changed(cases="other"), "*", "different cases (4, 4 when approved)"),
         (changed(data="other"), "*", "the data changed (input, expected or labels of the cases)"),
         (
             changed(evaluators={"errors": replace(ERRORS, version="2")}),

@@ -149,7 +149,7 @@ s.eval.yaml:3:27  evaluators[0].text.tokeniser: found the unknown key 'tokeniser
 wordnet (did you mean 'tokenizer'?)
 s.eval.yaml:4:5  evaluators[1]: found evaluator 'clasification', expected one of {EVALUATORS} \
 (did you mean 'classification'?)
-s.eval.yaml:6:5  evaluators[3]: found 'text' a second time, expected another name: give it one with 'as'
+s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: rename one with 'as'
 s.eval.yaml:7:21  evaluators[4].text.metrics: found the text 'f1', expected a list
 s.eval.yaml:8:5  evaluators[5]: found a mapping with 'text', 'classification', expected NAME or {{NAME: options}}
 s.eval.yaml:9:1  targets: found the unknown key 'targets', expected one of evaluators, suite, description, target, \
@@ -188,11 +188,11 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_and_column(load: Load) 
         ("{id: ''}", "4:5  cases[1]: found an empty id"),
         ("{id: 1.5}", "4:10  cases[1].id: found the number 1.5, expected text"),
         ("{tags: [not good]}", "4:5  cases[1]: found the tag 'not good', expected letters, digits, '-' and '_'"),
-        ("{tags: [parametrize]}", "4:5  cases[1]: found the tag 'parametrize', which means something else to pytest"),
+        ("{tags: [parametrize]}", "4:5  cases[1]: found the tag 'parametrize', which pytest reserves"),
         ("{tags: smoke}", "4:12  cases[1].tags: found the text 'smoke', expected a list"),
         (
             "{id: 'gate[f1 > 0]'}",
-            "4:5  cases[1]: found the id 'gate[f1 > 0]', expected one that does not read like a gate",
+            "4:5  cases[1]: found the id 'gate[f1 > 0]', expected one that does not begin with 'gate[' or 'snapshot['",
         ),
         ("{labels: {a: [x]}}", "4:18  cases[1].labels.a: found a list of 1, expected text"),
         ("{thresholds: {f2: 1}}", "4:19  cases[1].thresholds.f2: found the unknown metric 'f2', expected one of f1"),
@@ -214,8 +214,8 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         ("- a\n", "1:1  found a list of 1, expected a mapping with 'evaluators' and 'cases' or 'source'"),
         (ONE_CASE, "1:1  found nothing, expected 'evaluators'"),
         ("evaluators: []\n" + ONE_CASE, "1:13  evaluators: found an empty list, expected at least one evaluator"),
-        (F1 + "cases: []\n", "1:1  found no case, expected cases or a source that has some"),
-        (F1, "1:1  found no case, expected cases or a source that has some"),
+        (F1 + "cases: []\n", "1:1  found no case, expected 'cases' or a 'source' with at least one case"),
+        (F1, "1:1  found no case, expected 'cases' or a 'source' with at least one case"),
         (F1 + ONE_CASE + "group by: [x]\n", "3:1  ['group by']: found the unknown key 'group by', expected one of"),
         (F1 + ONE_CASE + "confidence: 1\n", "3:13  confidence: found 1.0, expected a number between 0 and 1"),
         (
@@ -236,7 +236,7 @@ def test_a_faulty_case_is_told_and_the_others_run(load: Load, case: str, fault: 
         ),
         (
             F1 + ONE_CASE + "gates: [f1 > 0, f1 > 0.0]\n",
-            "3:17  gates[1]: found the gate 'f1 > 0' a second time, expected it once",
+            "3:17  gates[1]: found the gate 'f1 > 0' twice, expected it once",
         ),
         (
             F1 + ONE_CASE + "thresholds: {f1: {min: 1, max: 0}}\n",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import MISSING, SuiteError
 from pytest_llmeval.scoring.limits import Limit
@@ -26,9 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load(folder: Path, rest: str) -> Suite:
-    path = folder / "s.eval.yaml"
-    path.write_text(F1 + rest, encoding="utf-8")
-    return load_suite(path, default_registry(), root=folder.parent, shown="s.eval.yaml")
+    return load_text(F1 + rest, folder, root=folder.parent)
 
 
 def faults(folder: Path, rest: str) -> list[str]:
@@ -76,7 +75,7 @@ def test_a_file_outside_the_root_is_not_read(folder: Path, part: str, name: str)
     assert len(found) == 1
     assert found[0].startswith("s.eval.yaml:4:")
     assert found[0].endswith(
-        f"cases[1].{part}: found {name!r}, which leaves the folder 'root', expected a file inside it"
+        f"cases[1].{part}: found {name!r}, which is outside the folder 'root', expected a file inside it"
     )
 
 
@@ -92,7 +91,7 @@ def test_a_link_that_leads_outside_the_root_is_not_followed(folder: Path, kind: 
     name = "link.txt" if kind == "file" else "link/secret.txt"
     found = faults(folder, one_case(name))
     assert [each.partition(": found ")[2] for each in found] == [
-        f"{name!r}, which leaves the folder 'root', expected a file inside it"
+        f"{name!r}, which is outside the folder 'root', expected a file inside it"
     ]
 
 

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import Case, ErrorBucket, Evaluator, Metric, Observation, SuiteError, Sums
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.tables import LabelTable, MetricTable, ReportTable
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite
 
@@ -67,18 +70,20 @@ class Bucketed(Errors):
         return [ErrorBucket("bad", self.metric, above=0.5)]
 
 
-def load(folder: Path, evaluators: str, rest: str = "") -> Suite:
+CASES = "[{id: a, expected: x, prediction: y}]"
+
+
+def load(folder: Path, evaluators: str, rest: str = "", cases: str = CASES, more: type[Evaluator] = Clash) -> Suite:
     registry = default_registry()
-    for each in (Clash, Errors, Passing, Choosy, Bucketed):
+    for each in dict.fromkeys((Clash, Errors, Passing, Choosy, Bucketed, more)):
         registry.register(each)
-    path = folder / "s.eval.yaml"
-    path.write_text(f"evaluators: {evaluators}\n{rest}\ncases: [{{id: a, expected: x, prediction: y}}]\n")
-    return load_suite(path, registry, root=folder, shown="s.eval.yaml")
+    text = f"evaluators: {evaluators}\n{rest}\ncases: {cases}\n"
+    return load_text(text, folder, registry=registry)
 
 
-def faults(folder: Path, evaluators: str, rest: str = "") -> list[str]:
+def faults(folder: Path, evaluators: str, rest: str = "", more: type[Evaluator] = Clash) -> list[str]:
     with pytest.raises(SuiteError) as caught:
-        load(folder, evaluators, rest)
+        load(folder, evaluators, rest, more=more)
     return [str(fault) for fault in caught.value.faults]
 
 
@@ -89,7 +94,7 @@ def test_two_evaluators_with_the_same_metric_are_told_how_to_differ(tmp_path: Pa
     assert faults(tmp_path, f"[{TEXT}, clash]") == [
         (
             "s.eval.yaml:1:39  evaluators[1]: found metric 'f1', which 'text' reports too, expected distinct names: "
-            "give this evaluator a name with 'as'"
+            "rename this evaluator with 'as'"
         )
     ]
 
@@ -104,7 +109,7 @@ def test_the_name_of_the_pass_rate_is_taken(tmp_path: Path) -> None:
     assert faults(tmp_path, "[passing]") == [
         (
             "s.eval.yaml:1:14  evaluators[0]: found metric 'pass_rate', which 'the suite' reports too, "
-            "expected distinct names: give this evaluator a name with 'as'"
+            "expected distinct names: rename this evaluator with 'as'"
         )
     ]
     assert list(load(tmp_path, "[{passing: {as: mine}}]").evaluators) == ["mine"]
@@ -182,3 +187,52 @@ def test_an_error_bucket_that_could_never_be_filled_is_a_fault_of_the_suite(
 ) -> None:
     (found,) = faults(tmp_path, f"[{{bucketed: {{metric: '{metric}'}}}}]")
     assert found == f"s.eval.yaml:1:25  evaluators[0].bucketed: evaluator 'bucketed' cannot be built: {fault}"
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        (
+            MetricTable("k", ("task", "value"), [(("all",), ("f2",))]),
+            "table 'k': found the unknown metric 'f2', expected one of f1 (did you mean 'f1'?)",
+        ),
+        (
+            LabelTable("by label", "label", {"F1": "f1[label]"}),
+            "table 'by label': found the unknown metric 'f1[label]', expected one of f1",
+        ),
+    ],
+)
+def test_a_table_of_a_metric_that_nobody_reports_is_a_fault_of_the_suite(
+    tmp_path: Path, table: ReportTable, fault: str
+) -> None:
+    class Tabled(Nothing):
+        name = "tabled"
+
+        def tables(self) -> Sequence[ReportTable]:
+            return [table]
+
+    (found,) = faults(tmp_path, "[tabled]", more=Tabled)
+    assert found == f"s.eval.yaml:1:14  evaluators[0]: evaluator 'tabled' cannot be built: ValueError: {fault}"
+
+
+def test_an_evaluator_is_asked_for_its_metrics_as_often_for_many_cases_as_for_one(tmp_path: Path) -> None:
+    asked = []
+
+    class Counting(Errors):
+        name = "counting"
+
+        def describe(self) -> Sequence[Metric]:
+            asked.append(self.name)
+            return super().describe()
+
+        def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+            return {"error_rate": sums["n"]}
+
+    cases = ", ".join(f"{{id: c{each}, prediction: x, thresholds: {{error_rate: {{max: 1}}}}}}" for each in range(50))
+    gates = "gates: [error_rate <= 1, 'error_rate[late] <= 1']"
+    suite = load(tmp_path, "[counting]", gates, f"[{cases}]", Counting)
+    records = [CaseRecord(case.id, observations={"counting": Observation({"n": 1})}) for case in suite.cases]
+    result = summarize(suite.metrics, records, group_by=("kind",), confidence=None)
+    assert result.metrics["error_rate"].value == 50
+    assert suite.metrics.lower_is_better("error_rate[late]")
+    assert len(asked) == 2  # once to check the file, once for the suite

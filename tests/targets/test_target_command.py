@@ -127,8 +127,8 @@ def test_a_program_that_ends_after_each_answer_is_started_for_each_input(folder:
 
 
 GARBAGE = [
-    ("print('loading ...')", "'loading ...' on stdout: found no JSON (Expecting value: line 1 column 1 (char 0))"),
-    ("print()", "'' on stdout: found no JSON (Expecting value: line 1 column 1 (char 0))"),
+    ("print('loading ...')", "'loading ...' on stdout: found invalid JSON (Expecting value: line 1 column 1 (char 0))"),
+    ("print()", "'' on stdout: found invalid JSON (Expecting value: line 1 column 1 (char 0))"),
     ("print('[1]')", "'[1]' on stdout"),
     ("say(id=number)", "'{\"id\": 2}' on stdout"),
     ("say(id=number, prediction=1, error='x')", '\'{"id": 2, "prediction": 1, "error": "x"}\' on stdout'),
@@ -137,7 +137,7 @@ GARBAGE = [
     ("say(prediction=1)", "'{\"prediction\": 1}' on stdout"),
     (
         "say(id=number, prediction=float('nan'))",
-        '\'{"id": 2, "prediction": NaN}\' on stdout: found no JSON (NaN is no JSON number)',
+        '\'{"id": 2, "prediction": NaN}\' on stdout: found invalid JSON (NaN is not a JSON number)',
     ),
 ]
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 import yaml
+from loading import load_text
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.suite.loading import load_suite
-from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.targets.spec import HttpSpec, TargetSpec
 
 ONE = {"q": {"$input": True}}
@@ -16,9 +15,7 @@ EACH = {"q": {"$each": {"$input": True}}}
 
 
 def load(folder: Path, target: Any) -> TargetSpec | None:
-    path = folder / "s.eval.yaml"
-    path.write_text(yaml.safe_dump({"evaluators": ["text"], "cases": [{"id": "a"}], "target": target}))
-    return load_suite(path, default_registry(), root=folder).target
+    return load_text(yaml.safe_dump({"evaluators": ["text"], "cases": [{"id": "a"}], "target": target}), folder).target
 
 
 def http(**options: Any) -> dict[str, Any]:
@@ -57,16 +54,14 @@ def test_a_command_is_read(tmp_path: Path) -> None:
     assert load(tmp_path, {"command": ["cat", "-u"], "timeout": 3}) == TargetSpec(command=("cat", "-u"), timeout=3)
 
 
-SECRET = (
-    "found a user name or a password in the address, expected http://HOST/PATH or https://HOST/PATH, and the secret"
-)
-VARIABLE = "found no name of an environment variable, expected one such as SEARCH_TOKEN"
+SECRET = "found a user name or password in the address, expected http://HOST/PATH or https://HOST/PATH, and the secret"
+VARIABLE = "found an invalid name of an environment variable, expected one such as SEARCH_TOKEN"
 NO_INPUT = "target.http.request: found no {$input: ...}, expected the case's input"
 
 FAULTS: list[tuple[Any, str]] = [
-    ({}, "target: found none of them, expected exactly one of python, http, command"),
-    ({"python": "a:b", "command": ["x"]}, "target: found python and command, expected exactly one of"),
-    ({**http(), "timeout": 3}, "target.timeout: found a time limit beside http, expected it inside"),
+    ({}, "target: no target given: set exactly one of python, http, command"),
+    ({"python": "a:b", "command": ["x"]}, "target: found python and command: set exactly one of"),
+    ({**http(), "timeout": 3}, "target.timeout: found a timeout beside http, expected it inside http"),
     ({"command": []}, "target.command: found no program, expected a list of a program and its arguments"),
     ({"command": [" "]}, "target.command: found no program"),
     ({"command": "cat"}, "target.command: found the text 'cat', expected a list"),
@@ -84,7 +79,7 @@ FAULTS: list[tuple[Any, str]] = [
     (http(url="me:pw@h/"), f"target.http.url: {SECRET}"),
     (
         http(url_from_env="http://h/"),
-        "target.http.url_from_env: found no name of an environment variable, expected one",
+        "target.http.url_from_env: found an invalid name of an environment variable, expected one",
     ),
     (http(method="DELETE"), "target.http.method: found the text 'DELETE', expected one of 'GET', 'POST', 'PUT'"),
     (http(batch=0), "target.http.batch: found 0, expected a whole number from 1 to 10000"),
@@ -92,15 +87,15 @@ FAULTS: list[tuple[Any, str]] = [
     (http(concurrency=0), "target.http.concurrency: found 0, expected a whole number from 1 to 64"),
     (http(timeout=0), "target.http.timeout: found 0.0, expected seconds above 0 and at most a day"),
     (http(headers={"X Y": "z"}), "target.http.headers['X Y']: found 'X Y', expected the name of a header"),
-    (http(headers={"X-Y": "a\nb"}), "found a value that a header cannot carry, expected printable ASCII"),
+    (http(headers={"X-Y": "a\nb"}), "found a value that is not allowed in a header, expected printable ASCII"),
     (
         http(headers={"authorization": "Bearer pw"}),
-        "target.http.headers.authorization: found a secret in the file, expected the header under headers_from_env",
+        "target.http.headers.authorization: found a secret in the file, expected this header under headers_from_env",
     ),
     (http(headers={"X-Auth-Token": "pw"}), "target.http.headers.X-Auth-Token: found a secret in the file, expected"),
     (
         http(headers={"X-Y": "z"}, headers_from_env={"x-y": "A"}),
-        "target.http.headers_from_env.x-y: found the header 'x-y' a second time, expected it once",
+        "target.http.headers_from_env.x-y: found the header 'x-y' twice, expected it once",
     ),
     (http(headers_from_env={"Authorization": "Bearer pw"}), f"target.http.headers_from_env.Authorization: {VARIABLE}"),
     (http(request={"q": 1}), NO_INPUT.replace("the case's input", "the input of the case")),
@@ -114,20 +109,20 @@ FAULTS: list[tuple[Any, str]] = [
     (http(request={"q": {"$input": False}}), "target.http.request.q['$input']: found no path, expected true"),
     (
         http(request={"q": [ONE, {"$id": 3}]}),
-        "target.http.request.q[1]['$id']: found another value, expected {$id: true}",
+        "target.http.request.q[1]['$id']: found a value other than true, expected {$id: true}",
     ),
     (
         http(request={"$each": EACH}),
-        "target.http.request['$each'].q['$each']: found $each inside $each, expected one of them",
+        "target.http.request['$each'].q['$each']: found $each inside $each, expected only one of them",
     ),
     (
         http(batch=16),
-        "found '$input' outside $each, expected it inside: a request carries up to 16 inputs",
+        "found '$input' outside $each, expected it inside: a request has up to 16 inputs",
     ),
     (http(response="a..b"), "target.http.response: found 'a..b', expected a path such as 'results'"),
     (http(response=""), "target.http.response: found '', expected a path such as 'results'"),
     (http(request=EACH, response={"items": "."}), "target.http.response.items: found '.', expected a path"),
-    (http(response={"items": "a"}), "target.http.response: found a mapping, which describes a list, expected a path"),
+    (http(response={"items": "a"}), "target.http.response: found a mapping, expected a path"),
     (
         http(request=EACH, response={"id": "a"}),
         "target.http.response.id: found 'a', expected {$id: true} in the request",
@@ -137,9 +132,9 @@ FAULTS: list[tuple[Any, str]] = [
         "found the unknown key 'itmes', expected one of items, prediction, id",
     ),
     (http(request=EACH, response=[]), "target.http.response: found a list of 0, expected text"),
-    (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request carries one"),
-    (http(method="GET", request=[ONE]), "target.http.request: found no names of parameters, expected {NAME: value}"),
-    (http(method="GET", request={"$input": True}), "target.http.request: found no names of parameters"),
+    (http(method="GET", request=EACH, batch=2), "target.http.batch: found 2, expected 1: a GET request has one"),
+    (http(method="GET", request=[ONE]), "target.http.request: found no parameter names, expected {NAME: value}"),
+    (http(method="GET", request={"$input": True}), "target.http.request: found no parameter names"),
 ]
 
 

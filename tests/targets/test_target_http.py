@@ -104,8 +104,8 @@ def test_an_input_without_a_part_that_the_request_names_costs_its_case_only() ->
         [answers] = ask(server, [{"fact": "a"}, {"fct": "b"}, "c", {"fact": "d"}], request=template)
         assert answers == [
             "A",
-            "found an object with 'fct' as input, expected one with 'fact', which the request names",
-            "found text as input, expected one with 'fact', which the request names",
+            "found an object with 'fct' as input, expected one with 'fact', which the request uses",
+            "found text as input, expected one with 'fact', which the request uses",
             "D",
         ]
         assert server.requests[0].json == {"queries": ["a", "d"]}
@@ -144,7 +144,7 @@ def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
         [answers] = ask(server, ["a", "b"])
         assert len(server.requests) == 1
     assert answers[0] == answers[1]
-    what = f"answered {status} " if status != 204 else "found no JSON ("
+    what = f"answered {status} " if status != 204 else "found invalid JSON ("
     assert answers[0].startswith((f"POST URL {what}", f"POST URL: {what}"))
     assert status == 204 or answers[0].endswith(": 'no such index'")
 
@@ -152,7 +152,7 @@ def test_a_failure_that_will_not_pass_is_told_at_once(status: int) -> None:
 def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
     with serving(always(Answer(b"", 307, {"Location": "/search/?key=hidden#hidden"}))) as server:
         assert ask(server, ["a"]) == [
-            ["POST URL answered 307 Temporary Redirect: ''; redirects are not followed, this one leads to '/search/'"]
+            ["POST URL answered 307 Temporary Redirect: ''; redirects are not followed: this one leads to '/search/'"]
         ]
         assert len(server.requests) == 1
 
@@ -223,12 +223,12 @@ def test_retries_can_be_turned_off() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"<html>", "found no JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
-        (b'{"results": [NaN]}', "found no JSON (NaN is no JSON number): '{\"results\": [NaN]}'"),
-        (b'{"results": [-1e999]}', "found no JSON (-1e999 is no JSON number): '{\"results\": [-1e999]}'"),
-        (b"\xff\xfe\xff", "found no JSON ('utf-16-le' codec can't decode byte "),
-        (b"[" * 100_000, "found data nested more than 100 deep, expected less: '[[["),
-        (b'{"results": [' + b"[" * 99 + b"]" * 99 + b"]}", "found data nested more than 100 deep, expected less: '{"),
+        (b"<html>", "found invalid JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
+        (b'{"results": [NaN]}', "found invalid JSON (NaN is not a JSON number): '{\"results\": [NaN]}'"),
+        (b'{"results": [-1e999]}', "found invalid JSON (-1e999 is not a JSON number): '{\"results\": [-1e999]}'"),
+        (b"\xff\xfe\xff", "found invalid JSON ('utf-16-le' codec can't decode byte "),
+        (b"[" * 100_000, "found more than 100 levels of nesting, expected fewer: '[[["),
+        (b'{"results": [' + b"[" * 99 + b"]" * 99 + b"]}", "found more than 100 levels of nesting, expected fewer: '{"),
         ({"error": "no index"}, "found nothing at 'results', expected a list of results: '{\"error\": \"no index\"}'"),
         ({"results": None}, "found null at 'results', expected a list of results: "),
         ({"results": {"a": 1}}, "found an object with 'a' at 'results', expected a list of results: "),
@@ -305,7 +305,7 @@ def test_no_more_requests_are_under_way_than_allowed() -> None:
 
 def test_a_reply_without_end_is_not_read_to_its_end() -> None:
     with serving(always(Answer(b" " * 5000))) as server:
-        assert ask(server, ["a"], largest_reply=1000) == [["POST URL answered more than 1000 bytes, expected fewer"]]
+        assert ask(server, ["a"], largest_reply=1000) == [["POST URL returned more than 1000 bytes, expected fewer"]]
 
 
 def test_headers_come_from_the_file_and_from_the_environment() -> None:
@@ -332,7 +332,7 @@ def test_passwords_of_netrc_go_to_no_service(
 
 def test_an_address_that_cannot_be_asked_is_told_without_its_query() -> None:
     [[reason]] = ask(f"http://{'a' * 70}.example/?key=hidden", ["a"])
-    assert reason.endswith("failed: found an address, a proxy or headers that cannot be used")
+    assert reason.endswith("failed: the address, the proxy or the headers are not valid")
     assert "hidden" not in reason
 
 
@@ -350,7 +350,7 @@ def test_a_reply_that_is_no_http_is_told_without_the_query() -> None:
         ("", "environment variable SEARCH_TOKEN is not set, expected the header 'Authorization' for POST URL"),
         (
             f"{TOKEN}\n",
-            "environment variable SEARCH_TOKEN holds what no header can carry, expected one line of printable ASCII",
+            "environment variable SEARCH_TOKEN is not a valid header value, expected one line of printable ASCII",
         ),
     ],
 )
@@ -395,6 +395,6 @@ def test_the_address_can_come_from_the_environment() -> None:
         assert ask(server, ["a"], environment={}, **options) == [["A"]]
         [[reason]] = ask(server, ["a"], environment={"SEARCH_URL": "http://me:pw@host/"}, **options)
     assert reason == (
-        "environment variable SEARCH_URL: found a user name or a password in the address, expected http://HOST/PATH or "
+        "environment variable SEARCH_URL: found a user name or password in the address, expected http://HOST/PATH or "
         "https://HOST/PATH, and the secret under headers_from_env"
     )

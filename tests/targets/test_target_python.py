@@ -143,10 +143,10 @@ def test_a_module_beside_the_suite_file_is_found(tmp_path: Path) -> None:
         ("", "faulty_target:answer", "module 'faulty_target' has no callable 'answer'"),
         ("answer = 3", "faulty_target:answer", "module 'faulty_target' has no callable 'answer'"),
         ("answer = 3", "faulty_target:answer.real", "module 'faulty_target' has no callable 'answer.real'"),
-        ("1 / 0", "faulty_target:a", "module 'faulty_target' does not import: ZeroDivisionError: division by zero"),
-        ("raise SystemExit(2)", "faulty_target:a", "module 'faulty_target' does not import: SystemExit: 2"),
-        ("", "no_such_module_here:a", "does not import: ModuleNotFoundError: No module named 'no_such_module_here'"),
-        ("def (", "faulty_target:a", "module 'faulty_target' does not import: SyntaxError: "),
+        ("1 / 0", "faulty_target:a", "module 'faulty_target' cannot be imported: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(2)", "faulty_target:a", "module 'faulty_target' cannot be imported: SystemExit: 2"),
+        ("", "no_such_module_here:a", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'"),
+        ("def (", "faulty_target:a", "module 'faulty_target' cannot be imported: SyntaxError: "),
     ],
 )
 def test_a_target_that_cannot_be_had_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:
@@ -215,12 +215,12 @@ def test_mode_replay_says_what_it_lacks_and_why(file: Path, case: Case, why: str
     with pytest.raises(PredictionError) as caught:
         Recordings.open(file, "replay").get("s", "", case)
     assert str(caught.value) == (
-        f"{why} in predictions.jsonl; run once with --llmeval-predictions-mode=auto to ask the target"
+        f"{why} in predictions.jsonl; run once with --llmeval-predictions-mode=auto to call the target"
     )
 
 
 def test_mode_replay_needs_the_file_and_the_others_do_not(tmp_path: Path) -> None:
-    with pytest.raises(PredictionError, match="does not exist; record it with --llmeval-predictions-mode=record"):
+    with pytest.raises(PredictionError, match="does not exist; create it with --llmeval-predictions-mode=record"):
         Recordings.open(tmp_path / "absent.jsonl", "replay")
     assert Recordings.open(tmp_path / "absent.jsonl", "auto").get("s", "", NEW) is MISSING
 

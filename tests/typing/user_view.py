@@ -12,15 +12,21 @@ from pytest_llmeval import (
     MISSING,
     Case,
     CaseResult,
+    CaseTable,
     Comparison,
+    ConfusionMatrix,
+    Count,
+    Detail,
     Difference,
     ErrorBucket,
     Evaluator,
     EvidenceMatch,
     EvidenceMatcher,
     GroupResult,
+    LabelTable,
     LlmevalError,
     Metric,
+    MetricTable,
     MetricValue,
     Observation,
     PredictionError,
@@ -68,6 +74,15 @@ class Length(Evaluator):
 
     def error_buckets(self) -> list[ErrorBucket]:
         return [ErrorBucket("too_long", "length", above=20)]
+
+    def tables(self) -> list[MetricTable | LabelTable | ConfusionMatrix | CaseTable]:
+        rows = [(("all",), ("length", Count("n")))]
+        return [
+            MetricTable("Length", ("cases", "length", "n"), rows),
+            LabelTable("By label", "label", {"length": "length[label]"}),
+            ConfusionMatrix("Confusion", labels=("short", "long")),
+            CaseTable("Cases", {"length": "length", "unit": Detail("unit")}),
+        ]
 
     def check(self, case: Case) -> Iterable[str]:
         if not isinstance(case.expected, str):

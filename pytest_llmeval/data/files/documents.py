@@ -1,4 +1,4 @@
-"""Reading YAML, JSON, JSONL and CSV files: plain data with line and column, and all faults at once."""
+"""Reading YAML, JSON, JSONL and CSV files into plain data with positions, collecting all faults."""
 
 __all__ = (
     "MAX_LINE_BYTES",
@@ -49,7 +49,7 @@ def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int,
         except StopIteration:
             return
         except csv.Error as error:
-            faults.add(line, 1, "", f"found a row that is no CSV ({error}), expected matching quotes")
+            faults.add(line, 1, "", f"found a malformed CSV row ({error}), expected matching quotes")
             continue
         if cells:
             yield line, cells
@@ -131,7 +131,7 @@ class Document:
             key: Whether the key is meant instead of the value.
 
         Returns:
-            Where it stands, or its nearest ancestor if it does not exist; ``(0, 0)`` if that is unknown.
+            Its position, or that of its nearest ancestor if it does not exist; ``(0, 0)`` if unknown.
         """
         if self._places is None:
             return 0, 0
@@ -248,8 +248,8 @@ def read_jsonl(path: Path, shown: str, faults: list[Fault]) -> Iterator[tuple[in
 
 def _line_text(line: bytes | None, shown: str, number: int, offset: int) -> str:
     if line is None:
-        limit = f"at most {MAX_LINE_BYTES >> 20} MiB"
-        raise SuiteError([Fault(shown, number, 1, "", f"found a line that is too long, expected {limit}")])
+        limit = f"{MAX_LINE_BYTES >> 20} MiB"
+        raise SuiteError([Fault(shown, number, 1, "", f"found a line that is too long, expected at most {limit}")])
     return decode(line, shown, number, offset)
 
 

@@ -1,4 +1,4 @@
-"""Bytes and text of a file, or an error that says what is wrong with it and where."""
+"""Reading the bytes and text of a file, with errors that name the position."""
 
 __all__ = ("check_regular", "decode", "read_bytes", "read_text")
 
@@ -16,7 +16,7 @@ def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteErr
 
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
-    """Return what the operating system says, and for a missing file the name that is most like it."""
+    """Return the message of the operating system and, for a missing file, the most similar name."""
     reason = error.strerror if isinstance(error, OSError) else error
     return f"found no readable file ({reason}), expected one{_like(path, error)}"
 
@@ -61,7 +61,7 @@ def read_bytes(path: Path, shown: str, limit: int | None = None, advice: str = "
     except OSError as error:
         raise _fault(shown, _reason(path, error)) from None
     if limit is not None and len(data) > limit:
-        raise _fault(shown, f"found more than {limit >> 20} MiB, expected at most that: {advice}")
+        raise _fault(shown, f"found more than {limit >> 20} MiB, which is the limit: {advice}")
     return data
 
 

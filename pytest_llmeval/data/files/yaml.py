@@ -1,4 +1,4 @@
-"""YAML 1.2 core schema to plain data with places, from parser events.
+"""YAML 1.2 core schema to plain data with positions, from parser events.
 
 The data is built by a loop over events instead of PyYAML's composer, which recurses in C: there, a hundred
 thousand opening brackets end the process. The loop also sees every fault with its position.
@@ -27,7 +27,7 @@ def add_yaml_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
 
 
 def _character_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
-    """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
+    """Add a fault for a character that YAML does not allow; the parser's own position may count bytes."""
     bad = _UNPRINTABLE.search(text)
     at = bad.start() if bad else 0
     what = f"the character U+{ord(text[at]):04X}" if bad else str(error)
@@ -44,7 +44,7 @@ def _syntax_fault(text: str, error: yaml.MarkedYAMLError, faults: FaultLog) -> N
     lines = _LINE_BREAK.split(text)
     rest = lines[mark.line][mark.column :] if mark.line < len(lines) else ""
     if rest.startswith("\t"):
-        message = "found a tab, expected spaces: YAML is not indented by tabs"
+        message = "found a tab, expected spaces: YAML does not allow tabs as indentation"
     else:
         end = "the end of the line" if mark.line < len(lines) - 1 else "the end of the file"
         found = repr(rest[:20]) if rest else end
@@ -61,7 +61,7 @@ def _explanation(error: yaml.MarkedYAMLError) -> str:
 
 
 MAX_ALIASED: Final = 10_000_000
-"""Most values that aliases and merge keys may stand for in one file; a few lines can name billions."""
+"""Maximum number of values that aliases and merge keys may expand to in one file; a few lines can name billions."""
 
 _FORMER_BREAKS = "\x85\u2028\u2029"
 _PRIVATE_USE = range(0xE000, 0xF900)
@@ -72,7 +72,7 @@ _FAULTY_KEY: Final = object()
 
 
 class _StopError(Exception):
-    """A fault after which the rest of the file cannot be read; it has been told."""
+    """An already reported fault after which the rest of the file cannot be read."""
 
 
 class _Frame:
@@ -204,7 +204,7 @@ class _Builder:
             self.fault(place, f"found *{event.anchor}, expected an anchor &{event.anchor} above it")
         self.aliased += size
         if self.aliased > MAX_ALIASED:
-            self.fault(place, f"found aliases that stand for more than {MAX_ALIASED} values, expected less")
+            self.fault(place, f"found aliases that expand to more than {MAX_ALIASED} values, expected fewer")
             raise _StopError
         self.put(value, place, size)
 
@@ -239,7 +239,7 @@ class _Builder:
         values = value if isinstance(value, list) else [value]
         places = place.children if isinstance(value, list) else [place]
         if not isinstance(places, list) or not all(isinstance(each, dict) for each in values):
-            self.fault(place, "found a merge key << with something else, expected a mapping or a list of them")
+            self.fault(place, "found a merge key << with another value, expected a mapping or a list of mappings")
             values = places = []
         frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
 
@@ -287,7 +287,7 @@ def load_yaml(text: str, faults: FaultLog) -> tuple[Any, Place | None]:
         add_yaml_fault(text, error, faults)
     except (ValueError, OverflowError) as error:
         # Only the parser in Python: it turns an escape such as "\U00110000" into a character without a check.
-        faults.add(0, 0, "", f"found an escape that names no character ({error}), expected another")
+        faults.add(0, 0, "", f"found an invalid escape ({error}), expected one that names a character")
     if not builder.root.data:
         return None, None
     return builder.root.data[0], builder.root.children[0]

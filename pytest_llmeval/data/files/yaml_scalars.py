@@ -1,4 +1,4 @@
-"""Scalars of YAML 1.2's core schema: what a piece of text without or with a tag stands for."""
+"""Scalars of YAML's core schema: the values of plain and tagged text."""
 
 __all__ = ("plain_value", "tag_fault", "tagged_value")
 
@@ -51,7 +51,7 @@ def _number(text: str) -> int | float | str:
 
 
 def plain_value(text: str) -> Any:
-    """Return what an unquoted scalar stands for (YAML 1.2.2, section 10.3.2).
+    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
 
     Raises:
         ValueError: It is a number that JSON cannot carry.
@@ -62,10 +62,10 @@ def plain_value(text: str) -> Any:
 
 
 def tagged_value(text: str, tag: str) -> Any:
-    """Return what a scalar with an explicit tag stands for.
+    """Return the value of a scalar with an explicit tag.
 
     Raises:
-        ValueError: The tag is none of the core schema, or its type is not that of the text.
+        ValueError: The tag is not in the core schema, or the text is not of its type.
     """
     name = tag.removeprefix(_CORE)
     if name in {"str", "!"}:
@@ -74,7 +74,7 @@ def tagged_value(text: str, tag: str) -> Any:
         raise ValueError(_unknown_tag(tag))
     value = plain_value(text)
     if type(value) not in _SCALAR_TAGS[name]:
-        raise ValueError(f"found {text!r}, expected what the tag !!{name} says")
+        raise ValueError(f"found {text!r}, expected a value of the type !!{name}")
     return float(value) if name == "float" else value
 
 

@@ -1,4 +1,4 @@
-"""What a source is: the options of a dataset format, and the way from its files to cases."""
+"""The source contract: options of a case format, and reading its files into cases."""
 
 __all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
 
@@ -36,7 +36,7 @@ class CaseFile:
         """Add a case, or a fault if its id cannot be used or is taken.
 
         Args:
-            case: With the `line` that it stands in, counted from 1.
+            case: With its `line`, counted from 1.
             path: The field of its id, for that fault; empty where it has none.
             column: Where the case begins in its line.
         """
@@ -54,7 +54,7 @@ class CaseFile:
 class Source(ABC):
     """A dataset format. Subclass as a frozen dataclass whose fields are the options.
 
-    `FileSource` is simpler where the cases stand in one file.
+    `FileSource` is simpler if all cases are in one file.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
@@ -77,7 +77,7 @@ class Source(ABC):
 
     @abstractmethod
     def file_of(self, case: Case) -> str:
-        """Return the file that a case stands in, for a fault of its row."""
+        """Return the file of a case, for a fault in its row."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class FileSource(Source):
             file.faults.extend(error.faults)
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if not selected and not file.faults.found:
-            file.faults.add(0, 0, "", "found no case that the options select, expected at least one")
+            file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
         faults.extend(file.faults.listed())
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))

@@ -33,7 +33,7 @@ class CsvSource(FileSource):
     def read(self, file: CaseFile) -> None:
         """Add the cases of the rows."""
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            message = f"found {kind(self.delimiter)}, expected one character that is no quote or line break"
+            message = f"found {kind(self.delimiter)}, expected one character other than a quote or a line break"
             file.faults.add(0, 0, "delimiter", message)
             return
         faults: list[Fault] = []

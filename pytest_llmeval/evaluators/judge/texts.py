@@ -1,4 +1,4 @@
-"""What a judge is shown of a case: the texts of input, expected answer and prediction."""
+"""The texts of a case that a judge sees: input, expected answer and prediction."""
 
 __all__ = ("CaseTexts", "case_texts")
 
@@ -33,7 +33,7 @@ class CaseTexts:
 
     @property
     def subject(self) -> str:
-        """The question or claim, which tells the language."""
+        """The question or claim, which determines the language."""
         return self.by_field.get("question") or self.by_field.get("claim") or ""
 
 

@@ -1,4 +1,4 @@
-"""Confusion counts of classification, and the agreement measures that follow from them.
+"""Confusion counts of classification, and metrics computed from them.
 
 Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
 """
@@ -7,7 +7,6 @@ __all__ = (
     "MERGED",
     "Margins",
     "average",
-    "cell_name",
     "cohen_kappa",
     "confusion_matrix",
     "f1",
@@ -16,39 +15,20 @@ __all__ = (
     "per_label",
     "precision",
     "ratio",
-    "read_cells",
     "recall",
 )
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key, label_name, label_order
+from pytest_llmeval.core.labels import NO_LABEL, label_name, label_order, read_cells
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 MERGED = "true"
 """Key that `merged` gives to the labels it merges."""
-
-_PREFIX = "cell"
-
-
-def cell_name(gold: str, predicted: str) -> str:
-    """Return the count name of a cell, such as ``cell["joy","anger"]``, from the keys of its two labels."""
-    return f"{_PREFIX}[{gold},{predicted}]"
-
-
-def read_cells(sums: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
-    """Return the cells among named sums as ``(gold key, predicted key) -> sum``; other names are left out."""
-    cells = {}
-    for name, value in sums.items():
-        if name.startswith(_PREFIX + "["):
-            gold, predicted = json.loads(name.removeprefix(_PREFIX))
-            cells[label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL] = value
-    return cells
 
 
 def confusion_matrix(sums: Mapping[str, Any]) -> "tuple[list[str], FloatArray]":

@@ -1,4 +1,4 @@
-"""WordNet for METEOR: where its files are, and a reader of them."""
+"""WordNet for METEOR: locating its files, and reading them."""
 
 __all__ = ("meteor_score", "open_wordnet")
 
@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import MissingDataError
 _DEBIAN = "/usr/share/wordnet"
 _LEXNAMES = 45
 """How many lexicographer files WordNet 3.0 was made from (lexnames(5WN))."""
-_INSTALL = "install it by `python -m nltk.downloader wordnet` or `apt install wordnet-base`"
+_INSTALL = "install it with `python -m nltk.downloader wordnet` or `apt install wordnet-base`"
 
 
 @lru_cache(maxsize=8)
@@ -44,7 +44,9 @@ def open_wordnet(folder: str | None = None) -> Any:
 
 def _given(folder: str) -> str:
     if not Path(folder, "data.noun").is_file():
-        raise MissingDataError(f"METEOR found no WordNet file data.noun in {folder!r}: name its folder, or {_INSTALL}")
+        raise MissingDataError(
+            f"METEOR found no WordNet file data.noun in {folder!r}: set the right folder, or {_INSTALL}"
+        )
     return str(Path(folder).resolve())
 
 
@@ -65,7 +67,7 @@ def _installed() -> Any:
 def _readable(root: Any) -> Iterator[None]:
     """Let NLTK read one folder while its files are opened.
 
-    NLTK refuses folders outside ``nltk.data.path``; adding one there is how it is told of a trusted folder, and
+    NLTK refuses folders outside ``nltk.data.path``; adding one there marks it as trusted, and
     the files stay open afterwards.
     """
     import nltk.data

@@ -1,4 +1,4 @@
-"""Numbered tokens, and how many n-grams two token lists share."""
+"""Token ids, and counts of common n-grams."""
 
 __all__ = ("exact_match", "harmonic_mean", "number_tokens", "shared_count", "shared_ngrams", "token_f1")
 
@@ -55,7 +55,7 @@ def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest:
         longest: The highest order.
 
     Returns:
-        The counts; order n stands at position n - 1.
+        The counts; order n is at index n - 1.
     """
     shared = [shared_count(left, right)] + [0] * (longest - 1)
     left_grams, right_grams = left, right

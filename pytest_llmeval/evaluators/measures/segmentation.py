@@ -1,4 +1,4 @@
-"""Boundaries of segments: exact and near matches, boundary similarity, Pk and WindowDiff.
+"""Segment boundaries: exact and near matches, boundary similarity, Pk and WindowDiff.
 
 Boundary i lies after sentence i, counted from 0. Lists of boundaries are sets: order and repetition do not matter.
 """
@@ -77,7 +77,7 @@ def match_boundaries(reference: Iterable[int], hypothesis: Iterable[int], tolera
         ValueError: If the tolerance is below 1.
     """
     if tolerance < 1:
-        raise ValueError(f"found tolerance {tolerance!r}, expected 1 or more")
+        raise ValueError(f"found tolerance {tolerance!r}, expected at least 1")
     right, answered = set(reference), set(hypothesis)
     missed, surplus = sorted(right - answered), sorted(answered - right)
     near = _near_pairs(missed, surplus, tolerance)

@@ -1,4 +1,4 @@
-"""The neural models of evaluator ``semantic``: loaded once per process, quietly, and never by surprise."""
+"""Neural models of the evaluator ``semantic``, loaded once per process."""
 
 __all__ = ("WordModel", "sentence_model", "word_model")
 
@@ -87,7 +87,7 @@ def _load_word_model(name: str, layers: int | None, device: str | None) -> WordM
     place = _device(device)
     network = _prepared(utils.get_model(name, layers), place)
     if tokenizer.model_max_length > _UNLIMITED:
-        # bert-score hands the limit on as it is, and "no limit" is a number that overflows there. Models like
+        # bert-score passes the limit on unchanged, and "no limit" is a number that overflows there. Models like
         # RoBERTa reserve 2 positions.
         tokenizer.model_max_length = getattr(network.config, "max_position_embeddings", 514) - 2
     return WordModel(utils, network, tokenizer, place)
@@ -127,7 +127,7 @@ def _loaded(load: Callable[..., Any], name: str, *options: Any) -> Any:
     if model is None:
         raise MissingDataError(
             f"cannot load model {name!r} ({cause}); name a folder that holds it, or run once with "
-            "network access (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE not set), so that it is downloaded"
+            "network access (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE not set) to download it"
         )
     return model
 
@@ -140,7 +140,7 @@ def _attempt(load: Callable[..., Any], *options: Any) -> tuple[Any, str]:
             return load(*options), ""
     except LlmevalError:
         raise
-    except Exception as error:  # noqa: BLE001 - every model class and file format has exceptions of its own
+    except Exception as error:  # noqa: BLE001 - every model class and file format has its own exceptions
         return None, f"{type(error).__name__}: {error}"
 
 

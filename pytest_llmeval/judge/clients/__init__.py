@@ -1,4 +1,4 @@
-"""Clients of judges: how a model is asked, whoever serves it."""
+"""Clients that call the models of judges."""
 
 __all__ = ("AsyncJudge", "as_client", "connect")
 
@@ -43,4 +43,4 @@ def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep:
                 "define it in conftest.py"
             )
         case _:
-            raise JudgeError("found no model of the judge, expected one such as 'judge: {model: openai:NAME}'")
+            raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")

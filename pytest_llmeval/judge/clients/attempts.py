@@ -1,4 +1,4 @@
-"""A judge's call and its attempts: what one that failed means, what to do about it, and what all of them used."""
+"""Attempts of a judge call: classification of failures, advice, and total usage."""
 
 __all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "message_in")
 
@@ -13,8 +13,8 @@ from pytest_llmeval.judge.clients.base import OnRateLimit, added
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 from pytest_llmeval.services.retrying import AttemptError, Sleep, delay_asked_for, is_transient, retried
 
-FILTERED: Final = "found a refusal: the provider filters what this case says"
-TOO_SLOW: Final = "raise the judge's timeout, or make fewer requests at a time"
+FILTERED: Final = "found a refusal: the provider filtered the content of this case"
+TOO_SLOW: Final = "raise the judge's timeout, or make fewer concurrent calls (--llmeval-concurrency)"
 
 _TOO_MANY = 429
 _BAD_REQUEST = 400
@@ -57,8 +57,8 @@ def failed_status(
 
     Args:
         status: 300 or more.
-        said: What the server said about it, fit to be shown.
-        raw: The body of the answer, to tell one 429 from another.
+        said: The server's message, redacted.
+        raw: The body of the reply, to distinguish the kinds of 429.
         headers: Of the answer; names in lower case, or in any.
         key: Where the key comes from, for advice.
         where: What the message begins with.
@@ -82,11 +82,11 @@ def failed_status(
 def _advice(status: int, key: str) -> str:
     match status:
         case 401 | 403:
-            return f"check {key}, and that it may use this model"
+            return f"check {key}, and whether it may use this model"
         case 404:
-            return "check the judge's model and base_url (many servers want one that ends in /v1)"
+            return "check the judge's model and base_url (on many servers it ends in /v1)"
         case 429:
-            return "make fewer requests at a time, or raise the judge's retries"
+            return "make fewer concurrent calls (--llmeval-concurrency), or raise the judge's retries"
         case _ if is_transient(status):
             return "try again later, or raise the judge's retries"
         case _ if status >= 400:  # noqa: PLR2004 (statuses of HTTP)
@@ -96,7 +96,7 @@ def _advice(status: int, key: str) -> str:
 
 
 def message_in(data: Any) -> str | None:
-    """Return what the JSON body of a failed call says, in the forms that servers use; ``None`` if it says nothing."""
+    """Return the message in the JSON body of a failed call, in any of the usual forms; ``None`` if there is none."""
     if isinstance(data, Mapping):
         for name in ("error", "message", "detail"):
             value = data.get(name)

@@ -1,4 +1,4 @@
-"""Judges behind HTTP interfaces: one call, its attempts, and what can go wrong with them."""
+"""Judges with an HTTP API: one call, its attempts and its failures."""
 
 __all__ = ("HttpJudge",)
 
@@ -42,12 +42,12 @@ class HttpJudge:
         self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's reply; one that was refused or cut off says so in ``stopped``.
+        """Return the model's reply; ``stopped`` marks one that was refused or truncated.
 
         Raises:
             JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
         """
-        self._key()  # a key that is missing is told at once, outside the attempts
+        self._key()  # a missing key is reported at once, without attempts
         form = json.dumps(request.reply_schema, sort_keys=True)
         wants_form = request.reply_schema is not None and self.spec.structured == "auto"
         if wants_form and form not in self._refused_forms:
@@ -99,11 +99,11 @@ class HttpJudge:
                 answer.status, said, raw=text, headers=answer.headers, key=source, where=f"{self._where}: "
             )
         if not isinstance(data, dict):
-            said = redactor.line(text) or "it is empty"
-            raise self._malformed(f"found a body that is no JSON object ({said})", Usage())
+            said = redactor.line(text) or "empty body"
+            raise self._malformed(f"found a body that is not a JSON object ({said})", Usage())
         reply = self.dialect.read(data)
         if reply is None:
-            said = redactor.line(message_in(data) or "") or "it says nothing about it"
+            said = redactor.line(message_in(data) or "") or "no error message"
             raise self._malformed(f"found a body without a reply ({said})", self.dialect.usage(data))
         return replace(reply, text=without_key(reply.text, key))
 
@@ -119,7 +119,7 @@ class HttpJudge:
             raise CallError(f"{self._where} {error}", advice, transient=error.transient) from None
 
     def _malformed(self, what: str, usage: Usage) -> CallError:
-        advice = "check that the judge's base_url speaks this interface"
+        advice = "check that the judge's base_url supports this API"
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
 
 

@@ -1,4 +1,4 @@
-"""The chat completions interface: OpenAI, and the many servers that speak it (vLLM, Ollama, llama.cpp, proxies)."""
+"""The chat completions API of OpenAI and compatible servers (vLLM, Ollama, llama.cpp, proxies)."""
 
 __all__ = ("OpenAI",)
 
@@ -45,7 +45,7 @@ class OpenAI:
         return body | parameters
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
-        """Return the tokens that an answer says were used."""
+        """Return the tokens that a reply reports."""
         used = data.get("usage")
         return Usage(count(used, "prompt_tokens"), count(used, "completion_tokens"))
 

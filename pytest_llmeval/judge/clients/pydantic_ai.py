@@ -1,4 +1,4 @@
-"""Judges behind pydantic-ai, which speaks to most providers; its extra must be installed."""
+"""Judges from pydantic-ai, an optional extra."""
 
 __all__ = ("PydanticAiJudge",)
 
@@ -77,7 +77,7 @@ class PydanticAiJudge:
         try:
             return infer_model(self.spec.name)
         except ImportError as error:
-            raise MissingExtraError(f"the judge {self.spec.model} needs more of pydantic-ai: {error}") from error
+            raise MissingExtraError(f"the judge {self.spec.model} needs an extra of pydantic-ai: {error}") from error
         except (UserError, ValueError) as error:
             raise JudgeError(f"pydantic-ai: {Redactor().line(format_error(error))}; check the judge's model") from None
 

@@ -1,4 +1,4 @@
-"""The modes of judging, each read from a file of its own when it is asked for."""
+"""The shipped modes of judging, each loaded from its file on demand."""
 
 __all__ = ("MODES", "get_mode", "optional_fields", "read_mode_file")
 
@@ -38,7 +38,7 @@ _REPLIES: Final = {
 
 @cache
 def read_mode_file(name: str) -> Mapping[str, Any]:
-    """Return what the file of a mode says: version, reply, scale, fields, instructions by language."""
+    """Return the content of a mode's file: version, reply, scale, fields, instructions by language."""
     from pytest_llmeval.data.files.documents import read_document
 
     path = _PROMPTS / f"{name}.yaml"

@@ -1,4 +1,4 @@
-"""From the text of a judge's reply to a verdict. What cannot be read is an error, never a score."""
+"""Reading verdicts from replies of judges. An unreadable reply is an error, never a score."""
 
 __all__ = (
     "EXPLANATION_SCHEMA",
@@ -53,7 +53,7 @@ def unreadable(reply: str, message: str) -> JudgeError:
 def closing_object(reply: str) -> dict[str, Any]:
     """Return the JSON object that ends a reply.
 
-    Prose may stand before it, and a Markdown fence round it. After it nothing may stand, since that might take the
+    Prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take the
     verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
 
     Raises:
@@ -66,7 +66,7 @@ def closing_object(reply: str) -> dict[str, Any]:
     start, depth = _start(text)
     before = text[: max(start, 0)].rstrip()
     if start < 0 or _goes_on(before):
-        raise unreadable(reply, "found a closing bracket without its opening one, expected a whole JSON object")
+        raise unreadable(reply, "found an unmatched closing bracket, expected a complete JSON object")
     if was_fenced and not _FENCE.search(before[-_FENCE_LENGTH:]):
         raise unreadable(reply, "found a closing fence without an opening one before the JSON object, expected both")
     if depth > MAX_DEPTH:
@@ -74,7 +74,7 @@ def closing_object(reply: str) -> dict[str, Any]:
     try:
         data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=_unique)
     except ValueError as error:
-        raise unreadable(reply, f"found a JSON object that cannot be read ({error}), expected valid JSON") from None
+        raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     return data
 
 
@@ -115,7 +115,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-        raise ValueError(f"the key {shortened(twice, 40)!r} is there twice")
+        raise ValueError(f"the key {shortened(twice, 40)!r} occurs twice")
     return data
 
 
@@ -161,7 +161,7 @@ def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
 
 
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
-    """Read what a model answered to a question of a mode.
+    """Read a model's reply to a question of a mode.
 
     Raises:
         JudgeError: It refused, was cut off, or gave no verdict.
@@ -169,7 +169,7 @@ def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
     if reply.stopped == "refusal":
         raise unreadable(reply.text, "found a refusal, expected a verdict")
     if reply.stopped == "length":
-        raise unreadable(reply.text, "found a reply that was cut off, expected a whole one: raise max_tokens")
+        raise unreadable(reply.text, "found a truncated reply, expected a complete one: raise max_tokens")
     return read_text(mode, reply.text)
 
 
@@ -188,7 +188,7 @@ def read_text(mode: Mode, text: str) -> Verdict:
     if isinstance(verdict, Verdict) and isinstance(verdict.score, Real) and math.isfinite(verdict.score):
         return replace(verdict, score=float(verdict.score))  # which may be true or false, or a number of numpy
     shown = shortened(repr(verdict), 60)
-    raise unreadable(text, f"found {shown} as what the mode {mode.name!r} read, expected a Verdict with a finite score")
+    raise unreadable(text, f"the mode {mode.name!r} returned {shown}, expected a Verdict with a finite score")
 
 
 def read_score(reply: str) -> Verdict:
@@ -210,7 +210,7 @@ def read_score(reply: str) -> Verdict:
 def read_yes_no(reply: str) -> Verdict:
     """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
 
-    What a reasoning model thinks aloud, up to the last ``</think>``, stands before the reply and says nothing.
+    The thoughts of a reasoning model, up to the last ``</think>``, are ignored.
 
     Raises:
         JudgeError: It begins with anything else.

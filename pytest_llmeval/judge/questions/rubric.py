@@ -1,4 +1,4 @@
-"""A rubric of the user: criteria, levels and a pass mark, and the mode that they make."""
+"""Rubrics of users: criteria, levels and a pass mark, as a mode."""
 
 __all__ = ("Level", "Rubric", "rubric_mode")
 
@@ -40,7 +40,7 @@ class Rubric:
     Attributes:
         criteria: What makes an answer good, in the user's words.
         levels: At least two, with different scores.
-        pass_mark: An answer passes with this score or a higher one; not part of what the judge is told.
+        pass_mark: An answer passes with this score or a higher one; the judge does not see it.
 
     Raises:
         ValueError: Criteria or a meaning are blank, a score is there twice, or the pass mark is beyond the levels.
@@ -55,7 +55,7 @@ class Rubric:
     def __post_init__(self) -> None:
         scores = [level.score for level in self.levels]
         if not self.criteria.strip() or not all(level.meaning.strip() for level in self.levels):
-            raise ValueError("found blank criteria or a level with a blank meaning, expected text")
+            raise ValueError("found blank criteria or a level without a meaning, expected text")
         if len(scores) < _FEWEST_LEVELS or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
             raise ValueError(f"found levels with the scores {scores}, expected two or more different numbers")
         if not min(scores) < self.pass_mark <= max(scores):
@@ -81,7 +81,7 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
     Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
 
     Args:
-        criteria: Of a `Rubric`; put into the instructions as it is.
+        criteria: Of a `Rubric`; inserted into the instructions unchanged.
         levels: Of the same, in any order; the judge sees the highest first.
     """
     file = read_mode_file("rubric")

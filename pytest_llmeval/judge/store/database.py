@@ -1,4 +1,4 @@
-"""The database behind the working cache: how it is made, opened by many processes at once, and closed."""
+"""The database of the working cache: creation, concurrent opening, closing."""
 
 __all__ = ("Store",)
 
@@ -25,9 +25,9 @@ _STALE_S = 86_400.0
 _LARGE_WAL = 4 << 20
 
 _REMEDIES = {
-    sqlite3.SQLITE_BUSY: ": another process has held it too long",
+    sqlite3.SQLITE_BUSY: ": another process keeps it locked",
     sqlite3.SQLITE_CANTOPEN: ": it and its folder must be writable",
-    sqlite3.SQLITE_CORRUPT: ": delete the file; only its verdicts must be asked for again",
+    sqlite3.SQLITE_CORRUPT: ": delete the file; its verdicts are requested again",
     sqlite3.SQLITE_FULL: ": free some disk space",
     sqlite3.SQLITE_READONLY: ": it and its folder must be writable",
 }
@@ -74,7 +74,7 @@ class Store:
         """Open the database, and make it first if it is absent.
 
         Args:
-            path: The database; its folder is made, and told to git as not to be committed.
+            path: The database; its folder is created and git-ignored.
             clock: Seconds; the same in all processes.
 
         Raises:
@@ -90,7 +90,7 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise LlmevalError(
-                f"the judge cache {path} cannot be made ({reason}): name a file in a folder that can be written"
+                f"the judge cache {path} cannot be created ({reason}): choose a file in a writable folder"
             ) from error
         with self._session() as connection:
             self._tidy(connection)
@@ -159,12 +159,10 @@ class Store:
                 raise
             application = version = 0
         if application != APPLICATION_ID:
-            raise LlmevalError(
-                f"found {self.path}, which is no judge cache, expected one: name another file, or delete this one"
-            )
+            raise LlmevalError(f"{self.path} is not a judge cache: choose another file, or delete this one")
         if version > SCHEMA_VERSION:
             raise LlmevalError(
-                f"found the judge cache {self.path} of a newer version of this plugin (schema {version}), expected "
+                f"the judge cache {self.path} is from a newer version of this plugin (schema {version}), expected "
                 f"schema {SCHEMA_VERSION} at most: upgrade pytest-llmeval-suite, or name another file"
             )
 
@@ -195,7 +193,7 @@ class Store:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    # Whoever reads meanwhile is not waited for: the last process to close does this anyway.
+    # Do not wait for readers: the last process to close does this anyway.
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute(f"PRAGMA busy_timeout={int(_BUSY_S * 1000)}")

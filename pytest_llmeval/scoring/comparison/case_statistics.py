@@ -1,4 +1,4 @@
-"""What is kept of a run so that a later one can be compared with it case by case: counts, no text."""
+"""The counts of each case of a run, stored for comparison with later runs. No texts."""
 
 __all__ = ("CaseStatistics",)
 
@@ -45,7 +45,7 @@ class CaseStatistics:
 
     @classmethod
     def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
-        """Keep recorded cases as they are, to compare two runs of one process."""
+        """Store case records unchanged, to compare two runs of one process."""
         return cls(tuple(sorted(records, key=lambda record: record.id)))
 
     def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
@@ -77,7 +77,7 @@ class CaseStatistics:
                 faults.append(Fault(file, number, 1, fault.field, fault.message))
                 continue
             if record.id in records:
-                faults.append(Fault(file, number, 1, "id", f"found {record.id!r} a second time, expected it once"))
+                faults.append(Fault(file, number, 1, "id", f"found {record.id!r} twice, expected it once"))
             records[record.id] = record
         if faults:
             raise SuiteError(faults)
@@ -135,7 +135,7 @@ def _from_json(line: str) -> CaseRecord:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _Fault("", f"found no JSON ({error}), expected one case as an object") from None
+        raise _Fault("", f"found invalid JSON ({error}), expected one case as an object") from None
     if not isinstance(data, dict):
         raise _Fault("", f"found {type(data).__name__}, expected one case as an object")
     for key in data:
@@ -159,7 +159,7 @@ def _from_json(line: str) -> CaseRecord:
         for label, each in counts.items()
     }
     if strange := sorted((undefined.keys() | errored.keys()) - counts.keys()):
-        raise _Fault("counts", f"found no counts of {strange[0]!r}, expected those of every evaluator that is named")
+        raise _Fault("counts", f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
     errors = _names(data.get("errors", []), "errors")
     return CaseRecord(data["id"], labels, data["outcome"], observations, errors)
 

@@ -1,4 +1,4 @@
-"""Comparing a run with a baseline: differences of metrics, their intervals and p-values."""
+"""Comparison of a run with a baseline: differences of metrics, intervals and p-values."""
 
 __all__ = ("Comparison", "Difference", "compare", "differences")
 
@@ -121,7 +121,7 @@ def compare(
     if statistic not in ("value", "mean"):
         raise ValueError(f"found statistic {statistic!r}, expected 'value' or 'mean'")
     if cluster_by is not None and not pairing.has_label(cluster_by):
-        raise ValueError(f"found cluster_by {cluster_by!r}, expected a label that cases have")
+        raise ValueError(f"found cluster_by {cluster_by!r}, expected a label of the cases")
     found = differences(
         pairing,
         pairing.everything(),

@@ -1,4 +1,4 @@
-"""The tests that a regression gate can ask for: is the drop of a metric larger, or smaller, than allowed?"""
+"""Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
 
 __all__ = ("Evidence", "Test", "Untestable", "evidence")
 
@@ -29,7 +29,7 @@ _SAME = 1e-9
 _DRAWS = 100_000_000
 
 
-class Untestable(ValueError):  # noqa: N818 (it is a verdict on the question, told in the gate's reason)
+class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
     """A test was asked for that does not apply to the metric."""
 
 
@@ -47,11 +47,11 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the data say about a drop.
+    """The evidence for a drop.
 
     Attributes:
         estimate: The metric in both runs.
-        drop: How much worse the current run is; ``None`` where it cannot be said.
+        drop: How much worse the current run is; ``None`` if unknown.
         interval: Of the drop; ``None`` where there is none.
         tails: One-sided p-values of the drop around the one that is allowed; ``None`` where nothing can be tested.
         deviation: Standard deviation of the drop; 0 where it is unknown.
@@ -98,7 +98,7 @@ def evidence(
     if found.drop is None or test in ("bootstrap", "bca"):
         return _guarded(question, found)
     if not pairing.paired:
-        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs pairs"))
+        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
     if test == "mcnemar":
         return _mcnemar(question, found)
     tested = _wilcoxon(question) if test == "wilcoxon" else _permutation(question)
@@ -196,7 +196,7 @@ def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArra
         _is_mean(columns, name, rows.current[both], here) and _is_mean(columns, name, rows.baseline[both], there)
     ):
         raise Untestable(
-            f"test {test} compares the scores of cases, and {name} is no mean of them: "
+            f"test {test} compares the scores of cases, and {name} is not a mean of them: "
             f"use mean({name}) or test bootstrap"
         )
     return here, there
@@ -212,7 +212,7 @@ def _is_mean(columns: Columns, name: str, rows: "IntArray", scores: "FloatArray"
 
 
 def _permutation(question: _Question) -> Tails:
-    """Exchange the two runs of random cases, and see how often the drop is as large as it is (Good 2005).
+    """Swap the two runs of random cases, and count how often the drop is at least as large (Good 2005).
 
     With a drop to test other than 0, the scores of the current run are raised by it first.
     """

@@ -1,4 +1,4 @@
-"""From resampled differences to intervals, p-values, and what makes them doubtful."""
+"""Intervals, p-values and warnings from resampled differences."""
 
 __all__ = ("FEW_CHANGED", "Bootstrap", "Method", "doubts", "least_tail")
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["percentile", "bca"]
 
 FEW_CHANGED = 10
-"""Of fewer changed cases, resamples do not tell how a difference scatters."""
+"""With fewer changed cases, resamples do not show how much a difference varies."""
 
 _FEW_UNITS = 30
 _MANY_LOST = 0.05
@@ -44,7 +44,7 @@ class Bootstrap:
 
     @classmethod
     def of(cls, estimate: Estimate, method: Method) -> "Bootstrap | None":
-        """Return what an estimate's resamples say; ``None`` where it has none."""
+        """Return the inference from an estimate's resamples; ``None`` if it has none."""
         difference = estimate.difference
         if difference is None or not estimate.resampled.size:
             return None
@@ -71,7 +71,7 @@ class Bootstrap:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the difference; 0 where no case tells the runs apart."""
+        """The standard deviation of the difference; 0 if no case differs."""
         found = float(self.resampled.std())
         return found if found > _ROUNDING else 0.0
 
@@ -96,10 +96,10 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
             f"{pairing.only_baseline} only in the baseline"
         )
     if estimate.dropped:
-        yield f"{counted(estimate.dropped, 'case')} left out, judged in one run only"
+        yield f"{counted(estimate.dropped, 'case')} left out, scored in one run only"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:
         few = f"only {counted(estimate.changed, noun)} changed" if estimate.changed else f"no {noun} changed"
-        yield f"{few}, too few to tell how the difference scatters"
+        yield f"{few}, too few to estimate how much the difference varies"
     if not estimate.units:
         yield f"no {noun} to compare"
     elif estimate.units < _FEW_UNITS:

@@ -1,4 +1,4 @@
-"""Two runs side by side, matched case by case."""
+"""Two runs, matched case by case."""
 
 __all__ = ("Pairing", "Rows")
 
@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import UNLABELLED
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.table import Table
@@ -38,7 +39,9 @@ class Pairing:
         estimates: What has been computed from it, by what was asked.
     """
 
-    def __init__(self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator]) -> None:
+    def __init__(
+        self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator] | MetricIndex
+    ) -> None:
         self._records = (*current.records, *baseline.records)
         self._size = len(current.records)
         self.table = Table(evaluators, self._records)
@@ -76,7 +79,7 @@ class Pairing:
         return any(label in record.labels for record in self._records[: self._size])
 
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
-        """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
+        """Return the cluster number of each case; a case without the label is a cluster of its own."""
         import numpy as np
 
         if cluster_by is None:

@@ -1,4 +1,4 @@
-"""The command ``llmeval emotion-cause``: files of emotion-cause pairs, converted and validated."""
+"""The command ``llmeval emotion-cause``: converting and validating files of emotion-cause pairs."""
 
 __all__ = ("add_arguments",)
 
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     convert.add_argument(
         "--from", dest="source", required=True, choices=("internal", "official", "text"), help="the form of the file"
     )
-    convert.add_argument("--to", required=True, choices=("internal", "official"), help="the form to write")
+    convert.add_argument("--to", required=True, choices=("internal", "official"), help="the form to convert to")
     _add_subtask(convert)
     convert.add_argument(
         "--conversations",
@@ -36,14 +36,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="official file with the utterances that spans are located in; all its conversations are written",
     )
-    convert.add_argument("-o", "--output", type=Path, metavar="FILE", help="where to write; default: standard output")
+    convert.add_argument("-o", "--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     convert.set_defaults(run=_convert, refuse=convert.error)
     validate = actions.add_parser("validate", help="list every fault of a submission", description=_VALIDATE)
-    validate.add_argument("file", type=Path, metavar="submission", help="the JSON file that is to be sent")
+    validate.add_argument("file", type=Path, metavar="submission", help="the JSON file to submit")
     _add_subtask(validate)
-    validate.add_argument(
-        "--gold", type=Path, metavar="FILE", help="official gold file, to find conversations that are missing"
-    )
+    validate.add_argument("--gold", type=Path, metavar="FILE", help="official gold file, to find missing conversations")
     validate.set_defaults(run=_validate)
 
 
@@ -64,7 +62,7 @@ def _convert(options: Namespace) -> int:
     from pytest_llmeval.tasks.emotion_cause.convert import convert_pairs, internal_text, official_text
 
     if options.source == "internal" and options.subtask == 1:
-        options.refuse("an internal list has no spans: only --subtask 2 is possible")
+        options.refuse("an internal list has no spans: use --subtask 2")
     file = _read(options.file)
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
@@ -111,7 +109,7 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
 
     found = []
     for raw in pairs:
-        with suppress(PairFault):  # of a conversation that gold does not have, and nobody scores
+        with suppress(PairFault):  # of a conversation without gold, which is not scored
             if format_pair(parse_pair(raw, subtask)) != raw:
                 found.append(raw)
     if found:

@@ -1,4 +1,4 @@
-"""Emotion-cause pairs from one form into another: gold with spans as text, official files, internal lists."""
+"""Conversion between the forms of emotion-cause files: gold with quoted words, official files, internal lists."""
 
 __all__ = ("Converted", "Form", "convert_pairs", "internal_text", "official_text")
 
@@ -52,7 +52,7 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
             order, also those without pairs.
     """
     if file.conversations and file.internal != (form == "internal"):
-        found = "an internal list of pairs" if file.internal else "conversations, no internal list"
+        found = "an internal list of pairs" if file.internal else "conversations instead of an internal list"
         file.fault((), None, "submission form", f"found {found}, expected the form {form!r}")
         return Converted()
     known = conversations.conversations if conversations is not None else {}
@@ -65,7 +65,9 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
             pairs.append(pair)
             if form == "text" and isinstance(pair, SpanPair) and pair.start == pair.end:
                 place = f"conversation {conversation.number}, pair {position} {quoted(raw)}"
-                converted.notes.append(f"{place}: no such words in utterance {pair.cause_utterance}; its span is empty")
+                converted.notes.append(
+                    f"{place}: utterance {pair.cause_utterance} does not contain these words; the span is empty"
+                )
     return converted
 
 

@@ -1,4 +1,4 @@
-"""Evaluator ``emotion_cause``: which emotions of a conversation have which causes (SemEval-2024 Task 3)."""
+"""Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3)."""
 
 __all__ = ("EmotionCause",)
 
@@ -36,7 +36,7 @@ _STEPS = {"filtered": FILTERED, "all": ALL}
 _KEEP_RATE = "keep_rate"
 _ABSENT = "no expected pairs"
 _NOTHING = "neither the ground truth nor the prediction has a pair"
-_NO_GOLD = "the ground truth has no pair to weigh emotions by"
+_NO_GOLD = "the ground truth has no pairs to weight emotions by"
 _NEUTRAL = {"neutral"}
 _SHOWN = 3
 
@@ -93,7 +93,7 @@ class EmotionCause(Evaluator):
 
     def __post_init__(self) -> None:
         if self.two_step and self.subtask == 1:
-            raise ValueError("two_step: found true in subtask 1, expected it in subtask 2 only")
+            raise ValueError("two_step: found true in subtask 1, expected it only in subtask 2")
 
     @property
     def _families(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
 
 
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
-    """Return what people want to see; what there is none of is left out."""
+    """Return the details for people, without empty ones."""
     right, found = (dict.fromkeys(pair for pair in side if pair.emotion not in _NEUTRAL) for side in (gold, predicted))
     missing, extra = [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
     listed = {

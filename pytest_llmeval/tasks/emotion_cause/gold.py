@@ -1,4 +1,4 @@
-"""Gold annotations of a conversation: its utterances, and its pairs with their spans located."""
+"""Gold annotations of a conversation: utterances, and pairs with located spans."""
 
 __all__ = ("gold_pair", "utterance_texts")
 
@@ -65,7 +65,7 @@ def gold_pair(raw: Any, subtask: Subtask, texts: Sequence[str] | None = None) ->
     utterance, emotion = parse_emotion(left)
     cause = parse_cause_utterance(worded[1])
     if texts is None:
-        message = f"found the words {quoted(worded[2])}, expected positions, or the texts of the conversation as input"
+        message = f"found the words {quoted(worded[2])}, expected positions, or the utterances as input"
         raise PairFault("cause span", message)
     if not 1 <= cause <= len(texts):
         raise PairFault("cause utterance", f"found utterance {cause}, expected 1 to {len(texts)}")

@@ -1,4 +1,4 @@
-"""Files of emotion-cause pairs: official ones, with an object per conversation, and internal lists of pairs."""
+"""Files of emotion-cause pairs: official files and internal lists."""
 
 __all__ = ("ID", "PAIRS", "PairConversation", "PairFile", "read_pair_file")
 
@@ -29,7 +29,7 @@ class PairConversation:
         number: Its ``conversation_ID``.
         place: Where it begins, as a path in the file.
         entry: Its object in an official file; empty in an internal one.
-        rows: Path and value of each pair, as it stands there.
+        rows: Path and unchanged value of each pair.
     """
 
     number: int
@@ -69,7 +69,7 @@ class PairFile:
         self.faults.add(*self.document.locate(place), render_path(place), str(told))
 
     def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[Any, Pair]]:
-        """Yield each pair as it stands in the file and as `read` reads it; those that it cannot read are faults."""
+        """Yield each pair, unchanged and as parsed by `read`; pairs that it cannot parse are faults."""
         for position, (place, raw) in enumerate(conversation.rows, start=1):
             try:
                 yield raw, read(raw)
@@ -90,11 +90,11 @@ class PairFile:
             return
         number = conversation_number(entry[ID])
         if number is None:
-            self.fault((index, ID), entry[ID], "conversation id", "found no whole number, expected one")
+            self.fault((index, ID), entry[ID], "conversation id", "found a value that is not a whole number")
             return
         first = self.conversations.get(number)
         if first is not None:
-            message = f"found it again, expected it once (first in line {self.document.locate(first.place)[0]})"
+            message = f"found it twice, expected it once (first in line {self.document.locate(first.place)[0]})"
             self.fault((index, ID), number, "conversation repeated", message)
             return
         pairs = entry.get(PAIRS)

@@ -1,4 +1,4 @@
-"""Submissions to SemEval-2024 Task 3: all faults of one, where the official script stops at the first."""
+"""Validation of submissions to SemEval-2024 Task 3, collecting all faults."""
 
 __all__ = ("SubmissionFault", "conversation_number", "validate_submission")
 
@@ -14,9 +14,9 @@ class SubmissionFault(NamedTuple):
     """One fault of a submission.
 
     Attributes:
-        conversation: Its number, or what stands there instead; ``None`` where the fault is of no one conversation.
+        conversation: Its number, or the value in its place; ``None`` if the fault is not in one conversation.
         position: Of the pair in its conversation, counted from 1; 0 where the fault is of no one pair.
-        pair: The pair as it stands there; ``None`` where the fault is of no one pair.
+        pair: The unchanged pair; ``None`` if the fault is not in one pair.
         rule: Which rule is broken.
         message: ``found ..., expected ...``.
     """
@@ -60,7 +60,7 @@ def validate_submission(
         if number is None:
             faults.append(_unnumbered(entry, place))
         elif number in seen:
-            message = f"found it again as entry {place} (first as entry {seen[number]}), expected it once"
+            message = f"found it twice, again as entry {place} (first as entry {seen[number]}), expected it once"
             faults.append(SubmissionFault(number, 0, None, "conversation repeated", message))
         else:
             seen[number] = place
@@ -116,7 +116,7 @@ def _pair_faults(number: int, entry: Mapping[str, Any], subtask: Subtask) -> Ite
 def _missing(wanted: Iterable[int], seen: Mapping[int, int]) -> Iterator[SubmissionFault]:
     for number in wanted:
         if number not in seen:
-            message = "found no entry for it, expected one, with an empty list if it has no pair"
+            message = "found no entry, expected one, with an empty list if there are no pairs"
             yield SubmissionFault(number, 0, None, "conversation missing", message)
 
 

@@ -1,4 +1,4 @@
-"""Evaluator ``fact_check``: is the verdict on a claim right, is its evidence, and is its explanation sound."""
+"""Evaluator ``fact_check``: verdict, evidence and explanation of an answer to a claim."""
 
 __all__ = ("FactCheck",)
 
@@ -119,7 +119,7 @@ class FactCheck(JudgedEvaluator):
             elif not (math.isfinite(weight) and weight >= 0):
                 yield f"weights: found {weight!r} for {name}, expected a number of at least 0"
         if not any(self._weights.values()):
-            yield "weights: found 0 for every part that counts, expected a positive weight"
+            yield "weights: found 0 for all parts in use, expected a positive weight"
         for name, value in (self.error_limits or {}).items():
             if name not in _LIMITS:
                 yield f"error_limits: {unknown_name('error bucket', name, _LIMITS)}"
@@ -261,7 +261,7 @@ class FactCheck(JudgedEvaluator):
             tally.details |= explanation_details(verdict, FLAGS)
             tally.explanation(verdict)
         else:
-            tally.undefined[EXPLANATION] = "no judge was asked" if self._judges else "explanations are omitted"
+            tally.undefined[EXPLANATION] = "no judge was used" if self._judges else "explanations are omitted"
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over claims, and what is computed from the counts of all of them."""

@@ -1,18 +1,18 @@
-"""Scores of fact checks, from summed counts: verdicts, evidence per claim and pooled, explanations, all together."""
+"""Scores of fact checks from summed counts: verdicts, evidence, explanations, overall."""
 
 __all__ = ("OTHER", "evidence_scores", "mean", "verdict_scores")
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, read_cells, recall
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key, label_name
+from pytest_llmeval.core.labels import NO_LABEL, label_key, label_name, read_cells
+from pytest_llmeval.evaluators.measures.confusion import Margins, average, precision, ratio, recall
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 OTHER: Final = "(other)"
-"""The predicted label of a verdict that is none of the known ones."""
+"""The predicted label of an unknown verdict."""
 
 
 def mean(sums: "Sums", name: str) -> "FloatArray":

@@ -1,4 +1,4 @@
-"""What is counted of one claim: verdict, evidence, explanation, and all three together."""
+"""Counts of one claim: verdict, evidence, explanation, overall."""
 
 __all__ = (
     "EVIDENCE_METRICS",
@@ -18,9 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.measures.confusion import cell_name
-from pytest_llmeval.evaluators.measures.labels import NO_LABEL, label_key
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.answer import Answer
 from pytest_llmeval.tasks.fact_check.claim import Claim
@@ -63,7 +62,7 @@ class Tally:
     parts: dict[str, float] = field(default_factory=dict)
 
     def verdict(self, gold: str | None, predicted: str | None) -> None:
-        """Count a verdict; ``None`` stands for ground truth that is absent, and for a prediction that is no label."""
+        """Count a verdict; ``None`` means absent ground truth, or a prediction that is not a label."""
         if gold is None:
             self.undefined |= dict.fromkeys(VERDICT_METRICS, "no expected verdict")
             return
@@ -71,7 +70,7 @@ class Tally:
         self.parts["verdict"] = float(gold == predicted)
 
     def evidence(self, match: "EvidenceMatch | None", verdict: str | None) -> None:
-        """Count evidence of a claim with this gold verdict; ``None`` for a match stands for absent ground truth."""
+        """Count evidence of a claim with this gold verdict; a match of ``None`` means absent ground truth."""
         if match is None:
             self.undefined |= dict.fromkeys(EVIDENCE_METRICS, "no expected evidence_sources")
             return
@@ -110,7 +109,7 @@ class Tally:
         if "explanation" in lacking and EXPLANATION in self.errored:
             self.errored[OVERALL] = f"no {EXPLANATION}"
         elif lacking:
-            self.undefined[OVERALL] = f"no score of the {' and the '.join(lacking)}"
+            self.undefined[OVERALL] = f"no score for the {' and the '.join(lacking)}"
         else:
             total = math.fsum(weight * self.parts[name] for name, weight in weights.items())
             self.score(OVERALL, total / math.fsum(weights.values()))

@@ -1,4 +1,4 @@
-"""Labels of verdicts, and the other names that each goes by."""
+"""Verdict labels and their synonyms."""
 
 __all__ = ("NOT_ENOUGH", "VERDICTS", "read_verdict", "verdict_fault")
 
@@ -37,10 +37,10 @@ def _normal(text: str) -> str:
 
 
 def read_verdict(value: Any, *, strict: bool = True) -> str | None:
-    """Return the label that a value stands for; ``None`` if it is none.
+    """Return the label that a value denotes; ``None`` if it is not a label.
 
     Args:
-        value: What stands where a verdict should.
+        value: The value of the verdict.
         strict: Whether only the labels themselves count, letter by letter. Otherwise their other names do, too,
             whatever the case of letters and the marks around them.
     """
@@ -57,5 +57,5 @@ def verdict_fault(value: Any, *, strict: bool = True) -> str | None:
         return None
     hint = suggest(value, VERDICTS) if isinstance(value, str) else ""
     if strict and not hint and (meant := read_verdict(value, strict=False)) is not None:
-        hint = f" (did you mean {meant!r}? With `verdict_labels: synonyms` both are read)"
+        hint = f" (did you mean {meant!r}? `verdict_labels: synonyms` accepts both)"
     return f"found {describe_found(value)}, expected one of {', '.join(VERDICTS)}{hint}"

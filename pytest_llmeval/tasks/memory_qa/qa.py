@@ -1,4 +1,4 @@
-"""Conversational-memory QA in Python: run an agent over samples, then aggregate its answers.
+"""Conversational-memory QA in Python: running an agent over samples, and aggregating its answers.
 
 Thin functions over the same core as suites, for programs that drive their own loop. Predicting, judging and
 aggregating are separate steps, so that metrics can be computed again without running the model.
@@ -199,7 +199,7 @@ def compute_metrics(
 
     Args:
         results: From `run_eval`.
-        judge_scores: One per result, from 0 to 1; ``None`` where the judge could not tell, or nothing was answered.
+        judge_scores: One per result, from 0 to 1; ``None`` if the judge gave no verdict, or there is no answer.
         metrics: A part of `ALL_METRICS`; ``None`` computes all twelve.
         options: Of the evaluators that compute them, such as ``tokenizer`` or ``sbert_model``.
 

@@ -1,4 +1,4 @@
-"""What belongs together in two stories: characters, events, and the relationships of an event."""
+"""Alignment of two annotations: characters, events, and relationships within an event."""
 
 __all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "RelationshipPair", "relationship_pairs")
 
@@ -59,7 +59,7 @@ class Alignment:
     Attributes:
         gold: The right annotation.
         predicted: The one to be judged.
-        text: What both are about; empty where nothing tells it.
+        text: The text of the story; empty if unknown.
         matching: How they are matched.
     """
 

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.relationships``: who stands how to whom."""
+"""Evaluator ``narrative.relationships``: the relationships between characters."""
 
 __all__ = ("Relationships", "is_labelled_right")
 
@@ -21,16 +21,16 @@ _LABELLED = ("labelled_precision", "labelled_recall", "labelled_f1")
 _LEVELS = ("level1", "level2")
 _COVERAGE = "relationship_pair_coverage"
 _NAMES = (*_PAIRED, *_LABELLED, *(f"{level}_accuracy" for level in _LEVELS), _COVERAGE)
-_ABSENT = "the ground truth has no relationship with both ends"
+_ABSENT = "the ground truth has no relationship with agent and target"
 
 
 @dataclass(frozen=True)
 class Relationships(NarrativeEvaluator):
     """Precision, recall and F1 of relationships, and accuracy of their two levels.
 
-    Judged is every gold event that has at least one relationship with both ends, the missing ones included. Predicted
-    relationships of an event are paired one-to-one with gold ones between the same characters (aliases are resolved),
-    preferring equal levels 1, then levels 2, then common sentiments.
+    Judged is every gold event that has at least one relationship with agent and target, including missing events.
+    Predicted relationships of an event are paired one-to-one with gold ones between the same characters (aliases are
+    resolved), preferring equal levels 1, then levels 2, then common sentiments.
 
     * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
     * ``labelled_*``: a pair counts if it has every level that gold gives;

@@ -1,4 +1,4 @@
-"""Means over evaluated stories, and a report of them as JSON or Markdown."""
+"""Means over evaluated stories, and their report as JSON or Markdown."""
 
 __all__ = ("aggregate_results", "generate_report")
 
@@ -69,7 +69,7 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
     """
     suffix = ".md" if output_path is None else PurePath(output_path).suffix.lower()
     if suffix not in _WRITERS:
-        raise ValueError(f"found the path {str(output_path)!r}, expected one that ends in .json or .md")
+        raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json or .md")
     report = _WRITERS[suffix](results)
     if output_path is not None:
         write_text(Path(output_path), [report])

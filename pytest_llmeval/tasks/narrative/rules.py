@@ -1,4 +1,4 @@
-"""The small rules of the requirement as plain functions, for evaluators of further fields of JSON v3.
+"""The basic scoring rules as plain functions, for evaluators of other fields of JSON v3.
 
 They take empty literally: null, ``""``, ``[]`` and ``{}``; blank text is a value here.
 """
@@ -108,7 +108,7 @@ def nearest(key: str, others: Iterable[str], least: float) -> str | None:
 
 
 class Resolver:
-    """Tells whom a name means. Names that nobody owns mean themselves."""
+    """Resolves names to characters. Unknown names resolve to themselves."""
 
     def __init__(self, fuzzy: float | None = None) -> None:
         self._fuzzy = fuzzy

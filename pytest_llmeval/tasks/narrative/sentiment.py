@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.sentiment``: what characters feel towards each other."""
+"""Evaluator ``narrative.sentiment``: the feelings of characters towards each other."""
 
 __all__ = ("Sentiment",)
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FOUND = ("sentiment_precision", "sentiment_recall", "sentiment_f1")
 _POLARITY = "sentiment_polarity_accuracy"
-_ABSENT = "the ground truth has no sentiment of a relationship with both ends"
+_ABSENT = "the ground truth has no sentiment of a relationship with agent and target"
 _NO_POLARITY = "no paired relationship has a sentiment of known polarity in the ground truth"
 
 

@@ -1,4 +1,4 @@
-"""Cases from story annotations in JSON v3: one file of ground truth and one prediction for each story."""
+"""Cases from story annotations in JSON v3: one ground-truth file and one prediction per story."""
 
 __all__ = ("JsonV3Source",)
 
@@ -41,9 +41,9 @@ class JsonV3Source(Source):
     suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the cases, in the order of `gold`, and of the file names where one entry stands for many files.
+        """Return the cases, in the order of `gold`, and of the file names if one entry matches many files.
 
-        Faults of ground truth stop their own case only. A prediction that is no JSON is the text that stands there.
+        Faults of ground truth affect only their case. A prediction that is not JSON is kept as text.
         """
         predicted = list(_files(folder, "predictions", self.predictions, faults))
         answers = _by_name(predicted, self.suffixes, 0, faults)
@@ -59,7 +59,7 @@ class JsonV3Source(Source):
         return len({fault.file for fault in faults if fault.line})
 
     def file_of(self, case: Case) -> str:
-        """Return the name of the story: a case has no row of its own."""
+        """Return the name of the story, since cases have no rows."""
         return case.id
 
 
@@ -77,7 +77,7 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
             names = sorted(glob(entry, root_dir=folder, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute one)
             found = [folder / name for name in names if (folder / name).is_file()]
         if not found:
-            message = f"found no file for {entry!r}, expected at least one"
+            message = f"found no file matching {entry!r}, expected at least one"
             faults.append(Fault(shown_path(path), 0, 0, option, message))
         yield from found
 
@@ -97,7 +97,7 @@ def _by_name(files: Iterable[Path], suffixes: tuple[str, ...], line: int, faults
 
 
 def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
-    message = f"found a prediction for {name!r}, expected ground truth of that name{suggest(name, gold)}"
+    message = f"found a prediction for {name!r}, expected ground truth with this name{suggest(name, gold)}"
     return Fault(shown_path(path), 0, 0, "", message)
 
 

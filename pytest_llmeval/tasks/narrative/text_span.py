@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.text_span``: where in the text the events of a story stand."""
+"""Evaluator ``narrative.text_span``: the positions of events in the text."""
 
 __all__ = ("TextSpan",)
 
@@ -52,7 +52,7 @@ class TextSpan(NarrativeEvaluator):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tolerance < 1:
-            raise ValueError(f"tolerance: found {self.tolerance!r}, expected 1 or more")
+            raise ValueError(f"tolerance: found {self.tolerance!r}, expected at least 1")
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics of `segmentation`, and the overlap."""

@@ -1,4 +1,4 @@
-"""The command ``llmeval retrieval``: an evaluation set for case retrieval, drawn from a corpus."""
+"""The command ``llmeval retrieval``: drawing an evaluation set from a corpus."""
 
 __all__ = ("add_arguments",)
 
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.tasks.retrieval.evaluation_set import BuiltSet
 
 _DESCRIPTION = (
-    "Draws queries from a corpus of judgements, one JSON object a line, and finds for each the cases with the same "
-    "accusations, the same articles and a close term of imprisonment. Writes the set, and a report of what was dropped "
-    "and why."
+    "Draw queries from a corpus of judgements (JSONL), and find the cases with the same accusations, the same articles "
+    "and a similar term of imprisonment for each of them. Write the set, and a report of what was dropped and why."
 )
 
 
@@ -30,21 +29,34 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     build.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the evaluation set (JSONL)")
     build.add_argument("--report", type=Path, metavar="FILE", help="the report; default: OUTPUT with .report.json")
-    build.add_argument("--queries", type=int, default=100, metavar="N", help="how many are wanted (default: 100)")
+    build.add_argument("--queries", type=int, default=100, metavar="N", help="number of queries (default: 100)")
     build.add_argument(
-        "--candidates", type=int, metavar="N", help="how many cases are drawn for them (default: 4 for each query)"
-    )
-    build.add_argument("--positives", type=int, default=10, metavar="N", help="at most, for a query (default: 10)")
-    build.add_argument(
-        "--min-positives", type=int, metavar="N", help="at least, or the query is dropped (default: --positives)"
+        "--candidates", type=int, metavar="N", help="number of cases to draw as candidates (default: 4 per query)"
     )
     build.add_argument(
-        "--relative", type=float, default=0.2, metavar="SHARE", help="how far terms may be apart (default: 0.2)"
+        "--positives", type=int, default=10, metavar="N", help="maximum number of positives of a query (default: 10)"
     )
     build.add_argument(
-        "--absolute", type=float, default=6.0, metavar="MONTHS", help="that they may be apart anyway (default: 6)"
+        "--min-positives",
+        type=int,
+        metavar="N",
+        help="minimum number of positives; queries with fewer are dropped (default: --positives)",
     )
-    build.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: 0)")
+    build.add_argument(
+        "--relative",
+        type=float,
+        default=0.2,
+        metavar="SHARE",
+        help="maximum difference of terms, as a share of the query's (default: 0.2)",
+    )
+    build.add_argument(
+        "--absolute",
+        type=float,
+        default=6.0,
+        metavar="MONTHS",
+        help="difference in months that is always allowed (default: 6)",
+    )
+    build.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     build.set_defaults(run=_build, refuse=build.error)
 
 
@@ -66,11 +78,11 @@ def _build(options: Namespace) -> int:
         options.refuse(str(error))
     path = options.report or options.output.parent / f"{options.output.stem}.report.json"
     if len({each.resolve() for each in (options.corpus, options.output, path)}) < 3:  # noqa: PLR2004 (three files)
-        options.refuse("found one file as two of corpus, output and report, expected three files")
+        options.refuse("found the same file twice, expected three different files for corpus, output and report")
     faults: list[Fault] = []
 
     def corpus() -> Iterator[tuple[int, Any]]:
-        faults.clear()  # the second reading tells the same faults again
+        faults.clear()  # the second reading reports the same faults again
         return read_jsonl(options.corpus, str(options.corpus), faults)
 
     built = build_set(corpus, how)

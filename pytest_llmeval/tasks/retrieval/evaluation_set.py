@@ -1,4 +1,4 @@
-"""Evaluation sets for case retrieval, built from a corpus: queries drawn at random, and the cases most like them."""
+"""Evaluation sets for case retrieval: queries drawn from a corpus, and the most similar cases."""
 
 __all__ = ("TERM", "BuiltSet", "Charge", "Corpus", "Judgement", "SetOptions", "build_set", "read_judgement", "set_line")
 
@@ -27,7 +27,7 @@ class Judgement:
     """One case of a corpus.
 
     Attributes:
-        line: Where it stands.
+        line: Its line.
         id: ``None`` where it has none.
         fact: Its text, without the blanks around it.
         accusation: What the accused are guilty of.
@@ -93,7 +93,7 @@ def _values(value: Any) -> tuple[str, ...]:
 
 
 Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
-"""Reads the corpus anew: line numbers and rows, in the order of the file."""
+"""Reads the corpus again: line numbers and rows, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)

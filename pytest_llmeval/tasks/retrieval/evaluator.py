@@ -1,4 +1,4 @@
-"""Evaluator ``retrieval``: ranked results of a search, judged by lists of positives and by attributes."""
+"""Evaluator ``retrieval``: ranked search results, by lists of positives and by attributes."""
 
 __all__ = ("Retrieval",)
 
@@ -9,8 +9,9 @@ from itertools import compress, count
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Evaluator, Grid, Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.retrieval.items import (
     Entries,
@@ -65,13 +66,13 @@ class Retrieval(Evaluator):
     query without ``meta`` has no scores by rules that compare attributes.
 
     Attributes:
-        k: How many results count; each gives scores of its own.
+        k: The cut-offs; the metrics are computed for each.
         max_positives: How many positives count at most, the first ones; ``null`` for all.
         exclude_self: Whether a result with the text of the query is left out, and where a rule goes by id, one with its
             id.
-        text_fields: Where a text stands; the first field that is not empty counts.
-        id_fields: Where an id stands.
-        tasks: Name to rule; ``legal`` stands for the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
+        text_fields: Keys of the text; the first one that is not empty is used.
+        id_fields: Keys of the id.
+        tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
             query does not count.
 
@@ -147,7 +148,7 @@ class Retrieval(Evaluator):
         parts = (rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}")
         return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
 
-    def grids(self) -> Sequence[Grid]:
+    def tables(self) -> Sequence[MetricTable]:
         """Return the table of the tasks, a column for each k."""
         labels = {name: name.replace("_", " ").replace("f1", "F1") for name in _SHOWN}
         rows = [
@@ -155,7 +156,7 @@ class Retrieval(Evaluator):
             for task in self._rules
             for name in _SHOWN
         ]
-        return [Grid(("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
+        return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the query's attributes and with the positives."""
@@ -240,7 +241,7 @@ class Retrieval(Evaluator):
         ranks: Mapping[str, Sequence[int]],
         gold: Mapping[str, Mapping[str, float]],
     ) -> dict[str, Any]:
-        """Return what people want to see; what there is none of is left out."""
+        """Return the details for people, without empty ones."""
         details: dict[str, Any] = {"relevant_ranks": {}, "n_results": len(entries.items)}
         for task, each in ranks.items():
             details["relevant_ranks"][task] = list(each)

@@ -1,4 +1,4 @@
-"""Relevance rules of the evaluator ``retrieval``: what makes a result right."""
+"""Relevance rules of the evaluator ``retrieval``."""
 
 __all__ = ("LEGAL", "GoldList", "Measured", "Near", "Rule", "SameSet", "Tasks")
 
@@ -27,7 +27,7 @@ def _value_at(data: Any, path: str) -> Any:
 
 @dataclass(frozen=True)
 class GoldList:
-    """A result is relevant if it stands in the list of positives.
+    """A result is relevant if it is in the list of positives.
 
     Attributes:
         rule: Names the rule.
@@ -114,7 +114,7 @@ class Near:
 
     def __post_init__(self) -> None:
         if self.flags and self.number is None:
-            raise ValueError("found flags without number, expected the key of the number beside them")
+            raise ValueError("found flags without number, expected the key of the number as well")
         if not (self.relative >= 0 and self.absolute >= 0):  # NaN is neither
             found = f"tolerances {self.relative:g} and {self.absolute:g}"
             raise ValueError(f"found {found}, expected relative and absolute of at least 0")
@@ -126,7 +126,7 @@ class Near:
         """Return what is wrong with the query's field; ``None`` if nothing is."""
         number, _ = self.read(_value_at(meta, self.query_field or self.field))
         where = "" if self.number is None else f", or an object with it as {self.number!r}"
-        return None if number is not None else f"found something else, expected a number{where}"
+        return None if number is not None else f"found a value that is not a number, expected a number{where}"
 
     def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[bool]:
         """Return for each result whether it is close enough to the query."""
@@ -147,14 +147,14 @@ class Near:
         return distance if distance <= max(self.absolute, self.relative * abs(number)) else None
 
     def read(self, value: Any) -> "Measured":
-        """Return number and flags of a field; a number that is none is ``None``."""
+        """Return number and flags of a field; anything but a number is ``None``."""
         if self.number is None or not isinstance(value, dict):
             return _number(value), (False,) * len(self.flags)
         return _number(value.get(self.number)), tuple([bool(value.get(flag)) for flag in self.flags])
 
 
 Measured: TypeAlias = tuple[float | None, tuple[bool, ...]]
-"""A number, ``None`` where something else stands, and flags."""
+"""A number, or ``None`` for any other value, and flags."""
 
 
 def _number(value: Any) -> float | None:

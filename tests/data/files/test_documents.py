@@ -146,7 +146,7 @@ def test_too_large_suite_is_sent_to_jsonl(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_document(write(tmp_path, "a.yaml", "a: " + "x" * ((1 << 20) - 3)), "a.yaml").data
     (fault,) = faults_of(write(tmp_path, "a.yaml", "a: " + "x" * ((1 << 20) - 2)))
     assert fault == (
-        "a.yaml  found more than 1 MiB, expected at most that:"
+        "a.yaml  found more than 1 MiB, which is the limit:"
         " put large sets of cases into a JSONL file and name it under `source`"
     )
 
@@ -205,7 +205,7 @@ def test_bad_jsonl_lines_are_told_and_the_others_survive(tmp_path: Path) -> None
         "a.jsonl:5:8  a[0]: found NaN, expected a finite number (or null)",
         "a.jsonl:5:13  a[1]: found 1e999, expected a number below 1.8e308",
         "a.jsonl:6:7  a: found half of a surrogate pair, expected a whole character",
-        "a.jsonl:7:101  found data nested more than 100 deep, expected less",
+        "a.jsonl:7:101  found more than 100 levels of nesting, expected fewer",
         "a.jsonl:8:10  found '{', expected the end of the text after the value",
         "a.jsonl:9:2  found the end of the text, expected a key in double quotes",
         "a.jsonl:10:8  found '\\x00', expected no control character inside a text (escape it)",
@@ -250,8 +250,8 @@ def test_bad_csv_rows_are_told_and_the_others_survive(tmp_path: Path) -> None:
     assert faults == [
         "a.csv:2:1  found 3 cells, expected 2 as in the header",
         "a.csv:3:1  found 1 cells, expected 2 as in the header",
-        "a.csv:4:1  found a row that is no CSV (',' expected after '\"'), expected matching quotes",
-        "a.csv:6:1  found a row that is no CSV (unexpected end of data), expected matching quotes",
+        "a.csv:4:1  found a malformed CSV row (',' expected after '\"'), expected matching quotes",
+        "a.csv:6:1  found a malformed CSV row (unexpected end of data), expected matching quotes",
     ]
 
 

@@ -47,9 +47,9 @@ def faults_of(text: str) -> list[str]:
         (r'{"a": "x\ud800"}', ["1:7  a: found half of a surrogate pair, expected a whole character"]),
         (r'["\ude00\ud83d"]', ["1:2  [0]: found half of a surrogate pair, expected a whole character"]),
         (r'{"\uDC00": 1}', [r"1:2  ['\udc00']: found half of a surrogate pair, expected a whole character"]),
-        ("[" * 101 + "]" * 101, ["1:101  found data nested more than 100 deep, expected less"]),
-        ("[" * 100_000, ["1:101  found data nested more than 100 deep, expected less"]),
-        ('{"a":' * 100_000, ["1:501  found data nested more than 100 deep, expected less"]),
+        ("[" * 101 + "]" * 101, ["1:101  found more than 100 levels of nesting, expected fewer"]),
+        ("[" * 100_000, ["1:101  found more than 100 levels of nesting, expected fewer"]),
+        ('{"a":' * 100_000, ["1:501  found more than 100 levels of nesting, expected fewer"]),
     ],
 )
 def test_faults_have_their_position(text: str, faults: list[str]) -> None:
@@ -159,5 +159,5 @@ def test_depth_is_told_whatever_the_recursion_limit(tmp_path: Path, limit: int) 
     finally:
         sys.setrecursionlimit(before)
     assert [str(each) for each in caught.value.faults] == [
-        "a.json:1:107  found data nested more than 100 deep, expected less"
+        "a.json:1:107  found more than 100 levels of nesting, expected fewer"
     ]

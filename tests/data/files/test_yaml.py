@@ -119,7 +119,7 @@ def test_scalars_follow_the_core_schema_of_yaml_1_2(scalar: str, value: Any) -> 
         ("a: 1e400", [":1:4  a: found 1e400, expected a number below 1.8e308"]),
         (f"a: {'1' * 5000}", [":1:4  a: found a number of 5000 digits, expected at most 4300"]),
         ("a: 1\n---\nb: 1", [":2:1  found a second document, expected one"]),
-        ("a: !!int x", [":1:4  a: found 'x', expected what the tag !!int says"]),
+        ("a: !!int x", [":1:4  a: found 'x', expected a value of the type !!int"]),
         ("a: !!binary aGk=", [":1:4  a: found the tag !!binary, expected plain data without a tag"]),
         ("a: !!set {x, y}", [":1:4  a: found the tag !!set, expected plain data without a tag"]),
         ("a: !point [1, 2]", [":1:4  a: found the tag !point, expected plain data without a tag"]),
@@ -134,13 +134,13 @@ def test_scalars_follow_the_core_schema_of_yaml_1_2(scalar: str, value: Any) -> 
         ("a: *b", [":1:4  a: found *b, expected an anchor &b above it"]),
         ("a: &x\n  b: *x", [":2:6  a.b: found *x inside the value that it names, expected no cycle"]),
         ("a: &x [*x]", [":1:8  a[0]: found *x inside the value that it names, expected no cycle"]),
-        ("a: {<<: 1}", [":1:9  a: found a merge key << with something else, expected a mapping or a list of them"]),
+        ("a: {<<: 1}", [":1:9  a: found a merge key << with another value, expected a mapping or a list of mappings"]),
         (
             "a: {<<: [{}, 1]}",
-            [":1:9  a: found a merge key << with something else, expected a mapping or a list of them"],
+            [":1:9  a: found a merge key << with another value, expected a mapping or a list of mappings"],
         ),
         ("a: {<<: {}, <<: {}}", [":1:13  a: found the merge key << twice, expected it once with a list of mappings"]),
-        ("a:\n\tb: 1", [":2:1  found a tab, expected spaces: YAML is not indented by tabs"]),
+        ("a:\n\tb: 1", [":2:1  found a tab, expected spaces: YAML does not allow tabs as indentation"]),
         ("é: \x07", [":1:4  found the character U+0007, expected it escaped in double quotes"]),
     ],
 )
@@ -181,7 +181,7 @@ def test_all_faults_are_listed_up_to_a_syntax_fault() -> None:
     [("[" * 100_000, ":1:101"), ("{a: " * 100_000, ":1:401"), ("- " * 100_000, ":1:201"), ("? " * 100_000, ":1:201")],
 )
 def test_deep_nesting_is_refused_without_a_crash(text: str, place: str) -> None:
-    assert faults_of(text) == [f"{place}  found data nested more than 100 deep, expected less"]
+    assert faults_of(text) == [f"{place}  found more than 100 levels of nesting, expected fewer"]
 
 
 @pytest.mark.usefixtures("parser")
@@ -195,7 +195,7 @@ def test_aliases_that_name_billions_are_refused(form: str) -> None:
     lines = ["a0: &a0 {x0: 1, x1: 1, x2: 1, x3: 1, x4: 1, x5: 1, x6: 1, x7: 1, x8: 1}"]
     lines += [f"a{n}: &a{n} " + form.format(", ".join([f"*a{n - 1}"] * 10)) for n in range(1, 12)]
     (fault,) = faults_of("\n".join(lines))
-    assert "found aliases that stand for more than 10000000 values, expected less" in fault
+    assert "found aliases that expand to more than 10000000 values, expected fewer" in fault
 
 
 @pytest.mark.usefixtures("parser")

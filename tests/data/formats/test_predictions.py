@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import load_source
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import Fault
@@ -19,21 +20,18 @@ SAMPLES = [
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": name, "prediction": "own"}) + "\n" for name in "abc"))
-    (tmp_path / "b.jsonl").write_text('{"id": "alpha"}\n{"id": 7}\n')
-    (tmp_path / "locomo.json").write_text(json.dumps(SAMPLES))
+def data_files(here: Path) -> None:
+    (here / "a.jsonl").write_text("".join(json.dumps({"id": name, "prediction": "own"}) + "\n" for name in "abc"))
+    (here / "b.jsonl").write_text('{"id": "alpha"}\n{"id": 7}\n')
+    (here / "locomo.json").write_text(json.dumps(SAMPLES))
 
 
 def load(folder: Path, data: str, name: str, text: str, **options: Any) -> tuple[dict[str, Any], list[str]]:
     """Return the predictions of the cases of a data file by id, and the faults."""
     (folder / name).write_bytes(text.encode())
-    source = default_registry().source("jsonl" if data.endswith("jsonl") else "locomo")(
-        path=data, predictions=name, **options
-    )
-    faults: list[Fault] = []
-    return {case.id: case.prediction for case in source.load(folder, faults)}, list(map(str, faults))
+    source = "jsonl" if data.endswith("jsonl") else "locomo"
+    cases, faults = load_source(source, folder, path=data, predictions=name, **options)
+    return {case.id: case.prediction for case in cases}, faults
 
 
 def jsonl(*rows: Any) -> str:

@@ -150,7 +150,7 @@ def test_a_single_case_has_no_coefficient_and_says_so() -> None:
         "mae": pytest.approx(0.4),
         "confusion[0.4->0.8]": 1.0,
     }
-    assert set(observation.undefined.values()) == {"exists for several cases only"}
+    assert set(observation.undefined.values()) == {"needs several cases"}
 
 
 def test_a_set_of_cases_has_coefficients_though_no_case_has() -> None:

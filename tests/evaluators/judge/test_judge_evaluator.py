@@ -315,6 +315,6 @@ def test_faults_of_a_suite_have_their_place(tmp_path: Path) -> None:
         load_suite(path, default_registry(), root=tmp_path)
     path.write_text("evaluators: [judge]\ncases:\n  - {id: a, input: q, expected: x, prediction: x}\n")
     with pytest.raises(
-        SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found no question type, .*give the evaluator a mode"
+        SuiteError, match=r"s\.eval\.yaml:3:5  cases\[0\]: .*found no question type, .*set the mode of the evaluator"
     ):
         load_suite(path, default_registry(), root=tmp_path)

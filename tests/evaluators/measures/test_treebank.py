@@ -13,7 +13,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
 @example('"" opening twice')
 @example("a final. )\n]")
@@ -28,7 +28,6 @@ def test_tokens_equal_nltk_on_adversarial_text(text: str) -> None:
     assert treebank_tokens(text) == NLTKWordTokenizer().tokenize(text)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=40))
 def test_tokens_equal_nltk_on_any_text(text: str) -> None:
     text = text.lower()

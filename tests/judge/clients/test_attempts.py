@@ -108,7 +108,7 @@ def test_a_spent_quota_is_not_tried_again(ask: Ask, between: Recorder) -> None:
 def test_a_request_that_the_provider_filters_is_told_as_a_refusal(ask: Ask, between: Recorder) -> None:
     filters = data({"error": {"message": "The prompt was filtered.", "code": "content_filter"}}, 400)
     message = fault(ask, filters)
-    said = "status 400: The prompt was filtered.; found a refusal: the provider filters what this case says"
+    said = "status 400: The prompt was filtered.; found a refusal: the provider filtered the content of this case"
     assert message.endswith(said)
     assert between.slept == []
 
@@ -152,7 +152,7 @@ def test_tokens_of_discarded_attempts_count(ask: Ask) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_an_answer_without_end_is_given_up(ask: Ask, provider: str) -> None:
     message = fault(ask, raw(b"x" * (10 * 1024 * 1024 + 1)), provider=provider)
-    assert "answered more than 10485760 bytes, expected fewer; check the judge's base_url" in message
+    assert "returned more than 10485760 bytes, expected fewer; check the judge's base_url" in message
 
 
 def test_redirects_are_not_followed(ask: Ask) -> None:

@@ -119,7 +119,7 @@ def test_pydantic_ai_tells_filtered_requests_as_refusals(between: Recorder, seen
 
     for error in (http_error(400, "content_filter"), ContentFilterError("filtered")):
         seen.clear()
-        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filters what this case says$"):
+        with pytest.raises(JudgeError, match=r"; found a refusal: the provider filtered the content of this case$"):
             once(pydantic_ai_judge(between, function_model(seen, raising(error))))
         assert len(seen) == 1
 

@@ -95,18 +95,18 @@ def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, n
         ('{"score": {"v": 1}}', 'found {"v": 1} as score'),
         ('{"score": NaN}', "found NaN as score"),
         ('{"score": "nan"}', 'found "nan" as score'),
-        ("{'score': 0.8}", "cannot be read"),
+        ("{'score': 0.8}", "found an invalid JSON object"),
         ('{"score": 0.2} trailing', "found text after a JSON object"),
         ('{"score": 0.2}\n```', "found a closing fence without an opening one"),
         ('{"score": 1} {"verdict": "none"}', "found nothing as score"),
         ('{"score": 1} {}', "found nothing as score"),
-        ('{"score": 0.2, "quoted": {"score": 1}', "without its opening one"),
-        ('[1, [{"score": 1}', "without its opening one"),
-        ('score": 1}', "without its opening one"),
-        ('{"score": 0.2, "score": 1}', "the key 'score' is there twice"),
-        ('{"score": 0.2, "x": {"a": 1, "a": 2}}', "the key 'a' is there twice"),
-        ('{"score": 1,}', "cannot be read"),
-        ('{"score": ' + "9" * 5000 + "}", "cannot be read"),
+        ('{"score": 0.2, "quoted": {"score": 1}', "unmatched closing bracket"),
+        ('[1, [{"score": 1}', "unmatched closing bracket"),
+        ('score": 1}', "unmatched closing bracket"),
+        ('{"score": 0.2, "score": 1}', "the key 'score' occurs twice"),
+        ('{"score": 0.2, "x": {"a": 1, "a": 2}}', "the key 'a' occurs twice"),
+        ('{"score": 1,}', "found an invalid JSON object"),
+        ('{"score": ' + "9" * 5000 + "}", "found an invalid JSON object"),
         ('{"score": "' + "9" * 5000 + '"}', None),
     ],
 )
@@ -224,17 +224,17 @@ def test_a_score_close_to_a_level_is_shown_in_full() -> None:
 
 
 HOSTILE = {
-    "open brackets": "{" * 1_000_000,
-    "closed brackets": "}" * 1_000_000,
-    "deep objects": '{"a":' * 200_000 + "1" + "}" * 200_000,
-    "deep lists": '{"score":' + "[" * 500_000 + "]" * 500_000 + "}",
-    "unclosed objects": '{"a":' * 200_000 + '"b"}',
-    "backslashes": "\\" * 1_000_000 + "}",
-    "quotes": '"' * 1_000_001 + "}",
-    "fences": "```" * 300_000,
-    "blanks": " " * 1_000_000 + "}",
-    "many keys": "{" + ",".join(f'"k{number}": 1' for number in range(50_000)) + "}",
-    "a long text": "maybe " * 200_000,
+    "open brackets": "{" * 200_000,
+    "closed brackets": "}" * 200_000,
+    "deep objects": '{"a":' * 40_000 + "1" + "}" * 40_000,
+    "deep lists": '{"score":' + "[" * 100_000 + "]" * 100_000 + "}",
+    "unclosed objects": '{"a":' * 40_000 + '"b"}',
+    "backslashes": "\\" * 200_000 + "}",
+    "quotes": '"' * 200_001 + "}",
+    "fences": "```" * 60_000,
+    "blanks": " " * 200_000 + "}",
+    "many keys": "{" + ",".join(f'"k{number}": 1' for number in range(10_000)) + "}",
+    "a long text": "maybe " * 40_000,
     "a lone surrogate": "\ud800",
 }
 
@@ -244,7 +244,7 @@ def test_nesting_is_read_to_a_depth_of_a_hundred() -> None:
         return '{"score": 1, "x": ' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
 
     assert read_score(nested(100)).score == 1.0
-    with pytest.raises(JudgeError, match="nested more than 100 deep"):
+    with pytest.raises(JudgeError, match="more than 100 levels of nesting"):
         read_score(nested(101))
 
 
@@ -264,7 +264,7 @@ def test_reasoning_can_be_written_as_utf_8() -> None:
     assert read_score('{"score": 1, "reasoning": ["x"]}').reasoning == ""
 
 
-@pytest.mark.parametrize(("stopped", "message"), [("refusal", "a refusal"), ("length", "cut off.*raise max_tokens")])
+@pytest.mark.parametrize(("stopped", "message"), [("refusal", "a refusal"), ("length", "truncated.*raise max_tokens")])
 def test_a_reply_that_was_refused_or_cut_off_is_no_verdict(stopped: Any, message: str) -> None:
     with pytest.raises(JudgeError, match=message) as caught:
         read_reply(get_mode("default_binary"), JudgeReply("yes", stopped=stopped))

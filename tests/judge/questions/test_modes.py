@@ -125,7 +125,7 @@ def test_the_version_of_a_rubric_tells_rubrics_apart_and_not_the_order_of_their_
     ("changes", "message"),
     [
         ({"criteria": " "}, "blank criteria"),
-        ({"levels": (Level(1, ""), Level(2, "x"))}, "blank meaning"),
+        ({"levels": (Level(1, ""), Level(2, "x"))}, "without a meaning"),
         ({"levels": LEVELS[:1]}, r"found levels with the scores \[1\], expected two or more different"),
         ({"levels": (Level(1, "a"), Level(1.0, "b"))}, "expected two or more different"),
         ({"levels": (Level(1, "a"), Level(float("inf"), "b"))}, "expected two or more different"),

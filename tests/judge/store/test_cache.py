@@ -120,7 +120,7 @@ def test_a_damaged_row_reads_as_absent_is_reported_and_can_be_replaced(cache: Ca
     assert cache.get(bad.key) is None
     assert cache.get_many([bad.key, good.key]) == {good.key: good}
     assert list(cache.entries()) == [good]
-    assert cache.verify() == [f"entry {bad.key}: found a wrong checksum, or what is no judgement"]
+    assert cache.verify() == [f"entry {bad.key}: found a wrong checksum or an invalid judgement"]
     cache.put(bad, "run")
     assert cache.verify() == []
     assert cache.get(bad.key) == bad
@@ -170,7 +170,7 @@ def database(path: Path, *statements: str) -> None:
 def test_a_file_that_is_no_database_is_refused_and_stays(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(LlmevalError, match=r"found .*notes\.txt, which is no judge cache, expected one"):
+    with pytest.raises(LlmevalError, match=r"notes\.txt is not a judge cache"):
         Cache(path)
     assert path.read_bytes() == content
 
@@ -179,7 +179,7 @@ def test_a_database_of_another_program_is_refused_and_stays(tmp_path: Path) -> N
     path = tmp_path / "app.sqlite3"
     database(path, "CREATE TABLE entries (key TEXT)")
     content = path.read_bytes()
-    with pytest.raises(LlmevalError, match=r"app\.sqlite3, which is no judge cache"):
+    with pytest.raises(LlmevalError, match=r"app\.sqlite3 is not a judge cache"):
         Cache(path)
     assert path.read_bytes() == content
 
@@ -199,7 +199,9 @@ def test_a_cache_of_a_newer_version_is_refused_and_stays(cache: Cache, path: Pat
 
 def test_a_place_that_cannot_hold_a_cache_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(LlmevalError, match=r"file/cache\.sqlite3 cannot be made \(.+\): name a file in a folder that"):
+    with pytest.raises(
+        LlmevalError, match=r"file/cache\.sqlite3 cannot be created \(.+\): choose a file in a writable folder"
+    ):
         Cache(tmp_path / "file" / "cache.sqlite3")
 
 

@@ -76,7 +76,7 @@ def test_only_the_evaluators_asked_for_are_kept() -> None:
 @pytest.mark.parametrize(
     ("line", "path", "message"),
     [
-        ("{", "", "found no JSON"),
+        ("{", "", "found invalid JSON"),
         ("[]", "", "found list, expected one case as an object"),
         ('{"id": 3, "outcome": "passed"}', "id", "found 3, expected text"),
         ('{"id": "a", "outcome": "good"}', "outcome", "found 'good', expected one of passed, failed"),
@@ -102,5 +102,5 @@ def test_a_broken_line_is_told_with_its_place(line: str, path: str, message: str
 
 def test_an_id_that_occurs_twice_is_told() -> None:
     line = '{"id": "b", "outcome": "passed"}'
-    with pytest.raises(SuiteError, match="found 'b' a second time"):
+    with pytest.raises(SuiteError, match="found 'b' twice"):
         CaseStatistics.from_lines([line, line])

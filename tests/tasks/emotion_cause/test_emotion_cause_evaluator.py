@@ -158,7 +158,7 @@ def test_faults_of_gold_are_told_by_check_and_stop_measure() -> None:
     assert list(SPANS.check(case)) == [
         (
             'conversation 5, pair 1 ["1_joy", "1_gone"]: cause span: found the words "gone", expected positions, or '
-            "the texts of the conversation as input"
+            "the utterances as input"
         ),
         (
             'conversation 5, pair 2 ["1_sad", "1_0_2"]: emotion: found emotion "sad", expected one of neutral, anger, '
@@ -205,7 +205,7 @@ def test_sums_without_any_pair_have_the_scores_of_the_official_script() -> None:
 def test_weighted_scores_of_four_classes_need_one_of_the_four() -> None:
     observation = PAIRS.measure(Case("c", expected=[["1_fear", "1"]], prediction=[]))
     names = [f"weighted_{part}_4class" for part in PARTS]
-    assert observation.undefined == dict.fromkeys(names, "the ground truth has no pair to weigh emotions by")
+    assert observation.undefined == dict.fromkeys(names, "the ground truth has no pairs to weight emotions by")
     assert PAIRS.scores(observation)["weighted_recall"] == 0.0
 
 
@@ -301,7 +301,7 @@ def test_what_summarize_returns_is_what_is_described(evaluator: EmotionCause) ->
 
 
 def test_two_steps_are_of_subtask_2() -> None:
-    with pytest.raises(EvaluatorError, match="two_step: found true in subtask 1, expected it in subtask 2 only"):
+    with pytest.raises(EvaluatorError, match="two_step: found true in subtask 1, expected it only in subtask 2"):
         get_evaluator("emotion_cause", subtask=1, two_step=True)
     with pytest.raises(EvaluatorError, match="subtask"):
         get_evaluator("emotion_cause", subtask=3)

@@ -224,7 +224,7 @@ def test_gold_spans_are_words_or_positions(raw: Any, subtask: Subtask, pair: Any
             ["2_sadness", "1_It broke"],
             None,
             "cause span",
-            'found the words "It broke", expected positions, or the texts of the conversation as input',
+            'found the words "It broke", expected positions, or the utterances as input',
         ),
         (["2_sad", "1_It broke"], TEXTS, "emotion", 'found emotion "sad", expected one of'),
         (["2_sadness"], TEXTS, "pair form", "found 1 item, expected a list of two items: emotion and cause"),

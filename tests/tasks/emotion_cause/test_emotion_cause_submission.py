@@ -8,7 +8,7 @@ import pytest
 from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault, conversation_number, validate_submission
 
 PAIRS = "emotion-cause_pairs"
-MISSING = "found no entry for it, expected one, with an empty list if it has no pair"
+MISSING = "found no entry, expected one, with an empty list if there are no pairs"
 
 
 def entry(number: Any, *pairs: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_all_faults_are_told_in_the_order_of_the_file_and_missing_conversations_
         'conversation 7, pair 4 ["1_joy"]: pair form: found 1 item, expected a list of two items: emotion and cause',
         'conversation "eight": conversation id: found conversation_ID "eight" in entry 2, expected a whole number',
         "conversation 9: pair list: found no key emotion-cause_pairs, expected a list of pairs",
-        "conversation 7: conversation repeated: found it again as entry 4 (first as entry 1), expected it once",
+        "conversation 7: conversation repeated: found it twice, again as entry 4 (first as entry 1), expected it once",
         (
             "submission: conversation form: found 3 as entry 5, expected an object with conversation_ID and "
             "emotion-cause_pairs"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import Loaded, load_source
 from paths import CONFORMANCE, ROOT
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,9 +20,7 @@ RECORDED = CONFORMANCE / "emotion_cause"
 EXAMPLES = ROOT / "example_suites" / "emotion_cause"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def conversation(number: Any = 7, *pairs: Any, **others: Any) -> dict[str, Any]:
@@ -44,14 +43,10 @@ def write(folder: Path, **files: Any) -> None:
         (folder / f"{name}.json").write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
-def load(folder: Path, subtask: int = 2, **files: Any) -> tuple[list[Case], list[str]]:
+def load(folder: Path, subtask: int = 2, **files: Any) -> Loaded:
     """Load ``gold`` and perhaps ``predictions`` with options as a suite file gives them."""
     write(folder, **files)
-    options = {"subtask": subtask, **{name: f"{name}.json" for name in files}}
-    source = TypeAdapter(default_registry().source("ecac")).validate_json(json.dumps(options), strict=True)
-    faults: list[Fault] = []
-    cases = source.load(folder, faults)
-    return cases, list(map(str, faults))
+    return load_source("ecac", folder, subtask=subtask, **{name: f"{name}.json" for name in files})
 
 
 def good(folder: Path, subtask: int = 2, **files: Any) -> list[Case]:
@@ -202,13 +197,13 @@ def test_fault_of_the_form_of_gold(tmp_path: Path, gold: Any, told: str) -> None
             2,
             conversation("x1"),
             "2:21  [0].conversation_ID",
-            'conversation "x1": conversation id: found no whole number, expected one',
+            'conversation "x1": conversation id: found a value that is not a whole number',
         ),
         (
             2,
             conversation(1.5),
             "2:21  [0].conversation_ID",
-            "conversation 1.5: conversation id: found no whole number, expected one",
+            "conversation 1.5: conversation id: found a value that is not a whole number",
         ),
         (
             2,
@@ -275,14 +270,14 @@ def test_a_conversation_that_comes_twice_is_a_fault(tmp_path: Path, name: str) -
     files: dict[str, Any] = {"gold": [conversation(7)], "predictions": [predicted(7, ["1_joy", "1"])]}
     files[name] = [*files[name], predicted("7", ["2_joy", "2"])]
     cases, found = load(tmp_path, 2, **files)
-    told = "conversation repeated: found it again, expected it once (first in line 2)"
+    told = "conversation repeated: found it twice, expected it once (first in line 2)"
     assert found == [f"{name}.json:3:21  [1].conversation_ID: conversation 7: {told}"]
     assert [(case.id, case.prediction) for case in cases] == [("7", [["1_joy", "1"]])]
 
 
 def test_predictions_of_no_conversation_are_a_fault(tmp_path: Path) -> None:
     cases, found = load(tmp_path, gold=[conversation(7)], predictions=[predicted("dia7"), predicted(7)])
-    told = 'conversation "dia7": conversation id: found no whole number, expected one'
+    told = 'conversation "dia7": conversation id: found a value that is not a whole number'
     assert found == [f"predictions.json:2:21  [0].conversation_ID: {told}"]
     assert [case.prediction for case in cases] == [[]]
 

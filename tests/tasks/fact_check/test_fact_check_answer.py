@@ -191,8 +191,7 @@ def test_a_wrong_gold_verdict_is_told_with_what_was_meant() -> None:
     assert verdict_fault("Supported") is None
     assert verdict_fault("supported") == f"found text 'supported', {labels} (did you mean 'Supported'?)"
     assert verdict_fault("NEI") == (
-        f"found text 'NEI', {labels} (did you mean 'Not Enough Evidence'? "
-        "With `verdict_labels: synonyms` both are read)"
+        f"found text 'NEI', {labels} (did you mean 'Not Enough Evidence'? `verdict_labels: synonyms` accepts both)"
     )
     assert verdict_fault("NEI", strict=False) is None
     assert verdict_fault(3) == f"found number 3, {labels}"

@@ -68,8 +68,8 @@ def test_evaluate_gives_the_metrics_and_what_people_want_to_see() -> None:
 
 def test_without_a_judge_explanation_and_overall_score_do_not_exist() -> None:
     observation = FactCheck().measure(case())
-    assert observation.undefined["explanation_score"] == "no judge was asked"
-    assert observation.undefined["overall_score"] == "no score of the explanation"
+    assert observation.undefined["explanation_score"] == "no judge was used"
+    assert observation.undefined["overall_score"] == "no score for the explanation"
     found = FactCheck().evaluate(ANSWER, GOLD)
     assert (found["explanation_score"], found["overall_score"], found["verdict_accuracy"]) == (None, None, 1.0)
     result = score(FactCheck(), [case()], confidence=None).metrics
@@ -102,7 +102,7 @@ def test_a_suite_without_a_judge_is_no_error() -> None:
     observation = FactCheck().measure_judged(case(), [NoJudgeError("nobody to ask")])
     assert observation.errored == {}
     assert observation.undefined["explanation_score"] == "nobody to ask"
-    assert observation.undefined["overall_score"] == "no score of the explanation"
+    assert observation.undefined["overall_score"] == "no score for the explanation"
 
 
 def test_a_judge_is_asked_about_the_justification_with_what_is_right() -> None:
@@ -291,7 +291,7 @@ def test_weights_count_by_their_proportion() -> None:
     [
         ({"weights": {"verdicts": 1}}, "found the unknown part 'verdicts'.*did you mean 'verdict'"),
         ({"weights": {"verdict": -1}}, "found -1.0 for verdict, expected a number of at least 0"),
-        ({"weights": {"verdict": 0, "evidence": 0}, "explanation": "omit"}, "found 0 for every part that counts"),
+        ({"weights": {"verdict": 0, "evidence": 0}, "explanation": "omit"}, "found 0 for all parts in use"),
         ({"error_limits": {"low_f1": 0.3}}, "found the unknown error bucket 'low_f1'"),
         ({"error_limits": {"low_evidence_f1": float("inf")}}, "found inf for low_evidence_f1"),
         ({"evidence_threshold": 0}, "evidence_threshold: found 0.0, expected a number above 0 and up to 1"),

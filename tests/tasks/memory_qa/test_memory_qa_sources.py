@@ -3,23 +3,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import Loaded, load_source, write
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.memory_qa.locomo import LocomoSource
 from pytest_llmeval.tasks.memory_qa.longmemeval import LongMemEvalSource
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def load(folder: Path, name: str, data: Any, **options: Any) -> tuple[list[Case], list[str]]:
-    (folder / "a.json").write_text(json.dumps(data, indent=1))
-    faults: list[Fault] = []
-    return default_registry().source(name)(path="a.json", **options).load(folder, faults), list(map(str, faults))
+def load(folder: Path, name: str, data: Any, **options: Any) -> Loaded:
+    return load_source(name, folder, path=write("a.json", json.dumps(data, indent=1)), **options)
 
 
 def sample(name: Any = "conv-1", *questions: Any, **others: Any) -> dict[str, Any]:
@@ -123,7 +117,7 @@ def test_conversations_and_question_types_can_be_selected(tmp_path: Path) -> Non
         ),
         (
             {"question_types": ("temporal",)},
-            ["a.json  found no case that the options select, expected at least one"],
+            ["a.json  found no case selected by the options, expected at least one"],
         ),
     ],
 )

@@ -416,7 +416,7 @@ def test_a_category_of_the_shipped_name_keeps_its_short_name_in_a_users_file(tmp
             [
                 "2:49 relationships[0].level2[1].label: found the label 'cook' twice, expected it once",
                 "3:10 relationships[1].label: found the label 'Crew' twice, expected it once",
-                "4:11 relationships[2].label: found the text ' ', expected a label without blanks around it",
+                "4:11 relationships[2].label: found the text ' ', expected a label without surrounding spaces",
             ],
         ),
         (
@@ -425,7 +425,7 @@ def test_a_category_of_the_shipped_name_keeps_its_short_name_in_a_users_file(tmp
             "label,polarity,level\ncalm,even,0\n,positive,1\nfond,positive,high\nfond,both positive and negative,1\n",
             [
                 "2:1 polarity: found the text 'even', expected positive, neutral or negative",
-                "3:1 label: found the text '', expected a label without blanks around it",
+                "3:1 label: found the text '', expected a label without surrounding spaces",
                 "4:1 level: found the text 'high', expected a number",
                 "5:1 label: found the label 'fond' twice, expected it once",
                 "5:1 polarity: found the text 'both positive and negative', expected positive, neutral or negative",

@@ -75,7 +75,7 @@ def test_an_event_without_usable_gold_is_skipped(empty: Any) -> None:
     found = evaluate(story([KIN], [FOE, FOE]), story([KIN], empty))
     assert (found["relationship_precision"], found["n_events_skipped"], found["n_extra_relationships"]) == (1, 1, 2)
     assert [each["target"] for each in found["extra_relationships"]] == ["C", "C"]
-    reason = "the ground truth has no relationship with both ends in event e1"
+    reason = "the ground truth has no relationship with agent and target in event e1"
     assert (found["gt_incomplete"], found["gt_incomplete_reason"]) == (True, reason)
 
 

@@ -71,6 +71,6 @@ def test_means_can_be_reported(poor: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["report.txt", "report", "report.html"])
 def test_other_suffixes_are_refused_and_nothing_is_written(tmp_path: Path, poor: dict[str, Any], name: str) -> None:
-    with pytest.raises(ValueError, match=r"expected one that ends in \.json or \.md"):
+    with pytest.raises(ValueError, match=r"expected a path that ends in \.json or \.md"):
         generate_report(poor, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -133,5 +133,5 @@ def test_pooled_values_count_all_boundaries_and_spans_alike() -> None:
 
 
 def test_a_tolerance_below_1_is_refused() -> None:
-    with pytest.raises(ValueError, match="tolerance: found 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="tolerance: found 0, expected at least 1"):
         TextSpan(tolerance=0)

@@ -1,14 +1,15 @@
 """The source json_v3: which files make a case, and what is told of files that do not."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loading import load_source
 from paths import CONFORMANCE
-from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
@@ -19,9 +20,7 @@ from pytest_llmeval.tasks.narrative.source import JsonV3Source
 STORIES = CONFORMANCE / "narrative" / "stories.jsonl"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def annotation(**parts: Any) -> dict[str, Any]:
@@ -42,11 +41,7 @@ def write(folder: Path, **files: Any) -> None:
         path.write_text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False), encoding="utf-8")
 
 
-def load(folder: Path, **options: Any) -> tuple[list[Case], list[str]]:
-    """Load with options as a suite file gives them."""
-    source = TypeAdapter(default_registry().source("json_v3")).validate_json(json.dumps(options), strict=True)
-    faults: list[Fault] = []
-    return source.load(folder, faults), list(map(str, faults))
+load = partial(load_source, "json_v3")
 
 
 def good(folder: Path, **options: Any) -> list[Case]:
@@ -278,7 +273,7 @@ def test_a_prediction_without_gold_is_told_with_the_nearest(tmp_path: Path) -> N
     write(tmp_path, gold__swan_v3=annotation(), answers__swam_v3_pred=[], answers__swan_v3_pred=[])
     cases, found = load(tmp_path, gold="gold", predictions="answers")
     assert [case.id for case in cases] == ["swan"]
-    told = "found a prediction for 'swam', expected ground truth of that name (did you mean 'swan'?)"
+    told = "found a prediction for 'swam', expected ground truth with this name (did you mean 'swan'?)"
     assert found == [f"answers/swam_v3_pred.json  {told}"]
     assert JsonV3Source("gold").faulty([Fault("answers/swam_v3_pred.json", 0, 0, "", "")]) == 0
 
@@ -297,8 +292,8 @@ def test_an_option_that_names_no_file_is_told(tmp_path: Path) -> None:
     cases, found = load(tmp_path, gold="gold/*.json", predictions=["answers"])
     assert cases == []
     assert found == [
-        "answers  predictions: found no file for 'answers', expected at least one",
-        "gold/*.json  gold: found no file for 'gold/*.json', expected at least one",
+        "answers  predictions: found no file matching 'answers', expected at least one",
+        "gold/*.json  gold: found no file matching 'gold/*.json', expected at least one",
     ]
 
 

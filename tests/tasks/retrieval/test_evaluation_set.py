@@ -12,9 +12,7 @@ from pytest_llmeval.cli import main
 ARTICLES = {"theft": ["264"], "fraud": ["266"]}
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def judgement(number: int, months: Any = 12, charge: str = "theft", **other: Any) -> dict[str, Any]:
@@ -190,7 +188,7 @@ def test_memory_holds_candidates_and_not_the_corpus() -> None:
     assert most < 20
 
 
-ONE_FILE = "found one file as two of corpus, output and report, expected three files"
+ONE_FILE = "found the same file twice, expected three different files for corpus, output and report"
 
 
 @pytest.mark.parametrize(

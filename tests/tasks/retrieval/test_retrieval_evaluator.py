@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import Case, Evaluator, EvaluatorError, get_evaluator, score
+from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.tasks.retrieval.items import Fields, Query, Reader
 
 BY_ID = {"gold": {"rule": "gold", "by": "id"}}
@@ -278,7 +279,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": 10**400}}}, []),
             (
-                "input.meta: task 'imprisonment': found something else, expected a number, "
+                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -290,7 +291,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": "long"}}}, []),
             (
-                "input.meta: task 'imprisonment': found something else, expected a number, "
+                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -342,7 +343,7 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ),
         (
             {"tasks": {"g": {"rule": "near", "field": "x", "flags": ["y"]}}},
-            "found flags without number, expected the key of the number beside them",
+            "found flags without number, expected the key of the number as well",
         ),
     ],
 )
@@ -360,11 +361,12 @@ def test_a_signature_tells_two_ways_of_counting_apart() -> None:
     assert len(signatures) == 4
 
 
-def test_the_grid_shows_the_tasks_side_by_side() -> None:
-    (grid,) = get_evaluator("retrieval").grids()
-    assert grid.headers == ("task", "metric", "@3", "@5", "@10")
-    assert grid.rows[3] == (("gold", "macro F1"), ("gold_macro_f1@3", "gold_macro_f1@5", "gold_macro_f1@10"))
-    assert len(grid.rows) == 4 * 5
+def test_a_table_shows_the_tasks_side_by_side() -> None:
+    (table,) = get_evaluator("retrieval").tables()
+    assert isinstance(table, MetricTable)
+    assert table.headers == ("task", "metric", "@3", "@5", "@10")
+    assert table.rows[3] == (("gold", "macro F1"), ("gold_macro_f1@3", "gold_macro_f1@5", "gold_macro_f1@10"))
+    assert len(table.rows) == 4 * 5
 
 
 def test_texts_are_looked_up_as_they_came_so_that_python_hashes_each_once() -> None:

@@ -1,15 +1,15 @@
 """The sources `case_retrieval` and `trec`: which files become which cases, and what is said of faults."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import cases_of
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.tasks.retrieval.source import CaseRetrievalSource
 from pytest_llmeval.tasks.retrieval.trec import TrecSource
 
@@ -27,9 +27,7 @@ RUN = """\
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write(name: str, *rows: Any) -> None:
@@ -37,10 +35,7 @@ def write(name: str, *rows: Any) -> None:
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def load(source: Source) -> tuple[list[Case], list[str]]:
-    faults: list[Fault] = []
-    cases = source.load(Path.cwd(), faults)
-    return cases, list(map(str, faults))
+load = partial(cases_of, folder=Path())
 
 
 def test_a_line_is_a_query_with_its_positives() -> None:
@@ -140,7 +135,7 @@ def test_faults_of_trec_files_are_told_and_good_lines_survive() -> None:
         "qrels:4:1  relevance: found 'high', expected a whole number",
         (
             "qrels:5:1  query: found the id 'a::b' with '::', which pytest splits at, "
-            "expected an id that names the case on a command line"
+            "expected an id that can name the case on the command line"
         ),
         "run:1:1  score: found 'nan', expected a finite number",
         "run:3:1  document: found the document 'd2' of query '301' twice, expected it once (first in line 2)",

@@ -1,10 +1,11 @@
-"""Labels of classification: strings, numbers and booleans, told apart by their JSON text."""
+"""Labels: strings, numbers and booleans, distinguished by their JSON text; and counts of label pairs."""
 
-__all__ = ("NO_LABEL", "Label", "label_key", "label_name", "label_order")
+__all__ = ("NO_LABEL", "Label", "cell_name", "label_key", "label_name", "label_order", "read_cells")
 
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Label: TypeAlias = str | int | float | bool
@@ -45,3 +46,22 @@ def label_order(key: str) -> tuple[int, float, str]:
     if isinstance(value, str):
         return 2, 0.0, value
     return (0 if isinstance(value, bool) else 1), value, key
+
+
+CELL = "cell"
+"""What the names of confusion counts begin with, unless an evaluator has several kinds of them."""
+
+
+def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
+    """Return the count name of a cell, such as ``cell["joy","anger"]``, from the keys of its two labels."""
+    return f"{prefix}[{gold},{predicted}]"
+
+
+def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, str], Any]:
+    """Return the cells among named sums as ``(gold key, predicted key) -> sum``; other names are left out."""
+    cells = {}
+    for name, value in sums.items():
+        if name.startswith(prefix + "["):
+            gold, predicted = json.loads(name.removeprefix(prefix))
+            cells[label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL] = value
+    return cells

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import Loaded, load_source
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -10,20 +11,13 @@ from pytest_llmeval.core.errors import Fault, LlmevalError
 from pytest_llmeval.data.formats.base import Source
 from pytest_llmeval.suite.registry import default_registry
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
-def load(folder: Path, name: str, data: str, **options: Any) -> tuple[list[Case], list[str]]:
-    """Load a file by the source of its suffix, with options as a suite file gives them."""
+def load(folder: Path, name: str, data: str, **options: Any) -> Loaded:
+    """Load a file by the source of its suffix."""
     (folder / name).write_bytes(data.encode())
-    source = TypeAdapter(default_registry().source(name.rpartition(".")[2])).validate_json(
-        json.dumps({"path": name, **options}), strict=True
-    )
-    faults: list[Fault] = []
-    return source.load(folder, faults), list(map(str, faults))
+    return load_source(name.rpartition(".")[2], folder, path=name, **options)
 
 
 def good(folder: Path, name: str, data: str, **options: Any) -> list[Case]:
@@ -128,7 +122,7 @@ def test_csv_delimiter_is_an_option(tmp_path: Path) -> None:
 def test_impossible_delimiter_is_a_fault(tmp_path: Path, delimiter: str) -> None:
     _, faults = load(tmp_path, "a.csv", "id\n1\n", delimiter=delimiter)
     assert faults == [
-        f"a.csv  delimiter: found the text {delimiter!r}, expected one character that is no quote or line break"
+        f"a.csv  delimiter: found the text {delimiter!r}, expected one character other than a quote or a line break"
     ]
 
 
@@ -233,15 +227,15 @@ def test_json_without_a_list_of_objects_is_a_fault(tmp_path: Path, data: str, it
         ({"id": 1.5}, "id: found the number 1.5, expected text or a whole number"),
         ({"id": True}, "id: found true, expected text or a whole number"),
         ({"id": ["a"]}, "id: found a list, expected text or a whole number"),
-        ({"id": ""}, "id: found an empty id, expected an id that names the case on a command line"),
+        ({"id": ""}, "id: found an empty id, expected an id that can name the case on the command line"),
         (
             {"id": "a::b"},
             (
                 "id: found the id 'a::b' with '::', which pytest splits at,"
-                " expected an id that names the case on a command line"
+                " expected an id that can name the case on the command line"
             ),
         ),
-        ({"id": " a"}, "id: found the id ' a' with blanks around it,"),
+        ({"id": " a"}, "id: found the id ' a' with surrounding spaces,"),
         ({"id": "a\x07b"}, "id: found the id 'a\\x07b' with a control character,"),
         ({"id": "__file__"}, "id: found the id '__file__', a name that Python reserves,"),
         ({"labels": 3}, "labels: found the number 3, expected an object"),

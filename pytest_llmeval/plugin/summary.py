@@ -1,4 +1,4 @@
-"""Prints the summary at the end of a run."""
+"""The terminal summary of a run."""
 
 __all__ = ("print_summary",)
 

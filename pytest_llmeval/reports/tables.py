@@ -1,0 +1,176 @@
+"""The tables that evaluators declare, filled with the numbers of a result."""
+
+__all__ = ("FilledTable", "fill_tables")
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, assert_never
+
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.labels import NO_LABEL, label_key, label_name, label_order, read_cells
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.observation import Totals
+from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
+from pytest_llmeval.core.tables import (
+    CaseTable,
+    ConfusionMatrix,
+    Count,
+    Detail,
+    LabelTable,
+    MetricTable,
+    ReportTable,
+    metric_names,
+)
+from pytest_llmeval.core.wording import number
+
+Cell: TypeAlias = str | float | None
+Row: TypeAlias = Sequence[Cell]
+
+_MOST_ROWS = 50
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTable:
+    """A table with its numbers.
+
+    Attributes:
+        title: The line above it; may be empty.
+        headers: Of all columns.
+        rows: Texts and numbers; ``None`` for a number that does not exist.
+        metrics: Full names of the metrics whose values it contains.
+        left_out: Rows beyond those that a report can show.
+    """
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Row]
+    metrics: frozenset[str]
+    left_out: int = 0
+
+    @property
+    def text_columns(self) -> frozenset[int]:
+        """Positions of the columns that hold text only."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        return frozenset(place for place, cells in columns if all(isinstance(cell, str) for cell in cells))
+
+    def lines(self) -> Iterator[list[str]]:
+        """Yield the rows as text; what repeats the first cell of the row above is left out."""
+        above: Cell = None
+        for first, *others in self.rows:
+            yield ["" if first == above else _text(first), *map(_text, others)]
+            above = first
+
+
+def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
+    """Fill the tables of all evaluators; one without any row is left out.
+
+    Args:
+        metrics: Of the suite.
+        result: Its numbers.
+    """
+    filled = []
+    for label, evaluator in metrics.evaluators.items():
+        numbers = _Numbers(metrics, label, result)
+        for table in evaluator.tables():
+            headers, rows = _layout(table, numbers)
+            if rows:
+                renamed = table.title and label != evaluator.name
+                title = f"{label}: {table.title}" if renamed else table.title
+                left_out = max(0, len(rows) - _MOST_ROWS)
+                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out))
+    return filled
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What one evaluator contributed to a result, under its own names."""
+
+    index: MetricIndex
+    label: str
+    result: Result
+
+    def metric(self, name: str) -> float | None:
+        found = self.result.metrics.get(self.index.full_name(self.label, name))
+        return None if found is None else found.value
+
+    def members(self, family: str) -> dict[str, str]:
+        """Return label to full name of the members that a family has in the result."""
+        declared = self.index.find(self.index.full_name(self.label, family))
+        head = len(self.index.full_name(self.label, Metric(family).family))
+        return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
+
+    def shown(self, table: ReportTable) -> frozenset[str]:
+        """Return the full names of the metrics whose suite values are in a table."""
+        if isinstance(table, LabelTable):
+            return frozenset(name for family in table.columns.values() for name in self.members(family).values())
+        if isinstance(table, MetricTable):
+            return frozenset(self.index.full_name(self.label, name) for name in metric_names(table))
+        return frozenset()
+
+    @cached_property
+    def totals(self) -> Totals:
+        return Totals.of(
+            record.observations[self.label] for record in self.result.records if self.label in record.observations
+        )
+
+    def of_all(self, cell: str | Count) -> Cell:
+        """Return a cell of a table of all cases."""
+        return _count(self.totals[cell.name]) if isinstance(cell, Count) else self.metric(cell)
+
+    def of_case(self, case: CaseResult, record: CaseRecord, cell: str | Count | Detail) -> Cell:
+        """Return a cell of a table of cases."""
+        if isinstance(cell, str):
+            return case.metrics.get(self.index.full_name(self.label, cell))
+        observation = record.observations.get(self.label)
+        if observation is None:
+            return None
+        if isinstance(cell, Count):
+            return _count(observation.counts.get(cell.name, 0))
+        return _shortened(observation.details.get(cell.name, ""))
+
+
+def _layout(table: ReportTable, numbers: _Numbers) -> tuple[Sequence[str], list[Row]]:
+    """Return headers and rows."""
+    if isinstance(table, MetricTable):
+        return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
+    if isinstance(table, LabelTable):
+        return (table.header, *table.columns), [
+            [label, *(numbers.metric(f"{Metric(family).family}{label}]") for family in table.columns.values())]
+            for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
+        ]
+    if isinstance(table, ConfusionMatrix):
+        return _confusion(table, read_cells(numbers.totals, table.counts))
+    if isinstance(table, CaseTable):
+        return ("case", *table.columns), [
+            [case.id, *(numbers.of_case(case, record, cell) for cell in table.columns.values())]
+            for case, record in zip(numbers.result.cases, numbers.result.records, strict=True)
+        ]
+    assert_never(table)
+
+
+def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[Row]]:
+    first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
+    true, predicted = (
+        list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
+    )
+    rows: list[Row] = [
+        [label_name(row), *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
+    ]
+    return ("true / predicted", *map(label_name, predicted)), rows
+
+
+def _text(cell: Cell) -> str:
+    return str(cell) if isinstance(cell, str | int) else number(cell)
+
+
+def _count(value: float) -> float:
+    """Return a count as a whole number where it is one: averages over repeats and shares are none."""
+    return int(value) if value == int(value) else value
+
+
+def _shortened(detail: Any) -> str:
+    text = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,0 +1,116 @@
+"""Commands of Python in processes of their own, forked from a warm process where a cold start would prove nothing."""
+
+__all__ = ("WITHOUT_UNUSED", "Finished", "run_python")
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from llm_server import PATIENCE
+
+WITHOUT_UNUSED = ("-pno:anyio", "-pno:hypothesispytest", "-pno:platformdirs")
+"""Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
+
+START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON", "TZ")
+"""How the environment variables begin that Python and its libraries read when they start, and only then."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a process left behind.
+
+    Attributes:
+        code: Exit code; that of a signal is negative.
+        out: What it printed.
+        err: What it printed to standard error.
+    """
+
+    code: int
+    out: str
+    err: str
+
+
+def run_python(
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *, workers: int = 0, cold: bool = False
+) -> Finished:
+    """Do what ``python ARGUMENTS`` does.
+
+    Args:
+        arguments: ``-m MODULE ...`` or ``-c CODE ...``.
+        environment: Of the process.
+        folder: Where it runs.
+        workers: How many the run gives to xdist.
+        cold: Whether Python itself has to start, as it does for variables that it reads at that time.
+    """
+    environment = {"OPENBLAS_NUM_THREADS": "1", **environment}
+    if cold or _at_start(environment) != _at_start(_environment()):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryDirectory() as written:
+        out, err = (Path(written, name) for name in ("out", "err"))
+        out.touch()
+        err.touch()
+        code = _fork(
+            arguments=list(arguments),
+            environment=dict(environment),
+            folder=str(folder),
+            workers=workers,
+            out=str(out),
+            err=str(err),
+        )
+        return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(START)}
+
+
+@cache
+def _environment() -> dict[str, str]:
+    """Return the environment that the warm process starts in."""
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+
+
+@cache
+def _warm() -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("warm_process.py"))],
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(process.communicate)  # without input, it ends
+    return process
+
+
+def _fork(**command: object) -> int:
+    """Have a command run; return its exit code."""
+    process = _warm()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(command) + "\n")
+    process.stdin.flush()
+    pid = int(process.stdout.readline())
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+        os.kill(pid, signal.SIGKILL)
+        raise TimeoutError(command)
+    return int(process.stdout.readline())

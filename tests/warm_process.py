@@ -1,0 +1,176 @@
+"""A process that has loaded what most commands need, and forks for each: a process of its own without a cold start.
+
+What it loads has been imported and never called, so that a fork is in the state of a fresh process. It leaves out what
+pytest wants to load by itself, to rewrite assertions: plugins, ours among them. `running` starts this file.
+"""
+
+__all__ = ()
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from execnet import gateway_base, gateway_io
+
+LIBRARIES = (
+    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz", "sqlite3"),
+    *("tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
+)
+RESTARTS = 2
+"""How many workers may crash before xdist starts Python for another."""
+
+LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
+
+
+class Spare:
+    """A fork that waits for its turn as a worker of xdist."""
+
+    def __init__(self, others: "list[Spare]") -> None:
+        taken, self.to = os.pipe()
+        self.back, given = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            for each in (*others, self):
+                each.close()
+            os.dup2(taken, 0)
+            os.dup2(given, 1)
+            _end(_work)
+        os.close(taken)
+        os.close(given)
+
+    def close(self) -> None:
+        os.close(self.to)
+        os.close(self.back)
+
+
+class Worker(gateway_base.Popen2IO):
+    """What execnet talks to a spare by, once it works in the state of this process."""
+
+    def __init__(self, spare: Spare, execmodel: Any) -> None:
+        state = {"environment": dict(os.environ), "folder": str(Path.cwd())}
+        os.write(spare.to, json.dumps(state).encode() + b"\n")
+        super().__init__(os.fdopen(spare.to, "wb"), os.fdopen(spare.back, "rb"), execmodel)
+        self._pid = spare.pid
+
+    def wait(self) -> int:
+        return os.waitpid(self._pid, 0)[1]
+
+    def kill(self) -> None:
+        os.kill(self._pid, signal.SIGKILL)
+
+
+def _work() -> None:
+    """Do what execnet has a new Python do, where there is a run that wants a worker."""
+    if state := sys.stdin.readline():
+        _move(json.loads(state))
+        exec(eval(sys.stdin.readline()), {"__name__": "__main__"})
+
+
+def _lend(spares: list[Spare]) -> None:
+    """Have execnet take spares instead of starting Python."""
+    start = gateway_io.create_io
+
+    def create_io(spec: Any, execmodel: Any) -> gateway_base.Popen2IO:
+        return Worker(spares.pop(0), execmodel) if spares and spec.popen else start(spec, execmodel)
+
+    gateway_io.create_io = create_io
+
+
+def _move(state: Any) -> None:
+    os.environ.clear()
+    os.environ.update(state["environment"])
+    os.chdir(state["folder"])
+
+
+def _run(command: Any) -> None:
+    """Do what ``python -m MODULE ...`` and ``python -c CODE ...`` do."""
+    for descriptor, name in enumerate((os.devnull, command["out"], command["err"])):
+        opened = os.open(name, os.O_RDWR)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    _move(command)
+    spares: list[Spare] = []
+    for _ in range(command["workers"] + RESTARTS if command["workers"] else 0):
+        spares.append(Spare(spares))
+    _lend(spares)
+    how, what, *rest = command["arguments"]
+    sys.argv = [how, *rest]
+    if how == "-m":
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, "")
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+
+
+def _end(work: Callable[[], None]) -> NoReturn:
+    """Work, and end as Python does, except that nothing is taken apart that the end of the process frees anyway."""
+    code = 1
+    try:
+        work()
+        code = 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        else:
+            code = end.code or 0
+    finally:
+        if sys.exc_info()[0]:
+            traceback.print_exc()
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _commands() -> Iterator[Any]:
+    """Yield what is asked for, read without a buffer, which forks would share."""
+    line = b""
+    while part := os.read(0, 1 << 16):
+        line += part
+        if line.endswith(b"\n"):
+            yield json.loads(line)
+            line = b""
+
+
+def _load() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    package = importlib.import_module("pytest_llmeval")
+    for each in pkgutil.walk_packages(package.__path__, "pytest_llmeval."):
+        if not each.name.startswith(LEFT_TO_PYTEST):
+            importlib.import_module(each.name)
+    assert threading.active_count() == 1, "forks would lose the other threads"
+    gc.collect()
+    gc.freeze()  # a collection in a fork need not look at all this
+
+
+def _serve() -> None:
+    """Fork for every command; reply with the id of the process, and with its exit code when it has ended."""
+    replies = os.dup(1)
+    for command in _commands():
+        pid = os.fork()
+        if not pid:
+            os.close(replies)
+            _end(partial(_run, command))
+        os.write(replies, f"{pid}\n".encode())
+        os.write(replies, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n".encode())
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+    _load()
+    _serve()
