@@ -304,7 +304,9 @@ def test_explain_shows_recordings(run: Run) -> None:
 
 
 def test_explain_wants_something_that_exists(run: Run) -> None:
-    assert run("explain", "nothing")[2].startswith("found no file nothing, expected a suite, a recordings file, or the beginning")
+    assert run("explain", "nothing")[2].startswith(
+        "found no file nothing, expected a suite, a recordings file, or the beginning"
+    )
     keep(entry())
     assert run("explain", "abc")[2] == f"found no key in {CACHE} that begins with abc\n"
 
