@@ -204,10 +204,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.cli.report_file import read_report, results_of
 
     try:
-        recorded = _recorded(read_report(options.report), options.suite)
+        recorded = results_of(read_report(options.report), options.suite)
         suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
@@ -222,14 +222,6 @@ def _decide(options: Namespace) -> int:
     if any(decision.failed for decision in decisions):
         return 1
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
-
-
-def _recorded(suites: "Sequence[RecordedSuite]", path: Path) -> "list[RecordedSuite]":
-    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
-    whole = path.resolve().parts
-    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
-    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
-    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:

@@ -100,7 +100,7 @@ class Run:
         mode = Mode.of(self.config)
         if ended or self.uncollected:
             mode = mode.read_only()
-        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"))
+        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"), root=self.config.rootpath)
         run = self._collect(session)
         judged = judge_run(run, keeper)
         persisted = self._persist(run, judged, keeper)

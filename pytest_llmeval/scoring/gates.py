@@ -298,6 +298,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
 Kind: TypeAlias = Literal[
     "unchanged",
     "improved",
+    "rose_within",
     "fell_within",
     "fell_beyond",
     "new",

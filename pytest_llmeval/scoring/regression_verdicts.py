@@ -84,6 +84,7 @@ class Finding:
         outcome: The outcome if there is no test.
         reason: The reason then.
         doubt: Why the runs may not be comparable.
+        value: The drop then, if it is known.
     """
 
     gate: RegressionGate
@@ -92,6 +93,7 @@ class Finding:
     outcome: GateOutcome = "failed"
     reason: str = ""
     doubt: str = ""
+    value: float | None = None
 
 
 def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
@@ -121,7 +123,7 @@ def _judged(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
 def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
-        return GateResult(str(gate), finding.outcome, None, gate.max_drop, finding.reason)
+        return GateResult(str(gate), finding.outcome, finding.value, gate.max_drop, finding.reason)
     tests = max(1, len(adjusted)) if gate.rule == "proven_drop" else 1
     verdicts = [(each.group, *each.verdict(adjusted.get(id(each), each.p_value), tests)) for each in finding.examined]
     if gate.by is None:

@@ -1,6 +1,6 @@
 """The snapshots of a run: comparison, approval, and notes for the history."""
 
-__all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
+__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside", "statistics_of")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,14 @@ from typing import NamedTuple
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
 from pytest_llmeval.data.files.writing import has_text
+from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.snapshots.anchors import next_anchor
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
+    anchor_file,
     approve,
     approved_scores,
     read_if_there,
@@ -23,7 +26,8 @@ from pytest_llmeval.snapshots.files import (
     texts_of,
 )
 from pytest_llmeval.snapshots.mode import Mode
-from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.rises import weigh_rises
+from pytest_llmeval.snapshots.scores import Anchor, Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.verdicts import EVERYTHING, judge_scores, not_judged
 from pytest_llmeval.suite.snapshot import SnapshotSettings
@@ -31,6 +35,21 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
+
+
+@dataclass(frozen=True)
+class RunWatch:
+    """A run's part in gates that weigh all runs since an approval.
+
+    Attributes:
+        baseline: Fingerprint of the approved statistics.
+        statistics: Fingerprint of those of the run.
+        looks: Gate to what the run says of it.
+    """
+
+    baseline: str
+    statistics: str
+    looks: dict[str, Look] = field(default_factory=dict)
 
 
 class SuiteRun(NamedTuple):
@@ -42,6 +61,7 @@ class SuiteRun(NamedTuple):
         result: Its metrics.
         records: One per case.
         judges: Label of an evaluator to what is known of its judge.
+        watch: Its part in gates that weigh many runs; ``None`` if there is none.
     """
 
     suite: Suite
@@ -49,6 +69,7 @@ class SuiteRun(NamedTuple):
     result: Result
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = {}
+    watch: RunWatch | None = None
 
 
 @dataclass
@@ -60,12 +81,14 @@ class Keeper:
         always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
         files: What was judged, in order.
         judged: Suites that were, for the history of runs.
+        root: The folder of that history; ``None`` if there is none.
     """
 
     mode: Mode
     always: bool = False
     files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
     judged: list[SuiteRun] = field(default_factory=list)
+    root: Path | None = None
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
@@ -103,12 +126,22 @@ class Keeper:
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
             pending = self.files[-1][1]
-            pending.statistics = statistics
-            pending.approved = lambda: approve(read_if_there(path, shown, SuiteScores), new, stamp, settings.history)
+            anchor, anchored = (None, "") if self.mode.anchor else self._anchor(old, new, suite_run, path, settings)
+            anchored_new = replace(new, anchor=anchor)
+            pending.statistics, pending.anchor = statistics, anchored
+            pending.approved = lambda: approve(
+                read_if_there(path, shown, SuiteScores), anchored_new, stamp, settings.history
+            )
             if old is not None:
-                there = has_text(statistics_file(path), statistics)
-                mark_rest(pending, changed=not there or _rest(old) != _rest(new))
+                there = has_text(statistics_file(path), statistics) and has_text(anchor_file(path), anchored)
+                mark_rest(pending, changed=not there or _rest(old) != _rest(anchored_new))
         return verdicts
+
+    def _anchor(
+        self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
+    ) -> tuple[Anchor | None, str]:
+        statistics = CaseStatistics.of(suite_run.records)
+        return next_anchor(old, new, statistics, suite_run.suite, path, keep=settings.anchor == "keep")
 
     def _verdicts(
         self,
@@ -137,6 +170,8 @@ class Keeper:
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
         )
+        path = statistics_file(score_file(suite_run.key))
+        verdicts = weigh_rises(verdicts, suite_run.records, suite_run.suite.metrics, path, old)
         return [_approved(each) for each in verdicts] if writes else verdicts
 
     def _pending(
@@ -148,6 +183,10 @@ class Keeper:
         failed = {verdict.metric for verdict in verdicts if verdict.outcome == "failed"}
         holds = frozenset() if EVERYTHING in failed else frozenset(after.keys() - failed)
         return PendingFile(path, before, after, holds)
+
+    def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
+        """Have a run's part in gates that weigh many runs written into the history."""
+        self.judged = [each._replace(watch=watch) if each.key == suite_run.key else each for each in self.judged]
 
     def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
         """Let the files be counted, and written where they are approved.
@@ -173,7 +212,7 @@ def shown_beside(key: SuiteKey, path: Path) -> str:
 
 def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = "".join(f"{line}\n" for line in CaseStatistics.of(suite_run.records).to_lines())
+    statistics = statistics_of(suite_run.records)
     scores = SuiteScores(
         suite=Path(suite_run.key.path).name,
         test=suite_run.key.test,
@@ -184,6 +223,11 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         groups=groups_of(suite_run.result, settings),
     )
     return scores, statistics
+
+
+def statistics_of(records: Sequence[CaseRecord]) -> str:
+    """Return the text of the statistics of cases."""
+    return "".join(f"{line}\n" for line in CaseStatistics.of(records).to_lines())
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:

@@ -22,6 +22,7 @@ class Mode:
 
     Attributes:
         update: Whether scores that differ from the approved ones are approved.
+        anchor: Whether an approved run becomes the anchor.
         new_only: Whether scores without approved ones are approved.
         warn_unused: Whether scores that vanished are only reported.
         keep_unused: Whether scores that vanished stay approved.
@@ -31,6 +32,7 @@ class Mode:
     """
 
     update: bool = False
+    anchor: bool = False
     new_only: bool = False
     warn_unused: bool = False
     keep_unused: bool = False
@@ -47,6 +49,7 @@ class Mode:
 
         return cls(
             update=asked("update_snapshots"),
+            anchor=asked("llmeval_snapshot_anchor"),
             new_only=asked("update_new_snapshots_only"),
             warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
             keep_unused=asked("no_cleanup", "disable_unused_snapshots"),

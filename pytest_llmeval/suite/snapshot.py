@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pytest_llmeval.core.wording import limit
 
 Policy: TypeAlias = Literal["fail", "warn"]
+AnchorPolicy: TypeAlias = Literal["best", "keep"]
 
 _MOST_APPROVALS = 1000
 
@@ -56,6 +57,7 @@ class SnapshotEntry:
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20
+    anchor: AnchorPolicy = "best"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class SnapshotSettings:
         metrics: Which metrics; ``None`` for all.
         not_comparable: What happens if the approved scores are of other data or another evaluator.
         history: How many approvals the file remembers.
+        anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
     """
 
     enabled: bool = True
@@ -77,6 +80,7 @@ class SnapshotSettings:
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20
+    anchor: AnchorPolicy = "best"
 
     def tolerance_of(self, metric: str) -> Tolerance:
         """Return how far a metric may fall."""
@@ -136,6 +140,7 @@ def read_snapshot(
         metrics=checked.metrics,
         not_comparable=checked.not_comparable,
         history=checked.history,
+        anchor=checked.anchor,
     )
 
 
