@@ -46,7 +46,7 @@ _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
 _LANGUAGE_LABEL = "language"
 _YES_NO = (0.0, 1.0)
-_OVER_CASES = "exists for several cases only"
+_OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
 _SHOWN = 2000
 """Characters of the judge's reasons that details keep."""
