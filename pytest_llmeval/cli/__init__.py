@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Ids can be of any script; a pipe on Windows, say, knows only a few.
+        # Ids can be in any script; a pipe on Windows may support only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:

@@ -1,4 +1,4 @@
-"""The command ``llmeval compare``: two JSON reports."""
+"""The command ``llmeval compare``: comparison of two JSON reports."""
 
 __all__ = ("add_arguments",)
 

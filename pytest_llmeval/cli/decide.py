@@ -31,14 +31,14 @@ _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a suite file says about recorded scores.
+    """The decisions of a suite file about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.
         reasons: Case id to the thresholds that it misses, and what else made it fail.
         changed: Case id to its outcome in the report, where that was another.
         gates: Verdicts.
-        undecided: What a report cannot tell, with the reason.
+        undecided: What the report lacks data for, with the reason.
     """
 
     cases: Mapping[str, Outcome]
@@ -60,7 +60,7 @@ def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
 
 
 class _Deciding:
-    """One suite of a report against its file as it is now."""
+    """One suite of a report and its current file."""
 
     def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
         self.recorded, self.suite = recorded, suite
@@ -100,7 +100,7 @@ class _Deciding:
         return "failed" if reasons else "passed"
 
     def _unknown(self, metric: str) -> str:
-        """Say why the report cannot tell a metric, or nothing."""
+        """Return why the report lacks a metric; empty if it has it."""
         if metric != PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")

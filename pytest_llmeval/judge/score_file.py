@@ -1,20 +1,47 @@
-"""A JSON file of scores, ``{question_id: score}``, completed from run to run."""
+"""A JSON file of scores, ``{key: score}``, completed from run to run."""
 
-__all__ = ("ScoreFile",)
+__all__ = ("ScoreFile", "score_key", "scored_ids")
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.data.files.writing import rewrite
 
+_DIGITS = 16
+_KEY = re.compile(rf"(.*)/(.*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
+
+
+def score_key(sample: str, question: str, asked: Sequence[str]) -> str:
+    """Return what a score is kept under: another answer, or the same id in another conversation, is another key.
+
+    Args:
+        sample: Id of the conversation.
+        question: Id of the question in it.
+        asked: Everything that the score depends on but the judge.
+    """
+    digest = sha256(json.dumps(list(map(str, asked))).encode()).hexdigest()[:_DIGITS]
+    return f"{sample}/{question}#{digest}"
+
+
+def scored_ids(key: str) -> list[str]:
+    """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
+
+    >>> scored_ids("conv-1/q7#0123456789abcdef"), scored_ids("q7")
+    (['conv-1/q7', 'q7'], ['q7'])
+    """
+    found = _KEY.fullmatch(key)
+    return [f"{found[1]}/{found[2]}", found[2]] if found is not None else [key]
+
 
 @dataclass
 class ScoreFile:
-    """The file and what it holds.
+    """The file and its scores.
 
     Attributes:
         path: The file.
@@ -30,7 +57,7 @@ class ScoreFile:
         """Read a file, or begin a new one; its folder is made.
 
         Raises:
-            SuiteError: The file is not what `save` writes; all faults are listed, and it stays as it is.
+            SuiteError: The file is not what `save` writes; all faults are listed, and it is left unchanged.
             OSError: The folder cannot be made.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,11 +73,11 @@ class ScoreFile:
         return len(self._new)
 
     def save(self) -> None:
-        """Add what is new to the file, sorted; what other processes have added meanwhile stays.
+        """Merge new scores into the file, sorted, and keep those that other processes have added.
 
         Raises:
             OSError: It cannot be written.
-            SuiteError: It has been damaged meanwhile, and stays as it is.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self._new:
             rewrite(self.path, lambda: _text({**_read(self.path), **self._new}))

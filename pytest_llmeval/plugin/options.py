@@ -201,7 +201,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":
-    """Return what command line and configuration say about judges; the command line goes first.
+    """Return the judge options; the command line takes precedence over the configuration.
 
     Raises:
         pytest.UsageError: One of them is wrong.

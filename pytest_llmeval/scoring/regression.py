@@ -15,7 +15,7 @@ from pytest_llmeval.scoring.gates import check_counts, split_statistic
 Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
 REGRESSION_KEYS = ("max_drop", "max_drift", "rule", "test", "confidence", "cluster_by")
-"""What only a gate against a baseline can say."""
+"""Keys of gates against a baseline only."""
 
 _DRIFT = 3
 """How many drops of the size of `max_drop` may add up."""

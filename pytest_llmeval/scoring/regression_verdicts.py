@@ -75,7 +75,7 @@ class _Examined:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A gate with what the data say about it.
+    """A gate with its evidence.
 
     Attributes:
         gate: The gate.
@@ -100,7 +100,7 @@ def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
     """Judge the regression gates of a run together.
 
     The p-values of all tests of ``proven_drop`` are adjusted by Holm's method: the chance that a run without any drop
-    beyond what is allowed fails, through whichever gate, stays at what the confidence says. Those of ``proven_safe``
+    beyond what is allowed fails, by any gate, stays at the level of the confidence. Those of ``proven_safe``
     are not: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
@@ -150,7 +150,7 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
     Args:
         gate: The gate.
         pairing: The run and its baseline; ``None`` if there is nothing to compare with.
-        incomplete: Why the run is not one of the whole suite; it is then judged only if the gate says ``partial``.
+        incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
         absent: Why there is no baseline, and what to do.
     """
     if incomplete and not gate.partial:

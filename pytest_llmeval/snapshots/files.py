@@ -82,7 +82,7 @@ def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None
     """Read a score file; ``None`` if there is none.
 
     Raises:
-        SuiteError: It cannot be used; the text says how to get a good one.
+        SuiteError: It cannot be used; the message says how to restore it.
     """
     if not path.exists():
         return None
@@ -124,7 +124,7 @@ def is_orphan(path: Path) -> bool:
     # The name of a file, nothing else: a forged path must not decide what is deleted.
     if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
         return False
-    # A file that was renamed belongs to the suite that it is named after, whatever it says.
+    # A renamed file belongs to the suite that it is named after, whatever its content.
     named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
     return named and not (path.parent.parent / owner).exists()
 
@@ -219,7 +219,7 @@ class PendingFile:
         """Write scores and statistics, if they are not yet as they should be.
 
         Raises:
-            OSError: They could not be written; `fault` says why.
+            OSError: They could not be written; `fault` has the reason.
             SuiteError: The score file has been damaged meanwhile; as above.
         """
         if self.approved is None:
@@ -266,7 +266,7 @@ def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statist
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
-    """Return the lines by which two states of a file are told apart: one per metric."""
+    """Return the lines by which two states of a file are compared: one per metric."""
     if scores is None:
         return {}
     if isinstance(scores, SuiteScores):

@@ -78,7 +78,7 @@ class Keeper:
 
     Attributes:
         mode: What the command line asks for.
-        always: Whether suites that say nothing of snapshots have one: the ini option ``llmeval_snapshots``.
+        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
         files: What was judged, in order.
         judged: Suites that were, for the history of runs.
         root: The folder of that history; ``None`` if there is none.
@@ -91,7 +91,7 @@ class Keeper:
     root: Path | None = None
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
-        """Return what a suite says about its snapshot; ``None`` if it has none."""
+        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return settings if settings.enabled else None
 
@@ -192,7 +192,7 @@ class Keeper:
         """Let the files be counted, and written where they are approved.
 
         Args:
-            whole: Whether the run left nothing out, so that files without a suite can be told.
+            whole: Whether the run left nothing out, so that files without a suite can be recognised.
 
         Returns:
             Verdicts on files that could not be written.

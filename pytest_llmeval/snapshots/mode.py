@@ -42,7 +42,7 @@ class Mode:
 
     @classmethod
     def of(cls, config: Any) -> "Mode":
-        """Return what pytest's configuration says; syrupy's session is there once pytest's has started."""
+        """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
 
         def asked(*names: str) -> bool:
             return any(getattr(config.option, name, False) for name in names)
@@ -72,7 +72,7 @@ class Mode:
             from pytest_llmeval.snapshots.syrupy_bridge import account
 
             if self.refused:
-                # syrupy would say, and believe, that it deletes what is not used.
+                # syrupy would report that it deletes unused snapshots, and rely on it.
                 orphans = False
                 for file in files:
                     file.before = {name: text for name, text in file.before.items() if name in file.after}
@@ -85,5 +85,5 @@ class Mode:
             )
             return
         for file in files:
-            with suppress(OSError, SuiteError):  # the file says so itself
+            with suppress(OSError, SuiteError):  # reported when the file is compared
                 file.write()

@@ -62,11 +62,11 @@ class SnapshotEntry:
 
 @dataclass(frozen=True)
 class SnapshotSettings:
-    """How a suite's scores are kept and compared.
+    """How the scores of a suite are stored and compared.
 
     Attributes:
-        enabled: Whether they are, whatever the ini option ``llmeval_snapshots`` says.
-        tolerance: Of metrics that have none of their own; ``None`` where the file sets none.
+        enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
+        tolerance: Default for metrics without their own; ``None`` if the file sets none.
         tolerances: Metric name to tolerance.
         metrics: Which metrics; ``None`` for all.
         not_comparable: What happens if the approved scores are of other data or another evaluator.
@@ -87,7 +87,7 @@ class SnapshotSettings:
         return self.tolerances.get(metric, self.tolerance or EXACT)
 
     def leaves(self, metric: str) -> bool:
-        """Return whether nothing is said of how far a metric may fall, so that a gate on its drop may decide."""
+        """Return whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
         return self.tolerance is None and metric not in self.tolerances
 
     def keeps(self, metric: str) -> bool:
@@ -104,7 +104,7 @@ def read_snapshot(
     """Read ``snapshot`` of a suite file.
 
     Args:
-        entry: What stands there; ``None`` leaves the decision to the ini option.
+        entry: The value of the key; ``None`` leaves the decision to the ini option.
         check: Validates data at a path against a class, or notes its faults and gives ``None``.
         fault: Notes a fault at a path.
         unknown: Says what is wrong with the name of a metric.

@@ -53,7 +53,7 @@ class JudgeAgreement(Judge):
     * ``agreement``: share of people who have the judge's level;
     * ``cohen_kappa``, ``weighted_kappa``: agreement of levels beyond chance, without and with squared differences as
       weights (Cohen 1960, 1968);
-    * ``krippendorff_alpha``: for interval data, of the scores as they are; the judge is one of the raters;
+    * ``krippendorff_alpha``: for interval data, of the unrounded scores; the judge is one of the raters;
     * ``pearson``, ``bias``, ``mae``: correlation, mean difference (above 0: the judge is milder) and mean absolute
       difference of the judge's score and the mean score of the people;
     * ``confusion[human->judge]``: how many cases people put into one level and the judge into the other.

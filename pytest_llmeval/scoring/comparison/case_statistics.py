@@ -45,7 +45,7 @@ class CaseStatistics:
 
     @classmethod
     def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
-        """Keep recorded cases as they are, to compare two runs of one process."""
+        """Store case records unchanged, to compare two runs of one process."""
         return cls(tuple(sorted(records, key=lambda record: record.id)))
 
     def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
