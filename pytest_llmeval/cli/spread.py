@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pytest_llmeval.scoring.gates import split_statistic
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
-from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -202,12 +203,12 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[Spread
 
 def _approved(path: Path) -> CaseStatistics | None:
     scores = score_file(SuiteKey(str(path), str(path)))
-    if approved_scores(scores, str(scores)) is None:
+    approved = approved_scores(scores, str(scores))
+    if approved is None:
         return None
     file = statistics_file(scores)
     try:
-        with file.open(encoding="utf-8") as lines:
-            return CaseStatistics.from_lines(lines, str(file))
+        return CaseStatistics.from_lines(StringIO(read_statistics(file, approved)), str(file))
     except FileNotFoundError:
         return None
 

@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from test_cli_compare import write
+from test_cli_compare import write_report
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
-from pytest_llmeval.snapshots.files import content_of
+from pytest_llmeval.snapshots.layout import render
 from pytest_llmeval.snapshots.scores import Approval, Cases, SuiteScores
 
 SIZE = 40
@@ -38,7 +38,7 @@ def write_suite(**top: Any) -> None:
 
 
 def report(name: str, column: Sequence[float], repeats: Sequence[Sequence[float]] = ()) -> str:
-    path = write(Path(name), {"exact_match": column})
+    path = write_report(Path(name), {"exact_match": column})
     if repeats:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         for case, each in zip(data["suites"][0]["cases"], repeats, strict=True):
@@ -64,8 +64,7 @@ def approve(column: Sequence[float]) -> None:
         {},
         history=(Approval("2026-01-01", None, {}),),
     )
-    for path, text in content_of(folder / "s.scores.json", made).items():
-        path.write_text(text, encoding="utf-8")
+    (folder / "s.scores.json").write_text(render(made), encoding="utf-8")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -165,6 +164,6 @@ def test_what_cannot_be_planned_is_refused(
     suite: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report("r.json", scores(1))
-    write(Path("other.json"), {"exact_match": scores(1)}, suite="other")
+    write_report(Path("other.json"), {"exact_match": scores(1)}, suite="other")
     assert main(["power", suite, *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_other_cases_are_compared_unpaired_and_said_so(project: "Project") -> No
     assert ran.code == 1
     assert "70 against 60 cases" in reason(ran)
     assert "unpaired: 60 cases in common, 10 only in this run, 0 only in the baseline" in reason(ran)
-    assert reason(ran).endswith("not comparable: other cases (70, 60 when approved)")
+    assert reason(ran).endswith("not comparable: different cases (70, 60 when approved)")
 
 
 def test_another_way_to_measure_is_not_compared(project: "Project") -> None:
