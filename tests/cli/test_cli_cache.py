@@ -364,3 +364,13 @@ def test_explain_tells_the_faults_of_a_suite_and_of_its_recordings(run: Run) -> 
     code, _, err = run("explain", "qa.eval.yaml")
     assert code == 1
     assert "__llmeval__/qa.judgements.jsonl:1:1  found a merge conflict marker" in err
+
+
+def test_scores_of_batch_judge_name_their_conversation_and_two_of_a_case_are_told(run: Run) -> None:
+    write("qa.eval.yaml", SUITE)
+    digest = "0123456789abcdef"
+    write("scores.json", {f"conv/paris#{digest}": 0.8, f"conv/paris#{digest[::-1]}": 0.4})
+    code, out, err = run("import", "scores.json", "--suite", "qa.eval.yaml")
+    assert (code, out.splitlines()[0]) == (1, f"{CACHE}: 1 verdict added")
+    assert err == f"scores.json: conv/paris#{digest[::-1]}: found a second score of case paris, expected one\n"
+    assert [each.score for each in kept()] == [0.8]

@@ -1,6 +1,8 @@
 """What a judged run leaves behind, and what is said about what could not be written."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from lengths import key_of, length_suite
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.data.files.processes import process_name
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
 from pytest_llmeval.run.judging import judge_run
@@ -77,3 +80,19 @@ def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatc
     monkeypatch.setattr(recordings, "update", lambda *_: ["a", "b", "c", "d"])
     (note,) = finish(tmp_path, recordings=recordings).notes
     assert note.endswith("since no later run could read them: 4 ('a', 'b', 'c', ...)")
+
+
+def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living_one(tmp_path: Path) -> None:
+    name = ".llmeval-{}-00000000.tmp"
+    dead = subprocess.run(
+        [sys.executable, "-c", "from pytest_llmeval.data.files.processes import process_name; print(process_name())"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    for folder in ("__llmeval__", ".llmeval"):
+        (tmp_path / folder).mkdir()
+        for process in (dead, process_name()):
+            (tmp_path / folder / name.format(process)).touch()
+    finish(tmp_path)
+    assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(process_name())}
