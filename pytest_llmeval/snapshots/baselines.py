@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -18,6 +18,7 @@ from pytest_llmeval.snapshots.comparable import comparable_of
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun, deciding_labels, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.unchanged import alike, read_statistics
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
     changed_cases,
@@ -59,7 +60,8 @@ def examine_regressions(
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
-    found = [*verdicts, *baseline.doubts]
+    # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
+    found = [*(each for each in verdicts if each.metric != EVERYTHING), *baseline.doubts]
     return [_examined(gate, baseline, found, incomplete) for gate in gates]
 
 
@@ -84,21 +86,23 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
-        with path.open(encoding="utf-8") as file:
-            statistics = CaseStatistics.from_lines(file, shown)
+        statistics = read_statistics(path, shown)
     except FileNotFoundError:
         return missing
     except (OSError, UnicodeDecodeError) as error:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
-    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)))
+    pairing = Pairing(suite_run.statistics, statistics, suite_run.suite.metrics)
+    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, pairing.matching, settings)))
 
 
-def _doubts(suite_run: SuiteRun, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:
+def _doubts(
+    suite_run: SuiteRun, approved: SuiteScores, matching: Matching, settings: SnapshotSettings
+) -> Iterator[Verdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
     comparable, deciding = comparable_of(suite_run.suite, suite_run.judges), deciding_labels(suite_run.suite)
+    approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(suite_run.records)):
         yield not_comparable(EVERYTHING, changed, settings)
     for metric in dict.fromkeys(gate.metric for gate in suite_run.suite.regressions):

@@ -66,9 +66,9 @@ class Comparison:
 
     Attributes:
         metrics: Metric name to difference; metrics of only one of the runs have no difference. ``pass_rate`` is last.
-        paired: Whether both runs have the same cases, so that they were compared case by case.
+        paired: Whether the runs share cases; these were then compared case by case, and the others not at all.
         common: How many cases they share.
-        only_current: How many only the current run has.
+        only_current: How many only the current run has; an edited case is another one.
         only_baseline: How many only the baseline has.
         confidence: Of the intervals.
         method: ``percentile`` or ``bca``.
@@ -96,8 +96,9 @@ def compare(
 ) -> Comparison:
     """Compare two runs metric by metric.
 
-    Both runs are resampled with the same weights, and every resample gives a difference (paired bootstrap). Where the
-    runs do not have the same cases, each is resampled on its own, which sees less.
+    Both runs are resampled with the same weights, and every resample gives a difference (paired bootstrap). Cases
+    that only one run has are left out. Where the runs have no case in common, each is resampled on its own, which sees
+    less.
 
     Args:
         result: The current run.
