@@ -104,3 +104,8 @@ def test_the_top_level_is_a_page() -> None:
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_a_module_is_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+def test_names_of_test_files_are_unique() -> None:
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -1,4 +1,4 @@
-"""Scores that were given elsewhere, as judgements: ``{question_id: score}`` without a prompt and without a reply."""
+"""Import of scores that another program computed, ``{question_id: score}``, as judgements."""
 
 __all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suite_questions")
 

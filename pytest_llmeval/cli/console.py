@@ -1,4 +1,4 @@
-"""What the command ``llmeval`` prints and writes."""
+"""Output of the command ``llmeval``: standard streams and files."""
 
 __all__ = ("say", "write_text")
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import printable
+from pytest_llmeval.data.files import writing
 
 
 def say(lines: Iterable[object], *, error: bool = False) -> None:
@@ -27,8 +28,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
         SuiteError: It cannot be written.
     """
     try:
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.writelines(parts)
+        writing.write_text(path, parts)
     except OSError as error:
         message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None

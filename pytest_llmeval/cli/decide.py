@@ -1,4 +1,4 @@
-"""Thresholds and gates of a suite file applied to the scores that a report has: nothing is run again."""
+"""The command ``llmeval decide``: thresholds and gates of a suite file applied to the scores of a report."""
 
 __all__ = ("Decision", "add_arguments", "decide")
 

@@ -1,4 +1,4 @@
-"""The command ``llmeval evaluators``: what suites can name, in lines that fit a terminal."""
+"""The command ``llmeval evaluators``: evaluators, metrics and sources, formatted for the terminal."""
 
 __all__ = ("add_arguments",)
 

@@ -1,4 +1,4 @@
-"""JSON reports of earlier runs, read back: scores of cases, but no counts."""
+"""Reading JSON reports of earlier runs: case scores without counts."""
 
 __all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
 

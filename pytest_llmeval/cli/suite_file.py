@@ -1,4 +1,4 @@
-"""Suite files read without pytest, and what cannot be known of them that way."""
+"""Reading suite files without pytest, which leaves out what conftests register."""
 
 __all__ = ("notes", "open_suite")
 

@@ -1,4 +1,4 @@
-"""The command ``llmeval validate``: the faults of suite files, without running anything."""
+"""The command ``llmeval validate``: faults of suite files, without running them."""
 
 __all__ = ("add_arguments",)
 

@@ -1,3 +1,3 @@
-"""The terms that everything else is said in: cases, observations, evaluators, results, errors, wording."""
+"""The vocabulary of the package: cases, observations, evaluators, results, errors, wording."""
 
 __all__ = ()

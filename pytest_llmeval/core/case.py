@@ -1,4 +1,4 @@
-"""A case: what was asked, what is right, what was answered."""
+"""A case: input, expected answer and prediction."""
 
 __all__ = ("MISSING", "Case", "Missing")
 

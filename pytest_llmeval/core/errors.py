@@ -1,4 +1,4 @@
-"""What can go wrong, one small class per kind of failure."""
+"""Exceptions, one small class per kind of failure."""
 
 __all__ = (
     "BudgetError",

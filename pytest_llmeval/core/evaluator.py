@@ -1,4 +1,4 @@
-"""What an evaluator is: options, a `measure` of one case, and a formula over summed measures."""
+"""The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
 __all__ = ("ErrorBucket", "Evaluator", "Metric")
 

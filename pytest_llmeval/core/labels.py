@@ -1,4 +1,4 @@
-"""Labels: strings, numbers and booleans, told apart by their JSON text; and counts of pairs of them."""
+"""Labels: strings, numbers and booleans, distinguished by their JSON text; and counts of label pairs."""
 
 __all__ = ("NO_LABEL", "Label", "cell_name", "label_key", "label_name", "label_order", "read_cells")
 

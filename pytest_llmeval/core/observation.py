@@ -1,4 +1,4 @@
-"""Observations: the named sums and counts of one case, and how they add up.
+"""Observations: named sums and counts of one case, and their addition.
 
 This is the kernel that everything else stands on. An evaluator turns a case into an `Observation`; a suite, a
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.

@@ -1,4 +1,4 @@
-"""What summaries read and what they return."""
+"""The input and output of summaries: case records, metrics, groups, results."""
 
 __all__ = (
     "PASS_RATE",

@@ -1,4 +1,4 @@
-"""How numbers are written for people, everywhere. Files carry the shortest text that reads back as the same number."""
+"""Formatting of numbers, names and limits for people. Files keep the shortest text that round-trips."""
 
 __all__ = ("counted", "interval", "limit", "number", "printable", "seconds", "suggest", "unknown_name")
 

@@ -1,3 +1,3 @@
-"""Reading what users write: files, formats of cases, label sets."""
+"""Reading user files: documents, case formats, label sets."""
 
 __all__ = ()

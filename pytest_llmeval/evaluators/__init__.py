@@ -1,1 +1,1 @@
-"""Evaluation systems, one file or folder each; they know neither pytest nor files of a suite."""
+"""General evaluators, one module or package each; they know neither pytest nor suite files."""

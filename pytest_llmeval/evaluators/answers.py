@@ -1,4 +1,4 @@
-"""How answers and expected answers of a case are read as text."""
+"""Reading answers and expected answers of a case as text."""
 
 __all__ = ("as_references", "as_text", "describe_found")
 

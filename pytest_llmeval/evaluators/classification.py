@@ -1,4 +1,4 @@
-"""Evaluator ``classification``: one label, or a sequence of labels, against the right ones."""
+"""Evaluator ``classification``: a label, or a sequence of labels, compared with the right ones."""
 
 __all__ = ("Classification",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``segmentation``: where a text is cut into segments, against where it should be."""
+"""Evaluator ``segmentation``: segment boundaries compared with the expected ones."""
 
 __all__ = ("Segmentation", "boundary_counts", "describe_boundaries", "summarize_boundaries")
 

@@ -1,4 +1,4 @@
-"""Evaluator `text`: answers compared with reference answers, word by word."""
+"""Evaluator ``text``: answers compared with reference answers by their words."""
 
 __all__ = ("METRICS", "TextEvaluator")
 

@@ -1,4 +1,4 @@
-"""Judges: models that grade answers. What is asked, who answers, and what is kept so that nothing is asked twice."""
+"""Judges, models that grade answers: questions, clients, stored verdicts, limits."""
 
 __all__ = ("batch_judge", "is_unanswerable", "judge_answer")
 

@@ -1,4 +1,4 @@
-"""Judging answers in Python: one, or the results of a run over a benchmark."""
+"""Judging answers in Python: a single one, or the results of a benchmark."""
 
 __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 

@@ -1,4 +1,4 @@
-"""How much a run may spend on judges."""
+"""The budget of a run for judges."""
 
 __all__ = ("Budget", "parse_budget")
 

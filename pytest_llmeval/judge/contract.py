@@ -1,4 +1,4 @@
-"""What passes between evaluators, judges and stores: plain data, no I/O."""
+"""Data exchanged between evaluators, judges and stores. No I/O."""
 
 __all__ = (
     "JudgeClient",

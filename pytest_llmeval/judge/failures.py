@@ -1,4 +1,4 @@
-"""Questions that got no verdict: asked once per run like all others, unless their case runs again."""
+"""Questions that got no verdict: each is asked once per run, unless its case is rerun."""
 
 __all__ = ("Failures",)
 

@@ -1,4 +1,4 @@
-"""The judges of a process: one service, and a `SuiteJudge` for every suite or test file that asks."""
+"""The judges of a process: one service, and a `SuiteJudge` for each suite or test file."""
 
 __all__ = ("NO_OWN_JUDGE", "JudgeAccess", "OwnJudge", "SuiteJudges")
 

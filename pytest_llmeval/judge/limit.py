@@ -1,4 +1,4 @@
-"""How many calls may be in flight: a number that falls when a service says it is too many, and recovers."""
+"""An adaptive limit on concurrent calls: it drops when a service rejects calls, and recovers."""
 
 __all__ = ("CallLimit", "RunSlots", "SharedSlots")
 

@@ -1,4 +1,4 @@
-"""What command line and configuration say about judges."""
+"""Options of the command line and the configuration for judges."""
 
 __all__ = ("JudgeOptions",)
 

@@ -1,4 +1,4 @@
-"""A judge asked from Python, without a run of pytest: no stores, just a number of calls at a time."""
+"""A judge for Python code, without pytest and stores."""
 
 __all__ = ("Judgeable", "Panel")
 

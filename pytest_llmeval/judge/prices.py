@@ -1,4 +1,4 @@
-"""What a judge's tokens cost: the user's own price, or the published one."""
+"""Cost of tokens: the user's price, or the published one."""
 
 __all__ = ("cost_usd", "price_of")
 

@@ -1,4 +1,4 @@
-"""Recorded judgements: a JSONL file beside the suite, committed, and enough to run without a judge."""
+"""Recorded judgements: a committed JSONL file beside the suite that replaces the judge."""
 
 __all__ = (
     "Judgements",
@@ -13,8 +13,8 @@ __all__ = (
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.beside import own_file
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import decode, read_bytes
+from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, difference
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
@@ -118,24 +119,32 @@ def write_judgements(path: Path, entries: Iterable[StoredJudgement]) -> bool:
     Raises:
         LlmevalError: The file cannot be written.
     """
-    single = {entry.key: entry for entry in entries}.values()
-    data = "".join(recorded_line(entry) for entry in sorted(single, key=_order)).encode()
-    scratch = path.with_name(path.name + ".tmp")
+    fixed = list(entries)
+    return _rewrite(path, lambda: fixed)
+
+
+def _rewrite(path: Path, made: Callable[[], Iterable[StoredJudgement]]) -> bool:
+    def text() -> str:
+        single = {entry.key: entry for entry in made()}.values()
+        return "".join(recorded_line(entry) for entry in sorted(single, key=_order))
+
     try:
-        if (path.read_bytes() if path.exists() else b"") == data:
-            return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(data)
-        scratch.replace(path)
+        return rewrite(path, text)
     except OSError as error:
         raise LlmevalError(f"{path}: the judgements cannot be written ({error.strerror})") from error
-    return True
 
 
 def recorded_line(entry: StoredJudgement) -> str:
     """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _merged(path: Path, used: Iterable[StoredJudgement], lacking: Collection[str] | None) -> list[StoredJudgement]:
+    """Add what a run used to a file; one that asked for everything anew forgets the rest, unless a score is lacking."""
+    old = Judgements.read(path).entries.values()
+    forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
+    return merge_judgements(old, used, forget)
 
 
 def _order(entry: StoredJudgement) -> tuple[str, str, int, str]:
@@ -251,11 +260,9 @@ class UsedJudgements:
         anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
         for path, used in sorted(self._used.items()):
             try:
-                old = Judgements.read(path).entries.values()
-                forget = {entry.case for entry in old}.difference(anew[path]) if path in anew else ()
                 # Of cases that share a verdict the first by name stands for it, whichever was reported first.
                 used.sort(key=lambda entry: entry.case, reverse=True)
-                changed = write_judgements(path, merge_judgements(old, used, forget))
+                changed = _rewrite(path, partial(_merged, path, used, anew.get(path)))
                 yield Written(path, len({entry.key for entry in used}) if changed else 0)
             except LlmevalError as error:
                 yield Written(path, 0, str(error))

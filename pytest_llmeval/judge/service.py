@@ -1,4 +1,4 @@
-"""Asking judges: what is stored first, then the model, within limits that all processes of a run share."""
+"""Answering questions: stored verdicts first, then the model, within limits shared by all processes of a run."""
 
 __all__ = ("LEASE_S", "BoundQuestion", "JudgeMode", "JudgeOffError", "JudgeService", "Judgement", "SuiteJudge")
 

@@ -1,4 +1,4 @@
-"""Which model judges, where, and how patiently: the ``judge`` of a suite file, checked."""
+"""The ``judge`` of a suite file: model, address and call parameters, checked."""
 
 __all__ = ("PROVIDERS", "JudgeSpec", "Price")
 

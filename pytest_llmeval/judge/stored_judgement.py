@@ -1,4 +1,4 @@
-"""A judgement as it is kept: what was asked, what came back, and what it cost."""
+"""A stored judgement: question, reply and cost."""
 
 __all__ = ("StoredJudgement", "components", "difference", "judgement_key")
 

@@ -1,4 +1,4 @@
-"""What the fixture ``judge`` gives a Python test: verdicts from the same stores and judges that suites use."""
+"""The object behind the fixture ``judge``, with the stores and judges that suites use."""
 
 __all__ = ("AskJudge",)
 

@@ -1,4 +1,4 @@
-"""Suite files as pytest items: real test functions, one per case, so that everything pytest can do to a test works."""
+"""Collection of suite files: each case becomes a test function, so that all pytest features apply."""
 
 __all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_suite")
 

@@ -1,4 +1,4 @@
-"""Which fixtures let a case be asked before its turn, when what they set up for its test is not there yet."""
+"""Decide whether fixtures allow early calls of targets and judges."""
 
 __all__ = ("may_ask_early", "outlives_its_test")
 

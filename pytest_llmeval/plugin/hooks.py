@@ -1,4 +1,4 @@
-"""The pytest plugin: options and hooks, each short, calling plain functions. Without ``--llmeval`` it does nothing."""
+"""The pytest plugin: short hooks that call plain functions. Without ``--llmeval`` it does nothing."""
 
 __all__ = ()
 
@@ -68,11 +68,13 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         worker: Whether this process is one of xdist's workers.
     """
     from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
+    from pytest_llmeval.plugin.termination import Termination
 
     runner = make_runner(config)
     loader = SuiteLoader(config, runner.judges)
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
     config.pluginmanager.register(ItemHooks(config, runner), "llmeval_items")
+    config.pluginmanager.register(Termination(), "llmeval_termination")
     if not worker:
         from pytest_llmeval.plugin.session import Run
 

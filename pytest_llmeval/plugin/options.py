@@ -1,4 +1,4 @@
-"""The options: what they are, and what they say once pytest has parsed them. Wrong ones are usage errors."""
+"""Command-line and ini options: definition, parsing and validation."""
 
 __all__ = (
     "add_options",
@@ -155,6 +155,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     """
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.run.case_runner import CaseRunner, Signals
+    from pytest_llmeval.targets.journal import Journal
     from pytest_llmeval.targets.python import Recordings
 
     options = judge_options(config)
@@ -172,7 +173,8 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
             path.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(path if path.exists() else path.parent, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        recordings = Recordings.open(path, mode)
+        journal = Journal.of(path, config.rootpath, options.run)
+        recordings = Recordings.open(path, mode, journal, merges=not hasattr(config, "workerinput"))
     except OSError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:

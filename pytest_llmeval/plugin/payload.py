@@ -1,4 +1,4 @@
-"""What a test hands to its report: the result of its case, and the judgements that it used."""
+"""The payload of a test report: the result of a case, and the judgements it used."""
 
 __all__ = (
     "PAYLOAD",

@@ -1,4 +1,4 @@
-"""How far a suite is whose cases share one test item, for people who wait at a terminal."""
+"""A progress line for suites that run as one test item."""
 
 __all__ = ("Progress",)
 

@@ -1,4 +1,4 @@
-"""pytest's private names, all of them; each function says why there is no public way."""
+"""All uses of pytest's private names; each function gives the reason for it."""
 
 __all__ = (
     "SyntheticModule",

@@ -1,4 +1,4 @@
-"""Results of items put together by suite, in the process to which all reports come."""
+"""Collection of item results by suite, in the main process."""
 
 __all__ = ("ResultCollector",)
 

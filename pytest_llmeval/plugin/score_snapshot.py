@@ -1,4 +1,4 @@
-"""Scores of Python tests: compared where the test runs, approved by the process to which all reports come."""
+"""Score snapshots of Python tests: compared in the process of the test, approved in the main process."""
 
 __all__ = ("PythonScores", "ScoreSnapshot")
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
@@ -18,7 +18,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.plugin.verdict_reports import VerdictReport, emit
 from pytest_llmeval.scoring.gates import Verdict
-from pytest_llmeval.snapshots.files import PendingFile, approve, content_of, python_score_file, read_if_there, texts_of
+from pytest_llmeval.snapshots.files import PendingFile, approve, python_score_file, read_if_there, texts_of
 from pytest_llmeval.snapshots.keeper import mark_rest
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import TestScores, rounded
@@ -226,26 +226,41 @@ class PythonScores:
 def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> PendingFile:
     old = read_if_there(path, path.name, TestScores)
     known = dict(old.tests) if old is not None else {}
-    module = path.parent.parent / tests[0].module
-    gone = [] if mode.keep_unused else [test for test in known if not _defines(module, test)]
+    gone = _gone(known, path, tests, mode)
+    ran = {each.test for each in tests if each.passed} | gone
+    before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
+    after = texts_of(TestScores(tests[0].module, {each.test: each.values for each in tests}))
+    failed = {f"{each.test}: {name}" for each in tests for name in each.failed}
+    pending = PendingFile(path, {**before, **_common(texts_of(old), after)}, after, frozenset(after.keys() - failed))
+    if mode.update or mode.new_only:
+
+        def approved() -> TestScores:
+            there = read_if_there(path, path.name, TestScores)
+            return approve(there, _added(there, path, tests, mode), stamp, _REMEMBERED)
+
+        pending.approved = approved
+        if mode.update and old is not None:
+            mark_rest(pending, changed=set(_added(old, path, tests, mode).values) != set(old.values))
+    return pending
+
+
+def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: Mode) -> TestScores:
+    """Add what tests have asserted to what is approved."""
+    known = dict(there.tests) if there is not None else {}
+    gone = _gone(known, path, tests, mode)
     new = {test: values for test, values in known.items() if test not in gone}
     for each in tests:
         # A test that failed on its way has not asserted everything.
         kept = {} if each.passed and not mode.keep_unused else known.get(each.test, {})
         given = {name: value for name, value in each.values.items() if mode.update or name not in kept}
         new[each.test] = {**kept, **given}
-    ran = {each.test for each in tests if each.passed} | set(gone)
-    before = texts_of(TestScores(tests[0].module, {test: known[test] for test in sorted(ran & known.keys())}))
-    after = texts_of(TestScores(tests[0].module, {each.test: each.values for each in tests}))
-    failed = {f"{each.test}: {name}" for each in tests for name in each.failed}
-    pending = PendingFile(path, {**before, **_common(texts_of(old), after)}, after, frozenset(after.keys() - failed))
-    if mode.update or mode.new_only:
-        scores = TestScores(tests[0].module, new)
-        final = approve(old, scores, stamp, _REMEMBERED)
-        pending.content = content_of(path, final)
-        if mode.update and old is not None:
-            mark_rest(pending, changed=set(replace(final, history=()).values) != set(old.values))
-    return pending
+    return TestScores(tests[0].module, new)
+
+
+def _gone(known: Iterable[str], path: Path, tests: list[_Scored], mode: Mode) -> set[str]:
+    """Return the approved tests that their module does not define any more."""
+    module = path.parent.parent / tests[0].module
+    return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}
 
 
 def _common(texts: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One run, in the process to which all reports come: collect, judge, persist, report."""
+"""One run in the main process: collect, judge, persist, report."""
 
 __all__ = ("Run",)
 

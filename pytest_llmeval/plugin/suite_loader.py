@@ -1,4 +1,4 @@
-"""What a process knows of its suites: each file loaded once, with the evaluators that conftests register."""
+"""Loading of suite files, once per process, with the evaluators that conftests register."""
 
 __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 

@@ -1,4 +1,4 @@
-"""Verdicts on suites and files, reported the way pytest reports tests."""
+"""Test reports for the verdicts of gates, snapshots and recordings."""
 
 __all__ = ("VerdictReport", "emit", "verdict_report")
 

@@ -1,1 +1,1 @@
-"""What a run says of itself: on the terminal, as JSON, as Markdown. All read the same `RunReport`."""
+"""Reports: terminal, JSON, Markdown. All of them read the same `RunReport`."""

@@ -1,4 +1,4 @@
-"""What asking judges and targets cost, and how repeats went, in sentences for people."""
+"""Cost of judges and targets, and stability of repeats, as sentences."""
 
 __all__ = ("asking_lines",)
 

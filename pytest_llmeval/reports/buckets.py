@@ -1,4 +1,4 @@
-"""Error analysis: which cases went wrong in which way, as each evaluator names the ways."""
+"""Error analysis: the cases in each bucket that evaluators define."""
 
 __all__ = ("FilledBucket", "fill_buckets")
 

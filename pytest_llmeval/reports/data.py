@@ -1,4 +1,4 @@
-"""The report of a run, before it is written in any form."""
+"""The report of a run as data, independent of its format."""
 
 __all__ = ("OUTCOMES", "RunReport", "SuiteReport")
 

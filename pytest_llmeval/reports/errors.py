@@ -1,13 +1,15 @@
-"""The error analysis as JSON: the cases that went wrong, by the ways in which evaluators say that cases go wrong."""
+"""The error analysis as JSON: the cases in each bucket."""
 
 __all__ = ("SCHEMA_VERSION", "bucket_names", "is_error_report", "to_errors", "write_errors")
 
 import json
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.buckets import FilledBucket
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
@@ -66,7 +68,4 @@ def _case(case: CaseResult, bucket: FilledBucket) -> dict[str, Any]:
 def write_errors(report: RunReport, path: Path) -> None:
     """Write the error analysis to a file."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    # As in the JSON report: a lone surrogate of model output becomes the escape that it came from.
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.writelines(encoder.iterencode(to_errors(report)))
-        file.write("\n")
+    write_text(path, chain(encoder.iterencode(to_errors(report)), ["\n"]))

@@ -1,4 +1,4 @@
-"""What a failing case shows: which limits it missed, and how the answer differs from what was expected."""
+"""The text of a failing case: missed limits, and the difference from the expected answer."""
 
 __all__ = ("explain", "marked_difference")
 

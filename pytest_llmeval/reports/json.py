@@ -5,10 +5,12 @@ __all__ = ("SCHEMA_VERSION", "to_json", "write_json")
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
 
@@ -66,9 +68,6 @@ def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
 
 
 def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file, as it is produced, without holding its text."""
+    """Write the report to a file, as it is produced, without holding its text; a lone surrogate becomes its escape."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    # A lone surrogate in model output cannot be UTF-8; backslashreplace turns it into the JSON escape it came from.
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.writelines(encoder.iterencode(to_json(report)))
-        file.write("\n")
+    write_text(path, chain(encoder.iterencode(to_json(report)), ["\n"]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
+from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
@@ -138,10 +139,9 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
 
 def write_markdown(report: RunReport, path: Path) -> None:
     """Write the report to a file."""
-    path.write_text(to_markdown(report), encoding="utf-8", errors="backslashreplace", newline="\n")
+    write_text(path, [to_markdown(report)])
 
 
 def append_markdown(report: RunReport, path: Path) -> None:
     """Append the report to a file that other steps write to as well, such as GitHub's job summary."""
-    with path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.write(to_markdown(report))
+    append_text(path, to_markdown(report))

@@ -1,4 +1,4 @@
-"""The summary of a run, as lines. Plain columns: readable at 80 columns, without colour, with wide characters."""
+"""The summary of a run as lines: plain columns that work in 80 columns, without colour, with wide characters."""
 
 __all__ = ("Line", "render")
 

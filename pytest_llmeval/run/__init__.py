@@ -1,3 +1,3 @@
-"""One case from job to result, without pytest."""
+"""Running cases and judging finished runs, without pytest."""
 
 __all__ = ()

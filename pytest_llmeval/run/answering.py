@@ -1,4 +1,4 @@
-"""What a case needs from outside: its prediction, and what judges say of it. Knows nothing of pytest."""
+"""Obtaining the prediction of a case and the verdicts of its judges."""
 
 __all__ = ("Answering",)
 
@@ -19,7 +19,7 @@ from pytest_llmeval.run.job import Answer, Job
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Predictor, Recordings, Target
+from pytest_llmeval.targets.python import Predictor, Recordings, Target, recording
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import Judgement, JudgeService
@@ -91,7 +91,7 @@ class Answering:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
                     return self.predictor.background.run(self.answer(job))
-                case = job.case.answered(json_like(self._call_here(job, target, answer)))
+                case = self._kept(job, json_like(self._call_here(job, target, answer)))
             answer.case = case
         except KeyboardInterrupt:
             raise
@@ -157,7 +157,14 @@ class Answering:
             prediction = await self.predictor.call(target, job.case.input, _timeout(job))
             answer.target_seconds.append(time.perf_counter() - started)
         self.limit.succeeded()
-        return json_like(prediction)
+        return self._kept(job, json_like(prediction)).prediction
+
+    def _kept(self, job: Job, prediction: Any) -> Case:
+        """Return the case with its answer, once the answer is on disk."""
+        case = job.case.answered(prediction)
+        if self.recordings is not None:
+            self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat))
+        return case
 
     def _of_suite(self, suite: Suite) -> asyncio.Semaphore:
         """Return the suite's own limit on calls of its target."""

@@ -1,4 +1,4 @@
-"""Cases of a suite asked for in blocks, since services answer several at once."""
+"""Batches of cases for services that answer several inputs per request."""
 
 __all__ = ("Blocks", "cut")
 
@@ -16,7 +16,7 @@ from pytest_llmeval.run.job import Answer, Job
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Recordings
+from pytest_llmeval.targets.python import Recordings, recording
 
 _Place: TypeAlias = tuple[Path, str, int, str]
 
@@ -55,7 +55,7 @@ class Blocks:
         """
         mine = (job.suite.path, job.key.variant, job.repeat, job.case.id)
         if mine in self._taken:
-            found = await self._ask(target, [job.case])
+            found = await self._ask(job, target, [job.case])
         else:
             self._taken.add(mine)
             found = await self._asked_once(job, target)
@@ -71,11 +71,11 @@ class Blocks:
         place = (job.suite.path, job.key.variant, job.repeat, block[0].id)
         if place not in self._asked:
             wanted = [each for each in block if not self._is_recorded(job, each)]
-            asking = self.sharing.once(job, block[0], lambda: self._ask(target, wanted))
+            asking = self.sharing.once(job, block[0], lambda: self._ask(job, target, wanted))
             self._asked[place] = asyncio.ensure_future(asking)
         return await asyncio.shield(self._asked[place])
 
-    async def _ask(self, target: BatchTarget, cases: Sequence[Case]) -> dict[str, Any]:
+    async def _ask(self, job: Job, target: BatchTarget, cases: Sequence[Case]) -> dict[str, Any]:
         """Return, by case, its prediction or why there is none, as JSON data."""
         gate = self._gates.setdefault(target, asyncio.Semaphore(target.concurrency))
         async with gate, self.limit.slot():
@@ -87,6 +87,11 @@ class Blocks:
             {"error": str(each)} if isinstance(each, PredictionError) else {"prediction": each, "seconds": seconds}
             for each in found
         ]
+        if self.recordings is not None:
+            for case, each in zip(cases, told, strict=True):
+                if "prediction" in each:
+                    answered = case.answered(each["prediction"])
+                    self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat))
         return {case.id: each for case, each in zip(cases, told, strict=True)}
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:

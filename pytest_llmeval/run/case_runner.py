@@ -1,13 +1,15 @@
-"""Runs cases in one process: asks targets and judges, some of them early, and scores the answers."""
+"""Running the cases of a process: calling targets and judges, some of them early, and scoring the answers."""
 
 __all__ = ("CaseRunner", "FromFixtures", "Signals")
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.answering import Answering
@@ -152,10 +154,13 @@ class CaseRunner:
         self._prefetch.finish()
 
     def close(self, *, whole_run: bool) -> None:
-        """Stop what still runs in the background, and close the cache.
+        """Stop what still runs in the background, close the cache, and merge the answers that arrived last.
 
         Args:
             whole_run: Whether the run ends, not only this process.
         """
         self.background.close()
         self.judges.close(whole_run=whole_run)
+        if whole_run and self.recordings is not None:
+            with suppress(OSError, LlmevalError):  # then the next run merges them
+                self.recordings.close()

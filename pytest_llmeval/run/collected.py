@@ -1,4 +1,4 @@
-"""What a run has heard of its suites, before anything is judged: plain data."""
+"""The collected results of a run, before they are judged: plain data."""
 
 __all__ = ("CollectedRun", "CollectedSuite", "SuiteResults", "fault_of", "judges_of")
 

@@ -1,4 +1,4 @@
-"""One case, from prediction to verdict. Knows nothing of pytest: items, bulk suites and Python tests all end here."""
+"""One case from prediction to verdict, for items, bulk suites and Python tests."""
 
 __all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
 

@@ -1,4 +1,4 @@
-"""What is to be asked about a case, and what came of it: plain data."""
+"""The job of answering a case, and its outcome: plain data."""
 
 __all__ = ("Answer", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 

@@ -1,4 +1,4 @@
-"""Judges a finished run: the gates, snapshots and regression gates of its suites."""
+"""Judging a finished run: gates, snapshots and regression gates of its suites."""
 
 __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 

@@ -1,4 +1,4 @@
-"""Recorded predictions measured in blocks, for evaluators that measure many cases faster than one at a time."""
+"""Measuring recorded predictions in batches, for evaluators that are faster that way."""
 
 __all__ = ("MeasuredBlocks",)
 

@@ -1,4 +1,4 @@
-"""Writes what a judged run leaves behind: snapshots, history, predictions and judgements."""
+"""Writing the files of a judged run: snapshots, history, predictions and judgements."""
 
 __all__ = ("Persisted", "Stores", "persist")
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.recordings import UsedJudgements
@@ -95,6 +96,8 @@ def _record_predictions(run: CollectedRun, judged: JudgedRun, stores: Stores) ->
         left_out = stores.recordings.update(predictions, judged.complete())
     except OSError as error:
         return _failed("predictions", f"predictions not recorded in {stores.recordings.path}: {error.strerror}")
+    except LlmevalError as error:
+        return _failed("predictions", f"predictions not recorded: {error}")
     if not left_out:
         return Persisted()
     listed = ", ".join(map(repr, left_out[:_LISTED_CASES])) + (", ..." if len(left_out) > _LISTED_CASES else "")

@@ -1,4 +1,4 @@
-"""While one case runs, the answers of the next ones are already on their way."""
+"""Early calls for the next cases while one case runs."""
 
 __all__ = ("EarlyCalls", "Prefetch")
 

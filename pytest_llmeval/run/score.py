@@ -1,4 +1,4 @@
-"""Measuring cases, and scoring a set of them in Python."""
+"""Measuring cases, and scoring a set of cases in Python."""
 
 __all__ = ("measure_each", "measure_judged", "score")
 

@@ -1,4 +1,4 @@
-"""Predictions that several processes of a run may want: one of them asks, and the others read its answer."""
+"""Predictions shared by the processes of a run: one calls the target, the others read its answer."""
 
 __all__ = ("OrphanedError", "Sharing")
 

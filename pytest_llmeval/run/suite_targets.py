@@ -1,4 +1,4 @@
-"""The targets that suites name, each loaded or connected once per process."""
+"""The targets of suites, each loaded or connected once per process."""
 
 __all__ = ("SuiteTarget", "SuiteTargets")
 

@@ -1,4 +1,4 @@
-"""Limits on a whole suite: the grammar, and the verdict."""
+"""Gates, the limits on a suite: grammar and verdicts."""
 
 __all__ = ("Gate", "GateOutcome", "GateResult", "Verdict", "check_counts", "gate_from_mapping", "parse_gate")
 

@@ -1,4 +1,4 @@
-"""Gates against a baseline: how much a metric may have fallen, and who has to prove it."""
+"""Gates against a baseline: allowed drop, rule and test."""
 
 __all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "regression_from_mapping")
 

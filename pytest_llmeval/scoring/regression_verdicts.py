@@ -1,4 +1,4 @@
-"""The verdicts on gates against a baseline, judged together."""
+"""Verdicts of the gates against a baseline, which are judged together."""
 
 __all__ = ("Finding", "examine", "judge_regressions")
 

@@ -1,4 +1,4 @@
-"""Running a case several times: one score out of many, and how much they differ."""
+"""Repeated cases: reduction of several scores to one, and their spread."""
 
 __all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
 

@@ -1,4 +1,4 @@
-"""From records of cases to metrics of suite, groups and cases, with honest denominators."""
+"""Summaries of case records: metrics of suite, groups and cases, with counts of unscored cases."""
 
 __all__ = ("summarize",)
 

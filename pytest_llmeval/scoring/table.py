@@ -1,4 +1,4 @@
-"""The matrix of a suite: one row per case, one column per count, and the formulas over its rows."""
+"""The matrix of a suite: one row per case, one column per count."""
 
 __all__ = ("Table", "present")
 

@@ -1,4 +1,4 @@
-"""What asking cost: calls, tokens, money and seconds, as one more set of counts that add up."""
+"""Usage as counts that add up: calls, tokens, money and seconds."""
 
 __all__ = ("USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
 

@@ -1,3 +1,3 @@
-"""What the package needs of the world outside: an event loop, HTTP, other processes, secrets."""
+"""Access to the outside world: an event loop, HTTP, other processes, secrets."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""Addresses of services: what is wrong with one, how it is shown, and why nobody answers there."""
+"""Addresses of services: validation, display, and reasons for failed connections."""
 
 __all__ = ("address_fault", "proxy_for", "redacted_url", "why_no_answer")
 

@@ -1,4 +1,4 @@
-"""One event loop in a thread of its own, in which a process waits for the network while tests run."""
+"""An event loop in a background thread, for waiting on the network while tests run."""
 
 __all__ = ("Background", "caught", "in_thread")
 

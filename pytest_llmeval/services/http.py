@@ -1,4 +1,4 @@
-"""One exchange over HTTP, for judges and targets: a session, a proxy, a time limit, and a cap on what is read."""
+"""One HTTP exchange for judges and targets: session, proxy, time limit, size limit."""
 
 __all__ = ("Exchange", "NoReplyError", "Reply")
 

@@ -1,4 +1,4 @@
-"""A program in a process group of its own: a line in, a line out; it ends, and nothing of it is left."""
+"""A program in its own process group that answers line by line and leaves nothing behind."""
 
 __all__ = ("LONGEST_LINE", "EndedError", "Program")
 

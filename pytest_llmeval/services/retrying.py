@@ -1,4 +1,4 @@
-"""Which failures of a service pass, and how long to wait before it is asked again."""
+"""Retries: which failures are temporary, and how long to wait."""
 
 __all__ = ("LONGEST_DELAY", "AttemptError", "Sleep", "delay_asked_for", "is_transient", "retried")
 

@@ -1,4 +1,4 @@
-"""Foreign text made fit to be shown: without keys, on one line, short."""
+"""Redaction of foreign text: without keys, on one line, short."""
 
 __all__ = (
     "MASK",

@@ -1,3 +1,3 @@
-"""Score snapshots: what a suite scored when somebody approved it, and how a run compares with that."""
+"""Score snapshots: approved scores of a suite, and comparison with them."""
 
 __all__ = ()

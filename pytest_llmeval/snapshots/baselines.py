@@ -1,24 +1,26 @@
-"""Regression gates of a suite: the run against the statistics that were approved with its scores."""
+"""Regression gates: comparison of a run with the approved case statistics."""
 
 __all__ = ("examine_regressions", "with_regressions")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import StringIO
 from itertools import islice
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.snapshots.comparable import comparable_of
-from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun, deciding_labels, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
-from pytest_llmeval.snapshots.unchanged import alike, read_statistics
+from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
     changed_cases,
@@ -86,7 +88,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
-        statistics = read_statistics(path, shown)
+        statistics = CaseStatistics.from_lines(StringIO(read_statistics(path, approved)), shown)
     except FileNotFoundError:
         return missing
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What must be the same for two runs to be compared: cases, evaluators, thresholds, judges."""
+"""What must be equal for two runs to be comparable: cases, evaluators, thresholds, judges."""
 
 __all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "digests_of", "fingerprint")
 

@@ -1,4 +1,4 @@
-"""Where score files lie, when they change, and how they are written."""
+"""Score files: their paths, and when and how they are written."""
 
 __all__ = (
     "SCORES",
@@ -6,26 +6,29 @@ __all__ = (
     "approve",
     "approved_scores",
     "baseline_fault",
-    "content_of",
     "is_orphan",
     "python_score_file",
     "read_if_there",
+    "read_statistics",
     "score_file",
     "statistics_file",
     "texts_of",
 )
 
+import errno
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.beside import OWN_FOLDER, own_file, stem_of
+from pytest_llmeval.data.files.writing import has_text, locked, rewrite, write_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.layout import line_of, parse, render
 from pytest_llmeval.snapshots.scores import Approval, SuiteScores, TestScores
@@ -119,25 +122,51 @@ def is_orphan(path: Path) -> bool:
     return named and not (path.parent.parent / owner).exists()
 
 
+def read_statistics(path: Path, scores: SuiteScores) -> str:
+    """Return the text of the statistics that were approved with scores.
+
+    An approval that was killed half-way has written them under another name, which only its scores know.
+
+    Args:
+        path: The file beside the score file.
+        scores: What the score file holds.
+
+    Raises:
+        OSError: They are not there, or cannot be read.
+        UnicodeDecodeError: As above.
+        SuiteError: They are not those that were approved.
+    """
+    found = ""
+    for each in (path, _waiting(path, scores.cases.statistics), path):  # once more: an approval may just have ended
+        with suppress(FileNotFoundError):
+            text = each.read_text(encoding="utf-8")  # line ends are read as one character, whatever git made of them
+            found = fingerprint(text)
+            if found == scores.cases.statistics:
+                return text
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    fault = (
+        f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
+        "changed: restore the file from version control, or delete it and its scores and approve again"
+    )
+    raise SuiteError([Fault(path.name, 0, 0, "", fault)])
+
+
+def _waiting(statistics: Path, digest: str) -> Path:
+    return statistics.with_name(f".{statistics.name}.{digest.rpartition(':')[2]}")
+
+
 def baseline_fault(path: Path, scores: SuiteScores) -> Fault | None:
     """Say what is wrong with the statistics beside a score file; a missing file is no fault: only gates need it."""
     try:
-        text = path.read_text(encoding="utf-8")  # line ends are read as one character, whatever git made of them
+        read_statistics(path, scores)
     except FileNotFoundError:
         return None
+    except SuiteError as error:
+        return error.faults[0]
     except (OSError, UnicodeDecodeError) as error:
         return Fault(path.name, 0, 0, "", f"found no readable file ({error}), expected one; nothing was changed")
-    found = fingerprint(text)
-    if found == scores.cases.statistics:
-        return None
-    return Fault(
-        path.name,
-        0,
-        0,
-        "",
-        f"found content with fingerprint {found}, expected {scores.cases.statistics}, which was approved; nothing was "
-        "changed: restore the file from version control, or delete it and its scores and approve again",
-    )
+    return None
 
 
 def approved_scores(path: Path, shown: str) -> SuiteScores | None:
@@ -147,8 +176,11 @@ def approved_scores(path: Path, shown: str) -> SuiteScores | None:
         SuiteError: One of the two files cannot be used.
     """
     scores = read_if_there(path, shown, SuiteScores)
-    if scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
-        raise SuiteError([fault])
+    while scores is not None and (fault := baseline_fault(statistics_file(path), scores)):
+        again = read_if_there(path, shown, SuiteScores)
+        if again == scores:
+            raise SuiteError([fault])
+        scores = again  # another run has approved its scores meanwhile
     return scores
 
 
@@ -161,7 +193,8 @@ class PendingFile:
         before: Name of a snapshot to its text in the file.
         after: Name of a snapshot to its text in this run.
         holds: Names whose verdict is not a failure.
-        content: Path to text of the files that an approval writes; empty if nothing is to be written.
+        approved: Reads the file and returns what an approval makes of it; ``None`` if nothing is to be written.
+        statistics: The text of the file beside it; nothing where there is none.
         fault: Why they could not be written.
     """
 
@@ -169,34 +202,53 @@ class PendingFile:
     before: Mapping[str, str]
     after: Mapping[str, str]
     holds: frozenset[str]
-    content: Mapping[Path, str] = field(default_factory=dict)
+    approved: Callable[[], SuiteScores | TestScores] | None = None
+    statistics: str = ""
     fault: str = ""
 
     def write(self) -> None:
-        """Write the files that are not yet as they should be, each in one step.
+        """Write scores and statistics, if they are not yet as they should be.
 
         Raises:
-            OSError: One could not be written; `fault` says which.
+            OSError: They could not be written; `fault` says why.
+            SuiteError: The score file has been damaged meanwhile; as above.
         """
-        for path, text in self.content.items():
-            try:
-                _write(path, text)
-            except OSError as error:
-                self.fault = f"{path}: not written: {error.strerror}"
-                raise
+        if self.approved is None:
+            return
+        try:
+            _write(self.path, self.approved, self.statistics)
+        except OSError as error:
+            self.fault = f"{self.path}: not written: {error.strerror}"
+            raise
+        except SuiteError as error:
+            self.fault = f"{self.path}: not written: {error}"
+            raise
 
 
-def _write(path: Path, text: str) -> None:
-    data = text.encode("utf-8", "backslashreplace")
-    if path.is_file() and path.read_bytes() == data:
+def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str) -> None:
+    """Write scores and their statistics so that any reader, also after a kill, finds both old or both new.
+
+    The new statistics wait under a name of their own until the scores, which name them, are there.
+    """
+    beside = statistics_file(path)
+
+    def made() -> str:
+        return render(approved())
+
+    if not statistics:
+        rewrite(path, made)
+        return
+    if has_text(beside, statistics) and has_text(path, made()):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        scratch.write_bytes(data)
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with locked(beside):
+        waiting = _waiting(beside, fingerprint(statistics))
+        write_text(waiting, [statistics])
+        rewrite(path, made)
+        waiting.replace(beside)
+        for each in path.parent.iterdir():
+            if each.name.startswith(f".{beside.name}."):
+                each.unlink(missing_ok=True)
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
@@ -206,8 +258,3 @@ def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
     if isinstance(scores, SuiteScores):
         return {name: line_of(score) for name, score in scores.metrics.items()}
     return {name: json.dumps(value) for name, value in scores.values.items()}
-
-
-def content_of(path: Path, scores: SuiteScores | TestScores) -> dict[Path, str]:
-    """Return path and text of a score file."""
-    return {path: render(scores)}

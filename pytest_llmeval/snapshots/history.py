@@ -3,21 +3,20 @@
 __all__ = ("HISTORY", "append_runs")
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.snapshots.keeper import SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
 
-HISTORY = Path(".llmeval", "history.jsonl")
+HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
 
 def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit: str | None) -> None:
     """Append a line for each suite that a run has judged.
-
-    All lines go out in one write to a file opened for appending, so that runs at the same time do not mix theirs.
 
     Args:
         root: pytest's rootdir.
@@ -32,14 +31,8 @@ def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit:
         return
     path = root / HISTORY
     if not path.parent.exists():
-        path.parent.mkdir()
-        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    lines = "".join(_line(each, time, commit) + "\n" for each in suite_run)
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(file, lines.encode("ascii"))
-    finally:
-        os.close(file)
+        make_working_folder(path.parent)
+    append_text(path, "".join(_line(each, time, commit) + "\n" for each in suite_run))
 
 
 def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:

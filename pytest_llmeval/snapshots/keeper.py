@@ -1,15 +1,17 @@
-"""The snapshots of a run, in the process that judges: which files are compared, approved, and noted in the history."""
+"""The snapshots of a run: comparison, approval, and notes for the history."""
 
 __all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
@@ -18,7 +20,8 @@ from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
     approved_scores,
-    content_of,
+    read_if_there,
+    read_statistics,
     score_file,
     statistics_file,
     texts_of,
@@ -26,7 +29,7 @@ from pytest_llmeval.snapshots.files import (
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.unchanged import UnchangedPart, read_statistics, unchanged_part
+from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
     changed_cases,
@@ -115,12 +118,11 @@ class Keeper:
         verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
-            final = approve(old, new, stamp, settings.history)
             pending = self.files[-1][1]
-            # The statistics first: scores without theirs would be taken for edited ones.
-            pending.content = {statistics_file(path): statistics, **content_of(path, final)}
+            pending.statistics = statistics
+            pending.approved = lambda: approve(read_if_there(path, shown, SuiteScores), new, stamp, settings.history)
             if old is not None:
-                there = all(each.is_file() for each in pending.content)
+                there = has_text(statistics_file(path), statistics)
                 mark_rest(pending, changed=not there or _rest(old) != _rest(new))
         return verdicts
 
@@ -239,7 +241,7 @@ def _unchanged_part(
         return None
     path = statistics_file(score_file(suite_run.key))
     try:
-        baseline = read_statistics(path, shown)
+        baseline = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), shown)
     except (OSError, UnicodeDecodeError, SuiteError):
         return None
     metrics = suite_run.suite.metrics

@@ -1,4 +1,4 @@
-"""The text of a score file: JSON with one line per metric, so that a diff shows what a review is about."""
+"""The text of a score file: JSON with one line per metric, for readable diffs."""
 
 __all__ = ("line_of", "parse", "render")
 

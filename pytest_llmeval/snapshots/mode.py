@@ -1,4 +1,4 @@
-"""What the command line asks of snapshots: syrupy's own options, or ours where syrupy is absent or switched off."""
+"""The snapshot options of the command line: syrupy's, or ours if syrupy is missing or disabled."""
 
 __all__ = ("Mode",)
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
     from pytest_llmeval.snapshots.files import PendingFile
@@ -80,5 +82,5 @@ class Mode:
             )
             return
         for file in files:
-            with suppress(OSError):  # the file says so itself
+            with suppress(OSError, SuiteError):  # the file says so itself
                 file.write()

@@ -1,4 +1,4 @@
-"""The content of a score file, and how it is made of a run's result."""
+"""The content of a score file, and its creation from a result."""
 
 __all__ = ("SCHEMA", "Approval", "Cases", "Score", "SuiteScores", "TestScores", "groups_of", "metrics_of", "rounded")
 

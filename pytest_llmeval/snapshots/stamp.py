@@ -1,4 +1,4 @@
-"""When an approval happened: the day, and the commit that was checked out."""
+"""The date and commit of an approval."""
 
 __all__ = ("Stamp", "day_of", "head_commit")
 

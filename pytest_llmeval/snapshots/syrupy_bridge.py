@@ -1,4 +1,4 @@
-"""The one place that knows syrupy: score files as snapshots of an extension of their own.
+"""The bridge to syrupy: score files as snapshots of an extension.
 
 syrupy counts, reports and decides when to write; what a metric's verdict is has been settled before. Score files lie in
 a folder of their own, because syrupy deletes what it does not know in its own.

@@ -1,15 +1,13 @@
 """What a run shares with the approved one where cases were added, edited or removed since."""
 
-__all__ = ("UnchangedPart", "alike", "read_statistics", "unchanged_part")
+__all__ = ("UnchangedPart", "alike", "unchanged_part")
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.usage import USAGE
@@ -30,17 +28,6 @@ class UnchangedPart(NamedTuple):
     old: SuiteScores
     new: SuiteScores
     matching: Matching
-
-
-def read_statistics(path: Path, shown: str) -> CaseStatistics:
-    """Read the file beside a score file that has what was counted in each case.
-
-    Raises:
-        OSError, UnicodeDecodeError: It cannot be read.
-        SuiteError: It is not what an approval wrote.
-    """
-    with path.open(encoding="utf-8") as file:
-        return CaseStatistics.from_lines(file, shown)
 
 
 def alike(old: Comparable, new: Comparable, matching: Matching) -> Comparable:

@@ -1,4 +1,4 @@
-"""The verdicts on the scores of a run against those that were approved. Pure: no files, no pytest."""
+"""Verdicts on scores against approved ones. Pure: no files, no pytest."""
 
 __all__ = (
     "EVERYTHING",

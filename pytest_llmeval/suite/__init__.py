@@ -1,4 +1,4 @@
-"""The suite file: what it may say, how it is checked and loaded, which evaluators and sources there are."""
+"""The suite file: keys, validation, loading, and the registry of evaluators and sources."""
 
 __all__ = ("SUITE_FILES",)
 

@@ -1,4 +1,4 @@
-"""Reading a suite file and the files that it names, with every fault told."""
+"""Loading of a suite file and the files it names, collecting all faults."""
 
 __all__ = ("load_suite",)
 

@@ -1,4 +1,4 @@
-"""Evaluators, sources and commands by name: general ones, those of tasks, of installed packages and of conftests."""
+"""The registry: evaluators, sources and commands by name, from the package, its tasks, plugins and conftests."""
 
 __all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer")
 

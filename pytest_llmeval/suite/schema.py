@@ -1,4 +1,4 @@
-"""JSON Schema of the suite file, for completion and checking in editors."""
+"""JSON Schema of suite files, for completion and checks in editors."""
 
 __all__ = ("suite_schema",)
 

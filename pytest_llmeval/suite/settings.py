@@ -1,4 +1,4 @@
-"""The settings of a suite file: evaluators, thresholds, gates, target. Every fault is told with its place."""
+"""The settings of a suite file: evaluators, thresholds, gates, repeats. Collects all faults."""
 
 __all__ = ("SUITE_METRICS", "SettingsReader")
 

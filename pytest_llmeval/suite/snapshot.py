@@ -1,4 +1,4 @@
-"""What a suite says about its snapshot, checked: tolerances, metrics, what to do if runs cannot be compared."""
+"""The snapshot settings of a suite, checked: tolerances, metrics, handling of incomparable runs."""
 
 __all__ = ("EXACT", "SnapshotEntry", "SnapshotSettings", "Tolerance", "ToleranceEntry", "read_snapshot")
 

@@ -1,4 +1,4 @@
-"""A suite: what a suite file says, checked and ready to run."""
+"""A suite: the checked content of a suite file."""
 
 __all__ = ("CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 

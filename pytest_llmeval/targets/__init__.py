@@ -1,3 +1,3 @@
-"""Targets in other processes: services over HTTP, and commands that speak JSON lines."""
+"""Targets: Python functions, HTTP services, and commands that exchange JSON lines."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""A command as a target: a program that is kept running and speaks JSON lines."""
+"""A command as a target: a program that keeps running and exchanges JSON lines."""
 
 __all__ = ("CommandTarget",)
 

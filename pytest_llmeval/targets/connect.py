@@ -1,4 +1,4 @@
-"""From what a suite file says about a target to the target."""
+"""Construction of a target from its settings."""
 
 __all__ = ("network_target",)
 

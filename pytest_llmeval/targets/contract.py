@@ -1,4 +1,4 @@
-"""What a run asks of a target in another process."""
+"""The contract of targets in other processes."""
 
 __all__ = ("BatchTarget",)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a target, beyond the types of what a suite file says."""
+"""Checks of target settings beyond their types."""
 
 __all__ = ("target_faults", "url_fault")
 

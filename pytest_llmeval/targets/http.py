@@ -1,4 +1,4 @@
-"""A service over HTTP as a target: batches in, predictions out; a failure costs the cases of its batch."""
+"""An HTTP service as a target: batches of inputs, and failures that affect only their batch."""
 
 __all__ = ("HttpTarget",)
 

@@ -1,4 +1,4 @@
-"""Where a prediction comes from when a case carries none: a Python callable, or a recording of an earlier run."""
+"""Predictions from a Python callable, or from recordings of an earlier run."""
 
 __all__ = ("Predictor", "Recordings", "load_target", "recording_mode")
 
@@ -9,16 +9,22 @@ import inspect
 import json
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.background import Background, in_thread
 
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.journal import Journal
+
 Target: TypeAlias = Callable[[Any], Any]
 Mode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
+Place: TypeAlias = tuple[str, str, str, int]
+Rows: TypeAlias = dict[Place, dict[str, Any]]
 
 MODES: tuple[Mode, ...] = ("auto", "replay", "record", "refresh")
 
@@ -139,46 +145,40 @@ class Recordings:
     Attributes:
         path: The file.
         mode: What to do with it.
+        journal: Where the answers of this run are kept as they arrive.
     """
 
     path: Path
     mode: Mode
-    _rows: dict[tuple[str, str, str, int], dict[str, Any]] = field(default_factory=dict)
+    journal: "Journal | None" = None
+    _rows: Rows = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, mode: Mode) -> "Recordings":
+    def open(cls, path: Path, mode: Mode, journal: "Journal | None" = None, *, merges: bool = False) -> "Recordings":
         """Read the file; an absent one is empty, except in mode ``replay``.
+
+        Args:
+            path: The file.
+            mode: What to do with it.
+            journal: Where the answers of this run are kept as they arrive.
+            merges: Whether to take over first what killed runs left in their journals: only the main process does.
 
         Raises:
             SuiteError: A line of the file is no recording.
             PredictionError: The file is absent and the mode is ``replay``.
+            OSError: Answers of killed runs cannot be taken over.
         """
-        from pytest_llmeval.core.errors import Fault, SuiteError
-        from pytest_llmeval.data.files.documents import read_jsonl
-
-        recordings = cls(path, mode)
-        if not path.exists():
-            if mode == "replay":
+        if mode == "replay":
+            journal = None
+            if not path.exists():
                 raise PredictionError(
                     f"predictions file {path} does not exist; create it with --llmeval-predictions-mode=record"
                 )
-            return recordings
-        faults: list[Fault] = []
-        for line, row in read_jsonl(path, str(path), faults):
-            if not _is_recording(row):
-                faults.append(
-                    Fault(
-                        str(path),
-                        line,
-                        1,
-                        "",
-                        "expected an object with suite, variant, case, input and prediction",
-                    )
-                )
-                continue
-            recordings._rows[_place(row)] = row
-        if faults:
-            raise SuiteError(faults)
+        recordings = cls(path, mode, journal)
+        if merges and journal is not None and (left := journal.read(others=True)):
+            recordings._merge(left)
+            journal.remove()
+        recordings._rows = _read_rows(path)
         return recordings
 
     def get(self, suite: str, variant: str, case: Case, repeat: int = 0) -> Any:
@@ -199,14 +199,22 @@ class Recordings:
             "run once with --llmeval-predictions-mode=auto to call the target"
         )
 
+    def keep(self, row: Mapping[str, Any]) -> None:
+        """Write an answer to the journal, so that a killed run does not lose it."""
+        if self.journal is not None:
+            # What cannot be kept now is written with everything else at the end of the run, which reports a failure.
+            with suppress(OSError, RecursionError, ValueError):
+                self.journal.append(row)
+
     def update(self, predictions: Iterable[Mapping[str, Any]], complete: Collection[tuple[str, str]] = ()) -> list[str]:
         """Take over what a run predicted and write the file, sorted, in one step; mode ``replay`` writes nothing.
 
-        A prediction that no later run could read would cost that run all the others; it is left out, and so asked for
-        again: half of a surrogate pair, which models do emit, deep nesting, or a line without measure.
+        What other runs have written meanwhile stays. A prediction that no later run could read would cost that run all
+        the others; it is left out, and so asked for again: half of a surrogate pair, which models do emit, deep
+        nesting, or a line without measure.
 
         Args:
-            predictions: Rows of `recording`.
+            predictions: Rows of `recording`; they replace those of the journal.
             complete: Suites and variants all of whose cases ran; mode ``refresh`` forgets what else there is
                 of them.
 
@@ -215,24 +223,66 @@ class Recordings:
 
         Raises:
             OSError: The file cannot be written.
+            SuiteError: It has been damaged meanwhile, and stays as it is.
         """
         if self.mode == "replay":
             return []
-        made = {_place(row): dict(row) for row in predictions}
-        kept = self._rows
-        if self.mode == "refresh":
-            kept = {key: row for key, row in kept.items() if key[:2] not in complete}
-        lines = {key: json.dumps(row, ensure_ascii=False, sort_keys=True) for key, row in {**kept, **made}.items()}
-        unreadable = {key for key in made if not _is_readable(lines[key])}
-        written = [f"{lines[key]}\n" for key in sorted(lines.keys() - unreadable)]
-        if written:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            scratch = self.path.with_name(self.path.name + ".tmp")
-            scratch.write_text("".join(written), encoding="utf-8", newline="\n")
-            scratch.replace(self.path)
-        else:
-            self.path.unlink(missing_ok=True)  # an empty file would be refused by the next run
+        arrived = self.journal.read() if self.journal is not None else []
+        return self._merge([*arrived, *predictions], complete if self.mode == "refresh" else ())
+
+    def close(self) -> None:
+        """Take over what has arrived since `update`, and remove the journal.
+
+        Raises:
+            OSError: The file cannot be written; the journal stays for the next run.
+            SuiteError: As `update` does.
+        """
+        if self.journal is not None:
+            if self.journal.has_more():
+                self._merge(self.journal.read())
+            self.journal.remove()
+
+    def _merge(self, rows: Iterable[Mapping[str, Any]], forget: Collection[tuple[str, str]] = ()) -> list[str]:
+        made = {_place(row): _line(row) for row in rows if _is_recording(row)}
+        unreadable = {place for place, line in made.items() if not _is_readable(line)}
+
+        def merged() -> str:
+            kept = {place: _line(row) for place, row in _read_rows(self.path).items() if place[:2] not in forget}
+            lines = {**kept, **made}
+            return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
+
+        from pytest_llmeval.data.files.writing import rewrite
+
+        rewrite(self.path, merged)
         return sorted({case for _, _, case, _ in unreadable})
+
+
+def _read_rows(path: Path) -> Rows:
+    """Read a file of recordings; an absent one is empty.
+
+    Raises:
+        SuiteError: A line of the file is no recording.
+    """
+    from pytest_llmeval.core.errors import Fault, SuiteError
+    from pytest_llmeval.data.files.documents import read_jsonl
+
+    if not path.exists():
+        return {}
+    rows: Rows = {}
+    faults: list[Fault] = []
+    for line, row in read_jsonl(path, str(path), faults):
+        if _is_recording(row):
+            rows[_place(row)] = row
+        else:
+            expected = "expected an object with suite, variant, case, input and prediction"
+            faults.append(Fault(str(path), line, 1, "", expected))
+    if faults:
+        raise SuiteError(faults)
+    return rows
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)
 
 
 def _is_readable(line: str) -> bool:
@@ -255,7 +305,7 @@ def _is_recording(row: Any) -> bool:
     return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[str, str, str, int]:
+def _place(row: Mapping[str, Any]) -> Place:
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 

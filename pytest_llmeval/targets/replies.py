@@ -1,4 +1,4 @@
-"""The predictions in a reply: each result is had or missing on its own account."""
+"""Reading predictions from a reply, each independently of the others."""
 
 __all__ = ("WrongCountError", "parse_reply", "predictions_in")
 

@@ -1,4 +1,4 @@
-"""What a suite file can say about a service."""
+"""The settings of a target in a suite file."""
 
 __all__ = ("HttpSpec", "ResponseSpec", "TargetSpec")
 

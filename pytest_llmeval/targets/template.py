@@ -1,4 +1,4 @@
-"""The request of a service as data: JSON in which placeholders stand for the inputs of cases. No expressions."""
+"""Request templates: JSON with placeholders for the inputs of cases. No expressions."""
 
 __all__ = ("at", "fill", "has_each", "has_id", "input_paths", "template_faults")
 

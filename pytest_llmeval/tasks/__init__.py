@@ -1,3 +1,3 @@
-"""Evaluation systems, one folder each; they join the kernel as a plugin of a user does."""
+"""Evaluation tasks, one package each; they register like the plugins of users."""
 
 __all__ = ()

@@ -1,6 +1,9 @@
 """Score files: names, text, reading back, approving."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +18,12 @@ from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint, fing
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     approve,
+    approved_scores,
     baseline_fault,
     is_orphan,
     python_score_file,
     read_if_there,
+    read_statistics,
     score_file,
     statistics_file,
 )
@@ -287,19 +292,82 @@ def test_statistics_are_checked_against_the_scores_whatever_their_line_ends(tmp_
 
 
 def test_writing_leaves_equal_files_alone_and_no_scratch_files(tmp_path: Path) -> None:
-    same, other = tmp_path / "same.json", tmp_path / "folder" / "other.json"
-    same.write_text("1\n", encoding="utf-8")
-    same.chmod(0o400)
-    inode = same.stat().st_ino
-    PendingFile(same, {}, {}, frozenset(), {same: "1\n", other: "2\n"}).write()
-    assert (same.stat().st_ino, other.read_text(encoding="utf-8")) == (inode, "2\n")
-    assert sorted(path.name for path in tmp_path.rglob("*.json*")) == ["other.json", "same.json"]
+    path = tmp_path / "folder" / "s.scores.json"
+    pending = PendingFile(path, {}, {}, frozenset(), approved, "statistics\n")
+    pending.write()
+    files = sorted(path.parent.iterdir())
+    assert [each.name for each in files] == ["s.cases.jsonl", "s.scores.json"]
+    assert files[0].read_text(encoding="utf-8") == "statistics\n"
+    before = [each.stat().st_ino for each in files]
+    tmp_path.joinpath("folder").chmod(0o500)
+    pending.write()
+    tmp_path.joinpath("folder").chmod(0o700)
+    assert [each.stat().st_ino for each in sorted(path.parent.iterdir())] == before
 
 
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "s.json").mkdir()
-    pending = PendingFile(tmp_path / "s.json", {}, {}, frozenset(), {tmp_path / "s.json": "1"})
+    pending = PendingFile(tmp_path / "s.json", {}, {}, frozenset(), approved)
     with pytest.raises(OSError, match="directory"):
         pending.write()
     assert pending.fault == f"{tmp_path / 's.json'}: not written: Is a directory"
     assert json.dumps([path.name for path in tmp_path.iterdir()]) == '["s.json"]'
+
+
+def pair(path: Path, value: float) -> PendingFile:
+    """Return an approval of scores whose statistics are the value."""
+    statistics = f"{value}\n"
+
+    def scores() -> SuiteScores:
+        new = suite_scores(value, cases=Cases(4, fingerprint(statistics)))
+        return approve(read_if_there(path, path.name, SuiteScores), new, STAMP, 20)
+
+    return PendingFile(path, {}, {}, frozenset(), scores, statistics)
+
+
+@pytest.mark.parametrize("step", range(1, 8))
+def test_an_approval_cut_off_anywhere_leaves_old_scores_with_old_statistics_or_new_with_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    path = tmp_path / "__llmeval__" / "s.scores.json"
+    pair(path, 0.5).write()
+    steps = 0
+
+    def counted(done: Any) -> Any:
+        def instead(*args: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps == step:
+                raise KeyboardInterrupt
+            return done(*args, **options)
+
+        return instead
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", counted(Path.replace))
+        patched.setattr(Path, "unlink", lambda *_, **__: None)  # nobody tidies up after a kill
+        patched.setattr(os, "fsync", counted(os.fsync))
+        with suppress(KeyboardInterrupt):
+            pair(path, 0.6).write()
+    found = approved_scores(path, path.name)
+    assert found is not None
+    value = found.metrics["f1"].value
+    assert value in (0.5, 0.6)
+    assert read_statistics(statistics_file(path), found) == f"{value}\n"
+    pair(path, 0.7).write()
+    assert sorted(each.name for each in path.parent.iterdir() if not each.name.endswith(".tmp")) == [
+        "s.cases.jsonl",
+        "s.scores.json",
+    ]
+
+
+def test_approvals_at_the_same_time_leave_one_pair_and_every_approval_in_the_history(tmp_path: Path) -> None:
+    path = tmp_path / "s.scores.json"
+    values = [number / 10 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda value: pair(path, value).write(), values))
+    found = approved_scores(path, path.name)
+    assert found is not None
+    assert sorted(each.values["f1"] for each in found.history) == values
+    assert read_statistics(statistics_file(path), found) == f"{found.metrics['f1'].value}\n"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["s.cases.jsonl", "s.scores.json"]

@@ -1,3 +1,3 @@
-"""Files: text, YAML, JSON and CSV, each value with its place."""
+"""Reading text, YAML, JSON and CSV, with the position of each value."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""Where the files lie that belong to a suite and are committed with it: the folder ``__llmeval__`` beside it."""
+"""Paths of the committed files of a suite, in the folder ``__llmeval__`` beside it."""
 
 __all__ = ("OWN_FOLDER", "own_file", "stem_of")
 

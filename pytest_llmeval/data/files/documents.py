@@ -1,4 +1,4 @@
-"""Reading YAML, JSON, JSONL and CSV files: plain data with line and column, and all faults at once."""
+"""Reading YAML, JSON, JSONL and CSV files into plain data with positions, collecting all faults."""
 
 __all__ = (
     "MAX_LINE_BYTES",

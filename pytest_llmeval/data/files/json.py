@@ -1,4 +1,4 @@
-"""Strict JSON to plain data, and the places of its values.
+"""A strict JSON parser that keeps the positions of values.
 
 The json module reads; only when it meets something suspect, or when somebody asks for a place, does a slower
 scanner walk over the text.

@@ -1,4 +1,4 @@
-"""How a fault is told: its place in the text, its path in the data, and what was meant."""
+"""Faults: position in the text, path in the data, and message."""
 
 __all__ = (
     "HALF_PAIR",

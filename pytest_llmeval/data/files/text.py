@@ -1,4 +1,4 @@
-"""Bytes and text of a file, or an error that says what is wrong with it and where."""
+"""Reading the bytes and text of a file, with errors that name the position."""
 
 __all__ = ("check_regular", "decode", "read_bytes", "read_text")
 

@@ -1,4 +1,4 @@
-"""Pydantic's faults, said the way this package says faults: what was found, what was expected, did you mean."""
+"""Translation of pydantic's errors into faults: found, expected, did you mean."""
 
 __all__ = ("check", "describe", "expectation", "option_fault")
 

@@ -1,4 +1,4 @@
-"""YAML 1.2 core schema to plain data with places, from parser events.
+"""YAML 1.2 core schema to plain data with positions, from parser events.
 
 The data is built by a loop over events instead of PyYAML's composer, which recurses in C: there, a hundred
 thousand opening brackets end the process. The loop also sees every fault with its position.

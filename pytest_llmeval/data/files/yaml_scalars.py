@@ -1,4 +1,4 @@
-"""Scalars of YAML 1.2's core schema: what a piece of text without or with a tag stands for."""
+"""Scalars of YAML's core schema: the values of plain and tagged text."""
 
 __all__ = ("plain_value", "tag_fault", "tagged_value")
 

@@ -1,4 +1,4 @@
-"""General formats of data files, and what a format of a user subclasses."""
+"""General formats of data files, and the base classes for formats of users."""
 
 __all__ = ("SOURCES", "CaseFile", "FileSource", "Source")
 

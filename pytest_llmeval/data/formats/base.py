@@ -1,4 +1,4 @@
-"""What a source is: the options of a dataset format, and the way from its files to cases."""
+"""The source contract: options of a case format, and reading its files into cases."""
 
 __all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
 

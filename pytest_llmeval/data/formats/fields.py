@@ -1,4 +1,4 @@
-"""Small readings of JSON values that all sources share: ids, texts, and what a wrong value is called."""
+"""Reading of ids and texts from JSON values, shared by all sources."""
 
 __all__ = ("ABSENT", "PARTS", "Fields", "case_id", "id_fault", "json_text", "kind", "pick", "wrong_values")
 

@@ -1,4 +1,4 @@
-"""Cases from a JSONL file: one object a line."""
+"""Cases from a JSONL file: one object per line."""
 
 __all__ = ("JsonlSource",)
 

@@ -1,4 +1,4 @@
-"""Files of recorded answers, and how they come to their cases."""
+"""Files of recorded answers, and matching them with cases."""
 
 __all__ = ("Answer", "add_predictions", "read_answers")
 

@@ -1,4 +1,4 @@
-"""Rows of any table to cases."""
+"""Conversion of table rows to cases."""
 
 __all__ = ("Row", "add_rows")
 

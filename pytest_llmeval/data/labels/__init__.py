@@ -1,4 +1,4 @@
-"""Label sets: those that ship as data, those of users, and whether a label belongs to one."""
+"""Label sets that ship as data files, with lookup and suggestions."""
 
 __all__ = ("LabelSet", "load_taxonomy", "taxonomy_path")
 

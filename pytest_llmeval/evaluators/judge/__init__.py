@@ -1,3 +1,3 @@
-"""Evaluators that ask a judge, and the one that compares a judge with people."""
+"""Evaluators that use a judge, and one that compares a judge with people."""
 
 __all__ = ()

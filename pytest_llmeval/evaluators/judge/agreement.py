@@ -1,4 +1,4 @@
-"""Evaluator ``judge_agreement``: does a judge score answers as people do?"""
+"""Evaluator ``judge_agreement``: how well the scores of a judge agree with those of people."""
 
 __all__ = ("JudgeAgreement",)
 

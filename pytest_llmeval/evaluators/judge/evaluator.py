@@ -1,4 +1,4 @@
-"""Evaluator ``judge``: a model grades an answer, in the way that its mode describes."""
+"""Evaluator ``judge``: a model grades the answer in one of several modes."""
 
 __all__ = ("Judge", "JudgedCase", "ModeName", "verdict_details")
 

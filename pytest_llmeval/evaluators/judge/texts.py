@@ -1,4 +1,4 @@
-"""What a judge is shown of a case: the texts of input, expected answer and prediction."""
+"""The texts of a case that a judge sees: input, expected answer and prediction."""
 
 __all__ = ("CaseTexts", "case_texts")
 

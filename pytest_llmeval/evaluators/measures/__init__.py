@@ -1,1 +1,1 @@
-"""Arithmetic shared by evaluators: tokens, overlaps, counts. Knows no cases, no pytest, no suite files."""
+"""Arithmetic shared by evaluators: tokens, overlaps, counts. It knows no cases, pytest or suite files."""

@@ -1,4 +1,4 @@
-"""Agreement of a judge with people: moments of pairs of scores, and the coefficients that follow from their sums.
+"""Agreement of a judge with people: moments of score pairs, and coefficients computed from their sums.
 
 Everything is computed for many sums at once: each is a column with one entry per total.
 """

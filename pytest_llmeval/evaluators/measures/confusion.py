@@ -1,4 +1,4 @@
-"""Confusion counts of classification, and the agreement measures that follow from them.
+"""Confusion counts of classification, and metrics computed from them.
 
 Everything is computed for many confusion matrices at once: each cell is a column with one entry per matrix.
 """

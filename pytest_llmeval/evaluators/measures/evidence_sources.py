@@ -1,4 +1,4 @@
-"""Evidence as people and models list it: texts, addresses, or both."""
+"""Evidence as listed by people and models: texts, addresses, or both."""
 
 __all__ = ("Source", "as_sources", "listed")
 

@@ -1,4 +1,4 @@
-"""WordNet for METEOR: where its files are, and a reader of them."""
+"""WordNet for METEOR: locating its files, and reading them."""
 
 __all__ = ("meteor_score", "open_wordnet")
 

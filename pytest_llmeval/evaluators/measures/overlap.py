@@ -1,4 +1,4 @@
-"""Numbered tokens, and how many n-grams two token lists share."""
+"""Token ids, and counts of common n-grams."""
 
 __all__ = ("exact_match", "harmonic_mean", "number_tokens", "shared_count", "shared_ngrams", "token_f1")
 

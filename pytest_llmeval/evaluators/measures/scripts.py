@@ -1,4 +1,4 @@
-"""Words of any script: East Asian characters set apart, letters and digits told from the rest."""
+"""Words in any script: East Asian characters become words of their own."""
 
 __all__ = ("separate_east_asian", "unicode_words")
 

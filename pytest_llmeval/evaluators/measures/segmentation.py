@@ -1,4 +1,4 @@
-"""Boundaries of segments: exact and near matches, boundary similarity, Pk and WindowDiff.
+"""Segment boundaries: exact and near matches, boundary similarity, Pk and WindowDiff.
 
 Boundary i lies after sentence i, counted from 0. Lists of boundaries are sets: order and repetition do not matter.
 """

@@ -1,4 +1,4 @@
-"""Character spans: how much two of them overlap, and which ones belong together."""
+"""Character spans: overlap, and the best one-to-one assignment."""
 
 __all__ = (
     "Edges",

@@ -1,4 +1,4 @@
-"""Tokenizers: how a text becomes the words that F1, ROUGE, BLEU and METEOR count."""
+"""Tokenizers: splitting text into the words that F1, ROUGE, BLEU and METEOR count."""
 
 __all__ = ("Tokenizer", "get_tokenizer", "porter_stem", "register_tokenizer")
 

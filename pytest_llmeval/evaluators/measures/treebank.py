@@ -1,4 +1,4 @@
-"""Treebank word tokens, equal to NLTK's, with each white-space chunk tokenised once per process."""
+"""Treebank word tokens, equal to NLTK's, with each whitespace-separated chunk tokenized once per process."""
 
 __all__ = ("treebank_tokens",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``semantic``: closeness in meaning by neural models (BERTScore, sentence embeddings)."""
+"""Evaluator ``semantic``: similarity in meaning by neural models (BERTScore, sentence embeddings)."""
 
 __all__ = ("Semantic",)
 

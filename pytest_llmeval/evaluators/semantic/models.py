@@ -1,4 +1,4 @@
-"""The neural models of evaluator ``semantic``: loaded once per process, quietly, and never by surprise."""
+"""Neural models of the evaluator ``semantic``, loaded once per process."""
 
 __all__ = ("WordModel", "sentence_model", "word_model")
 

@@ -1,4 +1,4 @@
-"""Clients of judges: how a model is asked, whoever serves it."""
+"""Clients that call the models of judges."""
 
 __all__ = ("AsyncJudge", "as_client", "connect")
 

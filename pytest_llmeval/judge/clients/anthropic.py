@@ -1,4 +1,4 @@
-"""The messages interface of Anthropic."""
+"""Anthropic's messages API."""
 
 __all__ = ("Anthropic",)
 

@@ -1,4 +1,4 @@
-"""A judge's call and its attempts: what one that failed means, what to do about it, and what all of them used."""
+"""Attempts of a judge call: classification of failures, advice, and total usage."""
 
 __all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "message_in")
 

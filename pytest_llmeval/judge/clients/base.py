@@ -1,4 +1,4 @@
-"""What all clients have in common: their shape, and the sum of what their attempts used."""
+"""The client contract, and the total usage of several attempts."""
 
 __all__ = ("AsyncJudge", "Dialect", "OnRateLimit", "added", "count", "is_count", "plain_text")
 

@@ -1,4 +1,4 @@
-"""A user's own judge, whatever its shape, as a client."""
+"""A client for a user's own judge: an object or a callable."""
 
 __all__ = ("as_client",)
 

@@ -1,4 +1,4 @@
-"""Judges behind HTTP interfaces: one call, its attempts, and what can go wrong with them."""
+"""Judges with an HTTP API: one call, its attempts and its failures."""
 
 __all__ = ("HttpJudge",)
 

@@ -1,4 +1,4 @@
-"""The chat completions interface: OpenAI, and the many servers that speak it (vLLM, Ollama, llama.cpp, proxies)."""
+"""The chat completions API of OpenAI and compatible servers (vLLM, Ollama, llama.cpp, proxies)."""
 
 __all__ = ("OpenAI",)
 

@@ -1,4 +1,4 @@
-"""Judges behind pydantic-ai, which speaks to most providers; its extra must be installed."""
+"""Judges from pydantic-ai, an optional extra."""
 
 __all__ = ("PydanticAiJudge",)
 

@@ -1,3 +1,3 @@
-"""What a judge is asked: modes and their prompts, rubrics, rules, and how replies are read."""
+"""Questions to judges: modes, prompts, rubrics, rules, and the reading of replies."""
 
 __all__ = ()

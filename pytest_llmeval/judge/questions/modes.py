@@ -1,4 +1,4 @@
-"""The modes of judging, each read from a file of its own when it is asked for."""
+"""The shipped modes of judging, each loaded from its file on demand."""
 
 __all__ = ("MODES", "get_mode", "optional_fields", "read_mode_file")
 

@@ -1,4 +1,4 @@
-"""A question as messages to a model: instructions apart from the texts, which are data and cannot leave their block."""
+"""Rendering of a question as messages: instructions, and texts as escaped data."""
 
 __all__ = ("DATA_CLOSE", "DATA_OPEN", "render")
 

@@ -1,4 +1,4 @@
-"""From the text of a judge's reply to a verdict. What cannot be read is an error, never a score."""
+"""Reading verdicts from replies of judges. An unreadable reply is an error, never a score."""
 
 __all__ = (
     "EXPLANATION_SCHEMA",

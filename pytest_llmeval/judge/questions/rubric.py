@@ -1,4 +1,4 @@
-"""A rubric of the user: criteria, levels and a pass mark, and the mode that they make."""
+"""Rubrics of users: criteria, levels and a pass mark, as a mode."""
 
 __all__ = ("Level", "Rubric", "rubric_mode")
 

@@ -1,4 +1,4 @@
-"""Which mode judges a question: by its type, as the benchmarks that the types come from do."""
+"""Choice of the mode by question type, as in the benchmarks that define the types."""
 
 __all__ = ("ADVERSARIAL", "MODE_OF_TYPE", "instruction_language", "is_unanswerable", "route")
 

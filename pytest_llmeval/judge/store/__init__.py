@@ -1,3 +1,3 @@
-"""The working cache: a database that the processes of a machine share."""
+"""The working cache, a database shared by the processes of a machine."""
 
 __all__ = ()

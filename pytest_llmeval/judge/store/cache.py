@@ -1,4 +1,4 @@
-"""The working cache: every verdict that was ever paid for, shared by all processes on this machine."""
+"""The working cache: all verdicts obtained on this machine, shared by its processes."""
 
 __all__ = ("Cache",)
 

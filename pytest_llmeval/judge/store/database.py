@@ -1,4 +1,4 @@
-"""The database behind the working cache: how it is made, opened by many processes at once, and closed."""
+"""The database of the working cache: creation, concurrent opening, closing."""
 
 __all__ = ("Store",)
 
@@ -6,7 +6,6 @@ import os
 import sqlite3
 import threading
 import time
-import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,8 +13,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
 
-OWN_FOLDER: Final = ".llmeval"
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6C6C6D65
 """Marks the database as ours: a file of another program is never touched."""
@@ -205,12 +205,10 @@ def _create(path: Path) -> None:
     Switching a database to WAL while others open it fails: SQLite does not wait there.
     """
     folder = path.parent
-    ours = folder.name == OWN_FOLDER or not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    if ours:  # anywhere else it would hide the user's own files from git
-        with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as stream:
-            stream.write("*\n")
-    scratch = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    if folder.name == WORKING_FOLDER or not folder.exists():
+        make_working_folder(folder)  # elsewhere it would hide the user's own files from git
+    remove_leftovers(folder)
+    scratch = scratch_path(folder)
     try:
         connection = sqlite3.connect(scratch, isolation_level=None)
         try:

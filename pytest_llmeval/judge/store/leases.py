@@ -1,4 +1,4 @@
-"""Leases and slots: which process asks for what, and how many calls are under way, over all processes."""
+"""Leases and slots: which process makes which call, and how many calls are in flight in all processes."""
 
 __all__ = ("Leases",)
 

@@ -1,4 +1,4 @@
-"""What the processes of a run share: a limit that follows the service's refusals, and a budget."""
+"""Limits shared by the processes of a run: concurrent calls, and the budget."""
 
 __all__ = ("Reservation", "SharedLimits")
 

@@ -1,4 +1,4 @@
-"""The working cache of a run, opened at the first need: most runs of plain suites never need one."""
+"""The working cache of a run, opened on first use."""
 
 __all__ = ("WorkingCache",)
 

@@ -1,3 +1,3 @@
-"""Two runs against each other: pairs, differences, tests."""
+"""Comparison of two runs: pairs, differences, tests."""
 
 __all__ = ()

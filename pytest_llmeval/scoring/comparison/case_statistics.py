@@ -1,4 +1,4 @@
-"""What is kept of a run so that a later one can be compared with it case by case: counts, no text."""
+"""The counts of each case of a run, stored for comparison with later runs. No texts."""
 
 __all__ = ("CaseDigest", "CaseStatistics")
 

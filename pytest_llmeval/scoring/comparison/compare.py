@@ -1,4 +1,4 @@
-"""Comparing a run with a baseline: differences of metrics, their intervals and p-values."""
+"""Comparison of a run with a baseline: differences of metrics, intervals and p-values."""
 
 __all__ = ("Comparison", "Difference", "compare", "differences")
 

@@ -1,4 +1,4 @@
-"""The tests that a regression gate can ask for: is the drop of a metric larger, or smaller, than allowed?"""
+"""Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
 
 __all__ = ("Evidence", "Test", "Untestable", "evidence")
 

@@ -1,4 +1,4 @@
-"""The differences of metrics between two runs, and how they scatter when cases are drawn anew."""
+"""Differences of metrics between two runs, and their resamples."""
 
 __all__ = ("Estimate", "Statistic", "columns_of", "estimate")
 

@@ -1,4 +1,4 @@
-"""From resampled differences to intervals, p-values, and what makes them doubtful."""
+"""Intervals, p-values and warnings from resampled differences."""
 
 __all__ = ("FEW_CHANGED", "Bootstrap", "Method", "doubts", "least_tail")
 

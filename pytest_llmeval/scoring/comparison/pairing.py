@@ -1,4 +1,4 @@
-"""Two runs side by side, matched case by case."""
+"""Two runs, matched case by case."""
 
 __all__ = ("Pairing", "Rows")
 

@@ -1,4 +1,4 @@
-"""Tests and intervals of differences: bootstrap inversion, BCa, McNemar, Wilcoxon, Holm."""
+"""Tests and intervals for differences: bootstrap inversion, BCa, McNemar, Wilcoxon, Holm."""
 
 __all__ = (
     "acceleration",

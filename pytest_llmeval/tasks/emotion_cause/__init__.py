@@ -1,4 +1,4 @@
-"""Emotion-cause pairs of SemEval-2024 Task 3 as text: how they are spelled, where spans lie, what is wrong."""
+"""Emotion-cause pairs of SemEval-2024 Task 3."""
 
 __all__ = ("register",)
 

@@ -1,4 +1,4 @@
-"""The command ``llmeval emotion-cause``: files of emotion-cause pairs, converted and validated."""
+"""The command ``llmeval emotion-cause``: converting and validating files of emotion-cause pairs."""
 
 __all__ = ("add_arguments",)
 

@@ -1,4 +1,4 @@
-"""One conversation: the gold pairs and the predicted pairs that a case states, in any of their forms."""
+"""The gold and predicted pairs of one conversation, in any of their forms."""
 
 __all__ = ("Gold", "Predicted", "read_gold", "read_prediction")
 

@@ -1,4 +1,4 @@
-"""Emotion-cause pairs from one form into another: gold with spans as text, official files, internal lists."""
+"""Conversion between the forms of emotion-cause files: gold with quoted words, official files, internal lists."""
 
 __all__ = ("Converted", "Form", "convert_pairs", "internal_text", "official_text")
 

@@ -1,4 +1,4 @@
-"""Evaluator ``emotion_cause``: which emotions of a conversation have which causes (SemEval-2024 Task 3)."""
+"""Evaluator ``emotion_cause``: emotions in conversations and their causes (SemEval-2024 Task 3)."""
 
 __all__ = ("EmotionCause",)
 

@@ -1,4 +1,4 @@
-"""Gold annotations of a conversation: its utterances, and its pairs with their spans located."""
+"""Gold annotations of a conversation: utterances, and pairs with located spans."""
 
 __all__ = ("gold_pair", "utterance_texts")
 

@@ -1,4 +1,4 @@
-"""Files of emotion-cause pairs: official ones, with an object per conversation, and internal lists of pairs."""
+"""Files of emotion-cause pairs: official files and internal lists."""
 
 __all__ = ("ID", "PAIRS", "PairConversation", "PairFile", "read_pair_file")
 

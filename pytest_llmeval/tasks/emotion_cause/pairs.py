@@ -1,4 +1,4 @@
-"""Emotion-cause pairs: the spellings that are read, the official one that is written, and what is wrong with one."""
+"""Emotion-cause pairs: parsing, the official spelling, faults."""
 
 __all__ = (
     "EMOTIONS",

@@ -1,4 +1,4 @@
-"""Emotion-cause pairs: counts of what is right, by emotion.
+"""Counts and scores of emotion-cause pairs, by emotion.
 
 A pair is a tuple whose last item is its emotion. Before it stand the numbers of the emotion utterance and of the cause
 utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.

@@ -1,4 +1,4 @@
-"""Cause spans: from the words of a gold annotation to the tokens of the utterance that they stand in."""
+"""Cause spans: locating quoted words among the tokens of an utterance."""
 
 __all__ = ("clean_span", "locate_span")
 

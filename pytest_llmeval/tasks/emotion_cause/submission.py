@@ -1,4 +1,4 @@
-"""Submissions to SemEval-2024 Task 3: all faults of one, where the official script stops at the first."""
+"""Validation of submissions to SemEval-2024 Task 3, collecting all faults."""
 
 __all__ = ("SubmissionFault", "conversation_number", "validate_submission")
 

@@ -1,4 +1,4 @@
-"""A model's answer to a claim: the JSON object in its reply, read as it is and never guessed at."""
+"""Answers to claims: the JSON object in a reply, parsed without repair."""
 
 __all__ = ("Answer", "find_object", "read_answer")
 

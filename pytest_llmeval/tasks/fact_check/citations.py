@@ -1,4 +1,4 @@
-"""Evidence that a text cites: addresses, names of sources, percentages and large numbers, found in linear time."""
+"""Citations in a text: addresses, names of sources, percentages and large numbers, in linear time."""
 
 __all__ = ("Citation", "Kind", "find_citations")
 

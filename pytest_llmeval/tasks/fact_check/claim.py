@@ -1,4 +1,4 @@
-"""The ground truth of a claim, as data sets have it."""
+"""The ground truth of a claim."""
 
 __all__ = ("Claim", "claim_faults", "read_claim")
 

@@ -1,4 +1,4 @@
-"""Evaluator ``fact_check``: is the verdict on a claim right, is its evidence, and is its explanation sound."""
+"""Evaluator ``fact_check``: verdict, evidence and explanation of an answer to a claim."""
 
 __all__ = ("FactCheck",)
 

@@ -1,4 +1,4 @@
-"""Cited evidence against listed sources: which matches which and why, precision, recall and F1."""
+"""Matching of cited evidence with listed sources: pairs with reasons, precision, recall and F1."""
 
 __all__ = ("EvidenceForm", "EvidenceMatch", "EvidenceMatcher", "MatchedPair")
 

@@ -1,4 +1,4 @@
-"""Scores of fact checks, from summed counts: verdicts, evidence per claim and pooled, explanations, all together."""
+"""Scores of fact checks from summed counts: verdicts, evidence, explanations, overall."""
 
 __all__ = ("OTHER", "evidence_scores", "mean", "verdict_scores")
 

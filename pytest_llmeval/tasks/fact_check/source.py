@@ -1,4 +1,4 @@
-"""Cases from data sets of claims with verdict, justification and evidence, and the answers of fact checkers."""
+"""Cases from data sets of claims, and answers of fact checkers."""
 
 __all__ = ("FactCheckSource",)
 

@@ -1,4 +1,4 @@
-"""What is counted of one claim: verdict, evidence, explanation, and all three together."""
+"""Counts of one claim: verdict, evidence, explanation, overall."""
 
 __all__ = (
     "EVIDENCE_METRICS",

@@ -1,4 +1,4 @@
-"""A target that has a model check a claim, with a prompt that asks for what evaluator ``fact_check`` reads."""
+"""A target that prompts a model to check a claim."""
 
 __all__ = ("ANSWER_SCHEMA", "fact_check_messages", "fact_checker")
 

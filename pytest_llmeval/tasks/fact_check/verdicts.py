@@ -1,4 +1,4 @@
-"""Labels of verdicts, and the other names that each goes by."""
+"""Verdict labels and their synonyms."""
 
 __all__ = ("NOT_ENOUGH", "VERDICTS", "read_verdict", "verdict_fault")
 

@@ -1,4 +1,4 @@
-"""Cases from LoCoMo's official file: long conversations and questions about them."""
+"""Cases from the official LoCoMo file: long conversations and questions about them."""
 
 __all__ = ("LocomoSource",)
 

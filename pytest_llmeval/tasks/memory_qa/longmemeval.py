@@ -1,4 +1,4 @@
-"""Cases from LongMemEval's official files: questions about a user's earlier chat sessions."""
+"""Cases from the official LongMemEval files: questions about a user's earlier chat sessions."""
 
 __all__ = ("LongMemEvalSource",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.action_layer``: what happens in the events of a story."""
+"""Evaluator ``narrative.action_layer``: the actions in the events of a story."""
 
 __all__ = ("ActionLayer", "is_action_right")
 

@@ -1,4 +1,4 @@
-"""What belongs together in two stories: characters, events, and the relationships of an event."""
+"""Alignment of two annotations: characters, events, and relationships within an event."""
 
 __all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "RelationshipPair", "relationship_pairs")
 

@@ -1,4 +1,4 @@
-"""What the evaluators of story annotations have in common."""
+"""The base class of the evaluators of story annotations."""
 
 __all__ = ("NarrativeEvaluator", "listed", "mean_of_present")
 

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.characters``: who is in a story."""
+"""Evaluator ``narrative.characters``: the characters of a story."""
 
 __all__ = ("Characters",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative``: a whole story annotation, component by component and in one score."""
+"""Evaluator ``narrative``: all components of a story annotation, and an overall score."""
 
 __all__ = ("COMPONENTS", "Narrative")
 

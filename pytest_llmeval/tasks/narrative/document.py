@@ -1,4 +1,4 @@
-"""A JSON v3 document as the evaluators see it: tolerant reading, with everything of a wrong form named."""
+"""Tolerant reading of a JSON v3 document, with a list of its malformed values."""
 
 __all__ = ("ACTION_FIELDS", "Character", "Event", "Relationship", "Story", "is_blank", "parse_document", "read_story")
 

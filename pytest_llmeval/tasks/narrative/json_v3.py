@@ -1,4 +1,4 @@
-"""The form of a story annotation in JSON v3, as far as evaluators read it, and what is wrong with a document."""
+"""The JSON v3 format of story annotations, and its validation."""
 
 __all__ = ("Annotation", "annotation_problems")
 

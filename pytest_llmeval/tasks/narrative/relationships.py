@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.relationships``: who stands how to whom."""
+"""Evaluator ``narrative.relationships``: the relationships between characters."""
 
 __all__ = ("Relationships", "is_labelled_right")
 

@@ -1,4 +1,4 @@
-"""Means over evaluated stories, and a report of them as JSON or Markdown."""
+"""Means over evaluated stories, and their report as JSON or Markdown."""
 
 __all__ = ("aggregate_results", "generate_report")
 
@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.wording import number
+from pytest_llmeval.data.files.writing import write_text
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +72,7 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
         raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json or .md")
     report = _WRITERS[suffix](results)
     if output_path is not None:
-        Path(output_path).write_text(report, encoding="utf-8", newline="\n")
+        write_text(Path(output_path), [report])
     return report
 
 

@@ -1,4 +1,4 @@
-"""The small rules of the requirement as plain functions, for evaluators of further fields of JSON v3.
+"""The basic scoring rules as plain functions, for evaluators of other fields of JSON v3.
 
 They take empty literally: null, ``""``, ``[]`` and ``{}``; blank text is a value here.
 """

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.sentiment``: what characters feel towards each other."""
+"""Evaluator ``narrative.sentiment``: the feelings of characters towards each other."""
 
 __all__ = ("Sentiment",)
 

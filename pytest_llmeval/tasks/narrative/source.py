@@ -1,4 +1,4 @@
-"""Cases from story annotations in JSON v3: one file of ground truth and one prediction for each story."""
+"""Cases from story annotations in JSON v3: one ground-truth file and one prediction per story."""
 
 __all__ = ("JsonV3Source",)
 

@@ -1,4 +1,4 @@
-"""Evaluator ``narrative.text_span``: where in the text the events of a story stand."""
+"""Evaluator ``narrative.text_span``: the positions of events in the text."""
 
 __all__ = ("TextSpan",)
 

@@ -1,4 +1,4 @@
-"""Which labels of an annotation are none of a taxonomy."""
+"""Labels of an annotation that are not in the taxonomies."""
 
 __all__ = ("LabelCheck", "check_labels")
 

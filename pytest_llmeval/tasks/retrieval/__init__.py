@@ -1,4 +1,4 @@
-"""Case retrieval: ranked results against gold lists and attributes."""
+"""Case retrieval: ranked results compared with gold lists and attributes."""
 
 __all__ = ("register",)
 

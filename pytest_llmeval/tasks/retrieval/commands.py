@@ -1,4 +1,4 @@
-"""The command ``llmeval retrieval``: an evaluation set for case retrieval, drawn from a corpus."""
+"""The command ``llmeval retrieval``: drawing an evaluation set from a corpus."""
 
 __all__ = ("add_arguments",)
 

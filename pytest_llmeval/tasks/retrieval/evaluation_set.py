@@ -1,4 +1,4 @@
-"""Evaluation sets for case retrieval, built from a corpus: queries drawn at random, and the cases most like them."""
+"""Evaluation sets for case retrieval: queries drawn from a corpus, and the most similar cases."""
 
 __all__ = ("TERM", "BuiltSet", "Charge", "Corpus", "Judgement", "SetOptions", "build_set", "read_judgement", "set_line")
 

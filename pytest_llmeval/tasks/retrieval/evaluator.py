@@ -1,4 +1,4 @@
-"""Evaluator ``retrieval``: ranked results of a search, judged by lists of positives and by attributes."""
+"""Evaluator ``retrieval``: ranked search results, by lists of positives and by attributes."""
 
 __all__ = ("Retrieval",)
 

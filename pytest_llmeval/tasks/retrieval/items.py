@@ -1,4 +1,4 @@
-"""Reading queries, positives and results of the evaluator ``retrieval``: their ids and texts."""
+"""Reading of queries, positives and results for the evaluator ``retrieval``."""
 
 __all__ = (
     "By",

@@ -1,4 +1,4 @@
-"""Ranked results: what one query counts, and the scores of summed counts."""
+"""Counts of one ranked list, and scores from summed counts."""
 
 __all__ = (
     "LISTED_MEASURES",

@@ -1,4 +1,4 @@
-"""Relevance rules of the evaluator ``retrieval``: what makes a result right."""
+"""Relevance rules of the evaluator ``retrieval``."""
 
 __all__ = ("LEGAL", "GoldList", "Measured", "Near", "Rule", "SameSet", "Tasks")
 

@@ -1,4 +1,4 @@
-"""Cases from a JSONL file of queries and the documents that should be found for them."""
+"""Cases from a JSONL file of queries and their positives."""
 
 __all__ = ("CaseRetrievalSource",)
 

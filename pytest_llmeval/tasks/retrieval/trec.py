@@ -1,4 +1,4 @@
-"""Cases from the files of TREC: judgements (qrels), and runs."""
+"""Cases from TREC files: qrels and runs."""
 
 __all__ = ("TrecSource",)
 

@@ -119,7 +119,7 @@ def test_scalars_follow_the_core_schema_of_yaml_1_2(scalar: str, value: Any) -> 
         ("a: 1e400", [":1:4  a: found 1e400, expected a number below 1.8e308"]),
         (f"a: {'1' * 5000}", [":1:4  a: found a number of 5000 digits, expected at most 4300"]),
         ("a: 1\n---\nb: 1", [":2:1  found a second document, expected one"]),
-        ("a: !!int x", [":1:4  a: found 'x', expected a value of the type !!int says"]),
+        ("a: !!int x", [":1:4  a: found 'x', expected a value of the type !!int"]),
         ("a: !!binary aGk=", [":1:4  a: found the tag !!binary, expected plain data without a tag"]),
         ("a: !!set {x, y}", [":1:4  a: found the tag !!set, expected plain data without a tag"]),
         ("a: !point [1, 2]", [":1:4  a: found the tag !point, expected plain data without a tag"]),

@@ -69,7 +69,7 @@ def test_evaluate_gives_the_metrics_and_what_people_want_to_see() -> None:
 def test_without_a_judge_explanation_and_overall_score_do_not_exist() -> None:
     observation = FactCheck().measure(case())
     assert observation.undefined["explanation_score"] == "no judge was used"
-    assert observation.undefined["overall_score"] == "no score of the explanation"
+    assert observation.undefined["overall_score"] == "no score for the explanation"
     found = FactCheck().evaluate(ANSWER, GOLD)
     assert (found["explanation_score"], found["overall_score"], found["verdict_accuracy"]) == (None, None, 1.0)
     result = score(FactCheck(), [case()], confidence=None).metrics
@@ -102,7 +102,7 @@ def test_a_suite_without_a_judge_is_no_error() -> None:
     observation = FactCheck().measure_judged(case(), [NoJudgeError("nobody to ask")])
     assert observation.errored == {}
     assert observation.undefined["explanation_score"] == "nobody to ask"
-    assert observation.undefined["overall_score"] == "no score of the explanation"
+    assert observation.undefined["overall_score"] == "no score for the explanation"
 
 
 def test_a_judge_is_asked_about_the_justification_with_what_is_right() -> None:

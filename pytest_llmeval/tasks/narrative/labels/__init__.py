@@ -1,4 +1,4 @@
-"""The labels of story annotations: those that ship, those of users, and whether a label belongs to one."""
+"""Label sets of story annotations, shipped or from users, with lookup and suggestions."""
 
 __all__ = ("NarrativeTaxonomy", "narrative_taxonomy")
 

@@ -1,4 +1,4 @@
-"""Reading files of label sets: YAML and JSON in the form of the shipped ones, CSV, and Markdown tables."""
+"""Reading label files: YAML and JSON, CSV, and Markdown tables."""
 
 __all__ = ("read_actions", "read_relationships", "read_sentiments")
 

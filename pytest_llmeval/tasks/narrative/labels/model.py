@@ -1,4 +1,4 @@
-"""What a file of label sets says: labels, their names, and what stands below them."""
+"""The content of a label file: labels, their names, and their hierarchy."""
 
 __all__ = (
     "ActionType",

@@ -1,0 +1,185 @@
+"""How every file of ours is written: beside, synced, renamed; never through a symbolic link; one process at a time."""
+
+__all__ = ("append_text", "has_text", "locked", "remove_leftovers", "rewrite", "scratch_path", "write_text")
+
+import errno
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from pytest_llmeval.data.files.beside import OWN_FOLDER
+from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.working import WORKING_FOLDER
+
+_LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-journal|-shm|-wal)?")
+_LOCK_S: Final = 60.0
+_STREAMS: Final = tuple(map(Path, ("/dev", "/dev/fd", "/proc/self/fd")))
+
+
+def write_text(path: Path, parts: Iterable[str]) -> None:
+    """Write a file that is old or new, never half: readers, kills and full disks see either.
+
+    A symbolic link of that name is replaced, not followed. Half of a surrogate pair, which UTF-8 cannot hold, is
+    escaped.
+
+    Args:
+        path: The file, in a folder that exists.
+        parts: Its text, in any number of pieces.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    _refuse_linked_folder(path)
+    if _is_stream(path):
+        # Without waiting, so that a pipe that nobody reads is an error.
+        _write_parts(os.open(path, os.O_WRONLY | os.O_NONBLOCK), parts)
+        return
+    remove_leftovers(path.parent)
+    scratch = scratch_path(path.parent)
+    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        with suppress(OSError):
+            before = path.lstat()
+            if stat.S_ISREG(before.st_mode):
+                os.fchmod(file, stat.S_IMODE(before.st_mode))
+        _write_parts(file, parts)
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file, in one write, so that processes that do so at once do not mix theirs.
+
+    Raises:
+        OSError: It cannot be written, or is a symbolic link.
+    """
+    _refuse_linked_folder(path)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o666)
+    try:
+        data = text.encode("utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
+
+
+def rewrite(path: Path, make: Callable[[], str]) -> bool:
+    """Replace a file by what is made of it, while no other process does.
+
+    Args:
+        path: The file; its folder is made.
+        make: Reads the file, if it is there, and returns its new text; no text stands for no file. Called again under
+            the lock where something changes.
+
+    Returns:
+        Whether the file had to change.
+
+    Raises:
+        OSError: It cannot be written; then it is as it was.
+    """
+    if has_text(path, make()):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path):
+        text = make()
+        if has_text(path, text):
+            return False
+        if text:
+            write_text(path, [text])
+        else:
+            path.unlink(missing_ok=True)
+    return True
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Return whether a file has a text already."""
+    if not path.is_file():
+        return not text and not path.is_symlink()
+    return path.read_bytes() == text.encode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file, or what belongs to it.
+
+    Raises:
+        OSError: Its folder cannot be written, or another process has held the lock for a minute.
+    """
+    from filelock import FileLock, Timeout
+
+    _refuse_linked_folder(path)
+    name = path.with_name(f".llmeval-{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:16]}.lock")
+    lock = FileLock(name, timeout=_LOCK_S)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise OSError(errno.EBUSY, f"another process has held it for {_LOCK_S:g} s", str(path)) from None
+    try:
+        yield
+    finally:
+        name.unlink(missing_ok=True)  # before the release: whoever waits for the lock sees that its file is gone
+        lock.release()
+
+
+def scratch_path(folder: Path) -> Path:
+    """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
+    return folder / f".llmeval-{process_name()}-{secrets.token_hex(4)}.tmp"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes of ours were about to write in a folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = _LEFTOVER.fullmatch(entry.name)
+            if found is not None:
+                with suppress(OSError):
+                    age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                    if has_ended(found[1]) or age > STALE_S:
+                        Path(entry.path).unlink(missing_ok=True)
+
+
+def _write_parts(file: int, parts: Iterable[str]) -> None:
+    with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+        os.set_blocking(file, True)
+        stream.writelines(parts)
+        stream.flush()
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.fsync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # some file systems cannot
+        file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _refuse_linked_folder(path: Path) -> None:
+    """Refuse a folder of ours that lies in a repository as a link to elsewhere."""
+    folder = path.parent
+    if folder.name in (OWN_FOLDER, WORKING_FOLDER) and folder.is_symlink():
+        raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path names no file that could be replaced, but a pipe, a terminal or a stream of the process."""
+    if path.parent in _STREAMS:
+        return True
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

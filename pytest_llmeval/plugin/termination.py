@@ -1,0 +1,60 @@
+"""SIGTERM, which time limits of CI and preemption send, ends a run as Ctrl-C does: with report and recordings."""
+
+__all__ = ("Termination",)
+
+import os
+import signal
+import threading
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import pytest
+
+
+class Termination:
+    """Turns SIGTERM into a keyboard interrupt, in every process of a run."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._workers: set[int] = set()
+        self._session: pytest.Session | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Listen, unless somebody else does or cannot."""
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._session = session
+            signal.signal(signal.SIGTERM, self._end)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """Note a worker on this machine."""
+        if node.gateway.spec.popen:
+            self._workers.add(node.workerinfo["pid"])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Forget a worker that has ended, since another process may get its id."""
+        self._workers.discard(getattr(node, "workerinfo", {}).get("pid"))
+
+    def pytest_unconfigure(self) -> None:
+        """Stop listening."""
+        if self._session is not None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a process that the target forked
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        assert self._session is not None
+        if self._session.shouldstop == "SIGTERM":
+            return  # the run ends already: a second interrupt would cut off what it writes
+        # Where Python loses an exception, as in the callback of a weak reference, the run ends after this test.
+        self._session.shouldstop = "SIGTERM"
+        for process in self._workers:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+        raise KeyboardInterrupt("SIGTERM")
