@@ -1,10 +1,10 @@
 """Gates against a baseline: allowed drop, rule and test."""
 
-__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "regression_from_mapping")
+__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "clustered", "regression_from_mapping")
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pytest_llmeval.core.wording import limit
@@ -68,6 +68,23 @@ class RegressionGate:
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
 
 
+def clustered(gate: RegressionGate, cluster_by: str | None) -> RegressionGate:
+    """Return a gate with the clusters of its suite, unless it names others.
+
+    Raises:
+        ValueError: Its test supports no clusters.
+    """
+    if cluster_by is None or gate.cluster_by is not None:
+        return gate
+    _check_test(gate.test)
+    return replace(gate, cluster_by=cluster_by)
+
+
+def _check_test(test: Test) -> None:
+    if test in _PAIRED_ONLY:
+        raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
 def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     """Build a gate from its mapping form, whose types have been checked.
 
@@ -89,8 +106,8 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     statistic, metric = split_statistic(data["metric"])
     if statistic not in get_args(Statistic):
         raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
-    if data.get("test") in _PAIRED_ONLY and data.get("cluster_by") is not None:
-        raise ValueError(f"found cluster_by with test {data['test']}, expected one of bootstrap, bca, permutation")
+    if data.get("test") is not None and data.get("cluster_by") is not None:
+        _check_test(data["test"])
     check_counts(data)
     others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
     return RegressionGate(

@@ -107,6 +107,7 @@ def compare(
         method: Of the intervals: percentiles, or bias-corrected and accelerated ones.
         statistic: ``value``, over summed counts, or ``mean``, over the scores of the cases.
         cluster_by: A label; cases with the same value of it are drawn together, such as those of one conversation.
+            Default: the clusters of the current run.
 
     Returns:
         The differences. Equal data give equal numbers, in any order of the cases.
@@ -115,6 +116,8 @@ def compare(
         ValueError: An argument is not one of the above, or no case has the label.
     """
     pairing = Pairing(*_runs(result, baseline), result.evaluators)
+    if cluster_by is None and result.clusters is not None:
+        cluster_by = result.clusters.label
     if not 0 < confidence < 1:
         raise ValueError(f"found confidence {confidence!r}, expected a number between 0 and 1, such as 0.95")
     if method not in ("percentile", "bca"):

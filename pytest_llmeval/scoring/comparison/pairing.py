@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import UNLABELLED
+from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import match
 from pytest_llmeval.scoring.table import Table
@@ -84,14 +85,4 @@ class Pairing:
 
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
         """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
-        import numpy as np
-
-        if cluster_by is None:
-            return np.arange(len(rows))
-        keys = []
-        for row in rows:
-            record = self._records[row]
-            name = record.labels.get(cluster_by)
-            keys.append((1, record.id) if name is None else (0, name))
-        place = {key: number for number, key in enumerate(sorted(set(keys)))}
-        return np.array([place[key] for key in keys], dtype=np.intp)
+        return unit_numbers([self._records[row] for row in rows], cluster_by)
