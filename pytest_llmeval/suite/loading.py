@@ -138,7 +138,8 @@ class _Loader(SettingsReader):
         labels = sorted({label for case in cases for label in case.labels})
         places: dict[str | None, tuple[str | int, ...]] = {entry.cluster_by: ("cluster_by",)}
         places |= {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
-        clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
+        clusters = [gate.cluster_by for gate in suite.regressions if gate.cluster_by]
+        clusters += [suite.cluster_by] if suite.cluster_by else []
         for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
                 known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
