@@ -21,6 +21,7 @@ def register(registry: Registry) -> None:
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
+        ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),
     ):
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Ids can be of any script; a pipe on Windows, say, knows only a few.
+        # Ids can be in any script; a pipe on Windows may support only a few.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:

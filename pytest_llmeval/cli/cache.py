@@ -1,4 +1,4 @@
-"""The command ``llmeval cache``: stored verdicts of judges, inspected and maintained."""
+"""The command ``llmeval cache``: inspecting and maintaining stored verdicts."""
 
 __all__ = ("add_arguments",)
 
@@ -73,7 +73,7 @@ def _days(text: str) -> float:
 
 @contextmanager
 def _opened(options: Namespace, *, absent: bool = False) -> "Iterator[Cache]":
-    """Open the cache; one that does not exist is made only if `absent` says so."""
+    """Open the cache; create a missing one only with `absent`."""
     from pytest_llmeval.judge.store.cache import Cache
 
     if not absent and not options.cache.exists():
@@ -172,7 +172,7 @@ def _import_scores(options: Namespace) -> int:
 
 
 def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
-    """Add verdicts; one that the cache has already is not replaced, since it may be what a judge really said."""
+    """Add verdicts; existing ones are kept, since they may come from a real judge."""
     with _opened(options, absent=True) as cache:
         known = cache.get_many(entry.key for entry in entries)
         new = [entry for entry in entries if entry.key not in known]

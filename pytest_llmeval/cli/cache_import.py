@@ -47,7 +47,7 @@ class SuiteQuestions:
     Attributes:
         suite: The suite.
         recordings: Its recorded judgements.
-        questions: In file order, every repeat of its own.
+        questions: In file order, with one entry per repeat.
         unknown: Case id to the reason why its questions are known only in a run.
     """
 
@@ -62,7 +62,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
 
     Args:
         path: The suite file; its evaluators are shipped with this package or with an installed one.
-        model: ``PROVIDER:NAME``, instead of what the suite says.
+        model: ``PROVIDER:NAME``; overrides the suite.
 
     Raises:
         SuiteError: The suite, or its recorded judgements, have faults.

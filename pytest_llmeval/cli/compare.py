@@ -1,12 +1,13 @@
-"""The command ``llmeval compare``: two JSON reports."""
+"""The command ``llmeval compare``: comparison of two JSON reports."""
 
 __all__ = ("add_arguments",)
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, unknown_name
@@ -30,37 +31,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("baseline", type=Path, help="JSON report of the baseline run")
     parser.add_argument(
         "--confidence",
-        type=_share,
+        type=share,
         default=0.95,
         metavar="SHARE",
         help="confidence level of the intervals (default: 0.95)",
     )
     parser.add_argument(
-        "--max-drop", type=_drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
+        "--max-drop", type=drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
     parser.set_defaults(run=_compare)
-
-
-def _share(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < 1:
-        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
-    return value
-
-
-def _drop(text: str) -> float:
-    value = _number(text)
-    if not 0 <= value < float("inf"):
-        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
 def _compare(options: Namespace) -> int:
@@ -178,8 +158,8 @@ def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
         )
         for name, each in found.items()
     ]
-    share = f"{options.confidence * 100:g}% interval"
-    headers = ("metric", "baseline", "value", "change", share, "p", "cases", "detectable")
+    between = f"{options.confidence * 100:g}% interval"
+    headers = ("metric", "baseline", "value", "change", between, "p", "cases", "detectable")
     align = ("left", *["right"] * (len(headers) - 1))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     notes: dict[str, list[str]] = {}

@@ -31,14 +31,14 @@ _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
 
 @dataclass(frozen=True)
 class Decision:
-    """What a suite file says about recorded scores.
+    """The decisions of a suite file about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.
         reasons: Case id to the thresholds that it misses, and what else made it fail.
         changed: Case id to its outcome in the report, where that was another.
         gates: Verdicts.
-        undecided: What a report cannot tell, with the reason.
+        undecided: What the report lacks data for, with the reason.
     """
 
     cases: Mapping[str, Outcome]
@@ -60,7 +60,7 @@ def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
 
 
 class _Deciding:
-    """One suite of a report against its file as it is now."""
+    """One suite of a report and its current file."""
 
     def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
         self.recorded, self.suite = recorded, suite
@@ -100,7 +100,7 @@ class _Deciding:
         return "failed" if reasons else "passed"
 
     def _unknown(self, metric: str) -> str:
-        """Say why the report cannot tell a metric, or nothing."""
+        """Return why the report lacks a metric; empty if it has it."""
         if metric != PASS_RATE and metric not in self.recorded.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
@@ -210,10 +210,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.cli.report_file import read_report, results_of
 
     try:
-        recorded = _recorded(read_report(options.report), options.suite)
+        recorded = results_of(read_report(options.report), options.suite)
         suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
@@ -228,14 +228,6 @@ def _decide(options: Namespace) -> int:
     if any(decision.failed for decision in decisions):
         return 1
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
-
-
-def _recorded(suites: "Sequence[RecordedSuite]", path: Path) -> "list[RecordedSuite]":
-    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
-    whole = path.resolve().parts
-    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
-    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
-    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Reading JSON reports of earlier runs: case scores without counts."""
 
-__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "score_records")
+__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "results_of", "score_records")
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -31,6 +31,7 @@ class RecordedCase:
     outcome: Outcome
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None
 
     @property
@@ -105,6 +106,14 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
     return report.suites
+
+
+def results_of(suites: Sequence[RecordedSuite], path: Path) -> list[RecordedSuite]:
+    """Return the results of a suite file: the report names it from the folder in which pytest ran."""
+    whole = path.resolve().parts
+    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
+    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
+    return [suite for suite in named if len(Path(suite.path).parts) == longest]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Fault:
 
 
 def format_error(error: BaseException) -> str:
-    """Return an error as text, its type first, even if its own text cannot be had."""
+    """Return the type and message of an error, even if the message cannot be computed."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not hide that there was an error)
@@ -78,7 +78,7 @@ class SuiteError(LlmevalError):
 
 
 class PredictionError(LlmevalError):
-    """No prediction could be had for a case: the target failed, or nothing was recorded."""
+    """There is no prediction for a case: the target failed, or nothing was recorded."""
 
 
 class EvaluatorError(LlmevalError):
@@ -98,7 +98,7 @@ class JudgeError(LlmevalError):
 
 
 class NoJudgeError(JudgeError):
-    """There is nobody to ask: the suite names no judge. Evaluators with other metrics than a judge's can do without."""
+    """The suite has no judge. Evaluators with metrics that need no judge can ignore this."""
 
 
 class BudgetError(LlmevalError):

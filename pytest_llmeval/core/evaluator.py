@@ -20,7 +20,7 @@ class Metric:
     """A number that an evaluator reports.
 
     Attributes:
-        name: As in reports, thresholds and gates. ``name[label]`` stands for a family with one member per label.
+        name: As in reports, thresholds and gates. ``name[label]`` is a family with one member per label.
         higher_is_better: The direction.
         low: Smallest possible value; ``None`` where unbounded.
         high: Largest possible value; ``None`` where unbounded.
@@ -63,7 +63,7 @@ class Evaluator(ABC):
     name: ClassVar[str]
     version: ClassVar[str] = "1"
     pools_undefined: ClassVar[bool] = False
-    """Whether the formula has a value for cases none of which has one; official scorers of some tasks want that."""
+    """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
 
@@ -75,8 +75,8 @@ class Evaluator(ABC):
     def measure(self, case: Case) -> "Observation":
         """Count one case. Pure: the same case gives the same observation.
 
-        A prediction of the wrong form is what models produce: say so in `Observation.malformed` and count it as what
-        it is. Absent ground truth is `Observation.undefined`, never a 0.
+        A prediction of the wrong form is a mistake of the model: report it in `Observation.malformed`, and count an
+        empty answer. Absent ground truth is `Observation.undefined`, never a 0.
         """
 
     def measure_many(self, cases: Sequence[Case]) -> "list[Observation]":
@@ -104,7 +104,7 @@ class Evaluator(ABC):
         return ()
 
     def error_buckets(self) -> "Sequence[ErrorBucket]":
-        """Return the ways in which cases go wrong that an error analysis should tell apart."""
+        """Return the error buckets of the evaluator, for the error analysis."""
         return ()
 
     def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Evaluator(ABC):
         counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
         with np.errstate(all="ignore"):
             columns = self.summarize(Sums(counts, length=1))
-        # Many formulas give 0 where nothing was counted; what the observation says goes before.
+        # Many formulas give 0 where nothing was counted, so `undefined` of the observation takes precedence.
         nothing = observation.undefined and not observation.counts
         absent = {**observation.undefined, **observation.errored}
         return {

@@ -1,4 +1,4 @@
-"""The metrics of a suite by name: which evaluator reports one, and how it declares it."""
+"""The metrics of a suite by name, each with its evaluator and declaration."""
 
 __all__ = ("MetricIndex", "OwnedMetric")
 

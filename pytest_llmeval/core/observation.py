@@ -1,6 +1,6 @@
 """Observations: named sums and counts of one case, and their addition.
 
-This is the kernel that everything else stands on. An evaluator turns a case into an `Observation`; a suite, a
+Everything else builds on this module. An evaluator turns a case into an `Observation`; a suite, a
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
 """
 
@@ -103,7 +103,7 @@ def _expansion(parts: Iterable[float]) -> tuple[float, ...]:
 class Totals(Mapping[str, float]):
     """An exact sum of observations: a commutative monoid whose zero is ``Totals()``.
 
-    Sums are kept without rounding, so that any order and any split over processes give the same totals to the
+    Sums are exact, so any order and any split over processes give the same totals to the
     last bit. Reading a name gives the correctly rounded sum; an absent name is 0.0.
     """
 

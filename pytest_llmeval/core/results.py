@@ -42,7 +42,7 @@ class CaseRecord:
         labels: Its labels.
         outcome: What became of it.
         observations: Evaluator label to observation; absent where that evaluator could not measure.
-        errors: Evaluator label to why it could not measure; ``""`` stands for all of them (no prediction).
+        errors: Evaluator label to the reason why it could not measure; ``""`` applies to all of them (no prediction).
         reason: Why the case failed, was skipped or did not run.
         duration_s: Seconds that the case took.
         calls: What judges were asked about it.
@@ -174,8 +174,8 @@ class Call(NamedTuple):
     Attributes:
         id: The same for all cases that share the call.
         fresh: Whether it was made in this run.
-        input_tokens: ``None`` where the provider does not say.
-        output_tokens: ``None`` where the provider does not say.
+        input_tokens: ``None`` if the provider does not report them.
+        output_tokens: ``None`` if the provider does not report them.
         cost_usd: ``None`` where no price is known.
         seconds: How long it took when it was made; ``None`` where that is not recorded.
     """

@@ -12,7 +12,7 @@ _SHOWN = 40
 
 
 def as_text(value: Any) -> str | None:
-    """Return a JSON scalar as text: a string as it is, a number or boolean as its JSON text.
+    """Return a JSON scalar as text: a string unchanged, a number or boolean as its JSON text.
 
     Returns:
         The text; ``None`` for null, a list, an object, or a value that was not given.

@@ -131,7 +131,7 @@ class Classification(Evaluator):
         return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics asked for; ``positive_*`` only where an option says what is positive."""
+        """Return the metrics asked for; ``positive_*`` only if an option defines what is positive."""
         return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
 
     def _all_metrics(self) -> list[Metric]:
@@ -207,7 +207,7 @@ class Classification(Evaluator):
         """Return the labels to report one by one where the set is open.
 
         A model that explains itself instead of naming a label makes a label of every answer, so labels that only
-        predictions have are reported as long as they are few.
+        predictions have are reported if they are few.
         """
         right = {gold for gold, _ in cells}
         return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]

@@ -37,7 +37,7 @@ class Segmentation(Evaluator):
     """Boundary similarity, exact and near matches, insertions and deletions, Pk and WindowDiff.
 
     Boundary i lies after sentence i, counted from 0. ``expected`` is a list of boundaries, or an object with
-    ``boundaries`` and ``n_sentences``; an empty list says that there is one segment only. ``prediction`` is a list
+    ``boundaries`` and ``n_sentences``; an empty list means a single segment. ``prediction`` is a list
     of boundaries, or an object with ``boundaries``. ``input`` is the list of sentences or their text, and gives the
     number of sentences where ``n_sentences`` does not; Pk and WindowDiff are undefined without it, and where the text
     is not longer than one window.
@@ -119,7 +119,7 @@ def describe_boundaries(tolerance: int, version: str) -> list[Metric]:
 
 
 def boundary_counts(match: BoundaryMatch) -> dict[str, float]:
-    """Return what an observation says of matched boundaries, for `summarize_boundaries`."""
+    """Return the counts of matched boundaries, for `summarize_boundaries`."""
     numbers = (match.exact, match.near, match.insertions, match.deletions)
     return dict(zip(_COUNTS, numbers, strict=True)) | {"near_misses.weight": match.weight, "boundaries.n": 1}
 
@@ -141,7 +141,7 @@ class _Gold:
     Attributes:
         absent: Whether there are none to compare with, which is not the same as an empty list.
         boundaries: As given.
-        n_sentences: ``None`` where nothing tells it.
+        n_sentences: ``None`` if unknown.
         fault: What is wrong with the form of the expected value.
     """
 
@@ -195,7 +195,7 @@ def _read(values: Any) -> tuple[list[int], str | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a whole number as an integer (JSON does not tell 3 from 3.0); ``None`` for anything else."""
+    """Return a whole number as an integer (JSON does not distinguish 3 from 3.0); ``None`` for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -212,7 +212,7 @@ def _outside(boundaries: Iterable[int], n_sentences: int | None) -> list[int]:
 
 
 def _details(match: BoundaryMatch, gold: _Gold, predicted: Sequence[int]) -> dict[str, Any]:
-    """Return what people want to see; what there is none of is left out."""
+    """Return the details for people, without empty ones."""
     found = {
         "n_sentences": gold.n_sentences,
         "missing_boundaries": list(match.deleted),

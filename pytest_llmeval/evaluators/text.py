@@ -36,7 +36,7 @@ _HOW: Final = {
     **dict.fromkeys(BLEU, "tok:{tokenizer}|case:lower|smooth:method1|nltk:compatible"),
     "meteor": "tok:{tokenizer}|case:lower|alpha:0.9|beta:3|gamma:0.5|nltk:compatible",
 }
-"""What a signature says of each metric."""
+"""The signature of each metric."""
 
 Words: TypeAlias = Sequence[str]
 
@@ -77,7 +77,7 @@ class TextEvaluator(Evaluator):
 
     A metric whose tokenizer cannot see a text is undefined instead of 0: when no reference that has text gives a
     token (a reference without token is left out if others have some), or when a prediction that holds letters or
-    digits gives none. A prediction of punctuation alone says nothing and scores 0.
+    digits gives none. A prediction of punctuation alone scores 0.
 
     Attributes:
         metrics: Which of `METRICS`; ``meteor`` needs WordNet's data.

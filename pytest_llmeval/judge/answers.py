@@ -107,7 +107,7 @@ def batch_judge(
             the end, if it can be; those of this package may be used again.
         mode: ``auto``: by each result's question type, ``abstention`` where the question id ends in ``_abs``; or one
             mode for all.
-        cache_path: A JSON file ``{question_id: score}``. Only what is not in it is judged and added, also when the
+        cache_path: A JSON file ``{question_id: score}``. Only missing results are judged and added, even if the
             judging is interrupted; what got no verdict is judged again the next time. Where results share a question id
             the key is ``sample_id/question_id``. Scores are kept by id alone: use another file for other predictions,
             another judge or another mode.
@@ -119,7 +119,7 @@ def batch_judge(
     Raises:
         ValueError: An unknown mode, no judge although a score is missing that only one can give, `max_workers` below
             1, or, with a file, two results of the same sample and question.
-        SuiteError: The file is damaged; it stays as it is.
+        SuiteError: The file is damaged; it is left unchanged.
         OSError: The file cannot be written.
     """
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
@@ -168,7 +168,7 @@ class _Task:
         return float(is_unanswerable(self.answer)) if self.mode == ADVERSARIAL else None
 
     def to_question(self) -> Question:
-        """Return what a judge is asked."""
+        """Return the question to the judge."""
         texts = {"question": self.question, "reference": self.reference, "answer": self.answer}
         return Question(get_mode(self.mode), texts, instruction_language(self.question))
 
@@ -180,7 +180,7 @@ def _judge_missing(
     scores: list[float | None],
     keep: Callable[[int, float], None],
 ) -> None:
-    """Fill in the scores that are missing; `keep` is told of each."""
+    """Fill in the missing scores; `keep` is called with each."""
 
     def fill(row: int, score: float) -> None:
         scores[row] = score

@@ -59,7 +59,7 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; ``None`` where the provider does not say."""
+    """Tokens of one call; ``None`` if the provider does not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -114,14 +114,14 @@ class Mode:
     Attributes:
         name: Such as ``continuous``.
         version: Changes whenever the instructions or the reading of replies change; part of every cache key.
-        instructions: Language (``en``, ``zh``) to what the judge is told.
+        instructions: Language (``en``, ``zh``) to the instructions of the judge.
         fields: Names of the texts that it is shown, in order.
         scale: Smallest and largest score.
         read: Turns a reply's text into a verdict, or raises `JudgeError`.
         reply_schema: JSON Schema of the reply; ``None`` where it is a word.
 
     Raises:
-        TypeError: Name or version are no text: what is stored under them could not be found again.
+        TypeError: Name or version are not text, so stored verdicts could not be found again.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Question:
 
 
 def _check_text(what: str, value: Any) -> None:
-    """Check what users' own evaluators, whose types nobody checks, give."""
+    """Check the values that evaluators of users pass, whose types are unchecked."""
     if not isinstance(value, str):
         raise TypeError(f"{what}: found {value!r}, expected text")
 
@@ -168,13 +168,13 @@ def _check_text(what: str, value: Any) -> None:
 class JudgedEvaluator(Evaluator):
     """An evaluator some of whose counts come from a judge.
 
-    It says what is to be asked and what the answers mean. Asking, caching and counting the cost are not its business,
+    It defines the questions and the meaning of the verdicts. Calls, caching and cost are handled elsewhere,
     so it stays as pure as any other.
     """
 
     @abstractmethod
     def questions(self, case: Case) -> "Sequence[Question]":
-        """Return what a judge must be asked about an answered case; empty where a rule decides."""
+        """Return the questions about an answered case; empty if a rule decides."""
 
     @abstractmethod
     def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":

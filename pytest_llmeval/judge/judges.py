@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
 
 OWN_JUDGE = "fixture:judge_client"
-"""What keys say where a fixture judges and no model is named."""
+"""The model in cache keys if a fixture judges and no model is named."""
 
 
 class OwnJudge(Protocol):
@@ -83,7 +83,7 @@ class SuiteJudges:
 
         Args:
             asking: The file.
-            spec: Who judges, as the file says.
+            spec: The judge in the suite file.
             display_path: The name of the file in messages.
 
         Raises:
@@ -118,7 +118,7 @@ class SuiteJudges:
 
         Args:
             asking: The file.
-            spec: Who judges, as the file says.
+            spec: The judge in the suite file.
             own: The user's own judge.
 
         Raises:
@@ -136,7 +136,7 @@ class SuiteJudges:
             return
         chosen = self.options.spec(spec)
         if given is None and chosen.model is None:
-            return  # told case by case, by whoever asks
+            return  # reported by each case that uses the judge
         if given is None:
             client = connect(chosen, on_rate_limit=self._slow_down)
         else:
@@ -155,13 +155,13 @@ class SuiteJudges:
         return self.options.run
 
     def bury(self, worker: str) -> None:
-        """Let others of the run go on with what a process that died was asking."""
+        """Release the leases of a dead process, so that others of the run can make its calls."""
         if self.options.cache.exists():
-            with suppress(LlmevalError):  # what it held expires by itself
+            with suppress(LlmevalError):  # its leases expire anyway
                 self._working.open().end(self.options.owner(worker))
 
     def close(self, *, whole_run: bool) -> None:
-        """Close the cache, and forget what the processes of the run told each other in it.
+        """Close the cache, and delete the run's messages in it.
 
         Args:
             whole_run: Whether the run ends, not only this process.
@@ -181,7 +181,7 @@ class JudgeAccess:
         suite_judge: Where questions go.
         judges: Connect it.
         asking: The file.
-        spec: Who judges, as the file says.
+        spec: The judge in the suite file.
         own: The user's own judge.
     """
 

@@ -16,7 +16,7 @@ class JudgeOptions:
 
     Attributes:
         mode: Which stores are read, and whether a model may be asked.
-        model: ``PROVIDER:NAME``, instead of what suites say.
+        model: ``PROVIDER:NAME``; overrides the suites.
         base_url: Where it is served.
         concurrency: Most calls at a time, of judges and targets, over all processes.
         budget: Most that the run may spend on judges.
@@ -40,7 +40,7 @@ class JudgeOptions:
         return bool(self.worker)
 
     def owner(self, worker: str) -> str:
-        """Return what a process of the run is called where it holds something."""
+        """Return the name of this process as an owner of leases."""
         return f"{self.run} {worker}"
 
     def spec(self, suite: JudgeSpec) -> JudgeSpec:

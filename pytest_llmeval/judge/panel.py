@@ -72,13 +72,13 @@ class Panel:
 
         Args:
             questions: By number.
-            keep: Is told of each verdict as it comes.
+            keep: Called with each verdict as it arrives.
 
         Returns:
             The questions without a verdict.
 
         Raises:
-            BaseException: What is no lack of a verdict, such as an interrupt, once what is under way has ended.
+            BaseException: Anything but a missing verdict, such as an interrupt, once the calls in flight have ended.
         """
         try:
             return self.background.run(self._ask_all(questions, keep))

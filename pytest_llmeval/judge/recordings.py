@@ -92,7 +92,7 @@ class Judgements:
 def merge_judgements(
     old: Iterable[StoredJudgement], new: Iterable[StoredJudgement], forget: Collection[str] = ()
 ) -> list[StoredJudgement]:
-    """Add what a run used to what is recorded; a new judgement replaces the old one of its key.
+    """Merge the judgements that a run used into the recorded ones; a new judgement replaces the old one of its key.
 
     One with the same reply does not: how long it took this time is no reason to change a committed file.
 
@@ -141,7 +141,7 @@ def recorded_line(entry: StoredJudgement) -> str:
 
 
 def _merged(path: Path, used: Iterable[StoredJudgement], lacking: Collection[str] | None) -> list[StoredJudgement]:
-    """Add what a run used to a file; one that asked for everything anew forgets the rest, unless a score is lacking."""
+    """Merge the judgements of a run into a file; a renewing run drops the others, except of cases without a score."""
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
@@ -251,7 +251,7 @@ class UsedJudgements:
         """Write recordings, in the order of their files.
 
         Args:
-            renewed: Suites that asked for everything anew, to their cases that lack a score: what the others did not
+            renewed: Suites that renewed all verdicts, to their cases without a score: what the others did not
                 use is forgotten.
 
         Yields:
@@ -260,7 +260,7 @@ class UsedJudgements:
         anew = {judgements_of(asking): lacking for asking, lacking in renewed.items()}
         for path, used in sorted(self._used.items()):
             try:
-                # Of cases that share a verdict the first by name stands for it, whichever was reported first.
+                # If cases share a verdict, the first by name is recorded, whichever was reported first.
                 used.sort(key=lambda entry: entry.case, reverse=True)
                 changed = _rewrite(path, partial(_merged, path, used, anew.get(path)))
                 yield Written(path, len({entry.key for entry in used}) if changed else 0)

@@ -14,7 +14,7 @@ from pytest_llmeval.data.files.writing import rewrite
 
 @dataclass
 class ScoreFile:
-    """The file and what it holds.
+    """The file and its scores.
 
     Attributes:
         path: The file.
@@ -30,7 +30,7 @@ class ScoreFile:
         """Read a file, or begin a new one; its folder is made.
 
         Raises:
-            SuiteError: The file is not what `save` writes; all faults are listed, and it stays as it is.
+            SuiteError: The file is not what `save` writes; all faults are listed, and it is left unchanged.
             OSError: The folder cannot be made.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,11 +46,11 @@ class ScoreFile:
         return len(self._new)
 
     def save(self) -> None:
-        """Add what is new to the file, sorted; what other processes have added meanwhile stays.
+        """Merge new scores into the file, sorted, and keep those that other processes have added.
 
         Raises:
             OSError: It cannot be written.
-            SuiteError: It has been damaged meanwhile, and stays as it is.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self._new:
             rewrite(self.path, lambda: _text({**_read(self.path), **self._new}))

@@ -37,7 +37,7 @@ _BYTES_PER_TOKEN = 3
 
 
 class JudgeOffError(JudgeError):
-    """Judges are switched off for this run; what they would say is undefined."""
+    """Judges are switched off for this run, so their metrics are undefined."""
 
     def __init__(self) -> None:
         super().__init__("judges are off (--llmeval-judge=off)")
@@ -114,7 +114,7 @@ class BoundQuestion:
         )
 
     def request(self) -> JudgeRequest:
-        """Return what a client is given."""
+        """Return the request for a client."""
         return JudgeRequest(
             self.messages, self.suite_judge.name, self.suite_judge.parameters, self.question.mode.reply_schema
         )
@@ -179,7 +179,7 @@ class JudgeService:
         return Failures(self.run, None if self.limit.shared is None else self.working)
 
     def known(self, asked: BoundQuestion) -> Judgement | None:
-        """Return what can be said without asking a model: a stored verdict, or that there is none and none may be had.
+        """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
 
         Raises:
             LlmevalError: The cache cannot be used.
@@ -233,7 +233,7 @@ class JudgeService:
                 return judgement
 
     async def _leased(self, asked: BoundQuestion, *, again: bool) -> Judgement:
-        """Ask, unless another process does already: then wait for what it gets."""
+        """Call the judge, or wait for the verdict if another process is calling it."""
         self.beat()
         while not self.cache.lease(asked.key, self.owner, LEASE_S):
             if (settled := self._settled(asked, again=again)) is not None:
@@ -274,7 +274,7 @@ class JudgeService:
                 reply = await _complete(client, asked.request())
                 usage = reply.usage
             finally:
-                seconds = round(time.perf_counter() - started, 3)  # as it is kept, so that a stored one reports alike
+                seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
                 cost = cost_usd(asked.suite_judge.price, usage)
                 if reservation is not None:
                     used = (usage.input_tokens, usage.output_tokens)
@@ -284,7 +284,7 @@ class JudgeService:
         try:
             verdict = read_reply(asked.question.mode, reply)
         except JudgeError as error:
-            # Whoever asks again makes a call of its own.
+            # A later request makes a call of its own.
             return self._keep_failure(asked, error, call._replace(id=f"{asked.key} {self.owner} {started}"))
         entry = StoredJudgement(
             asked.key, asked.case, asked.components(), reply.text, verdict.score, usage, seconds, cost
@@ -317,7 +317,7 @@ class JudgeService:
             await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
 
     def _why_refused(self, tokens: int, usd: float) -> str:
-        """Say why a call that may use so much is not made: nobody should look for what has spent a budget too small."""
+        """Return why a call of this size is refused; a budget too small for any call is a reason of its own."""
         limits = self.budget
         if limits.tokens is not None and tokens > limits.tokens:
             return f"is too small for a call of up to {tokens} tokens"

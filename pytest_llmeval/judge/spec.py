@@ -15,7 +15,7 @@ from pytest_llmeval.services.addresses import address_fault
 from pytest_llmeval.services.secrets import is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
-"""What may stand before the colon of a model."""
+"""Providers that may precede the colon of a model."""
 
 _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100
@@ -56,7 +56,7 @@ class JudgeSpec:
         temperature: At least 0; ``None`` leaves it to the provider, as every parameter that is not set.
         max_tokens: Most tokens of a reply, at least 1.
         seed: At least 0, for providers that have one.
-        parameters: Further parameters of the provider, sent as they are.
+        parameters: Further parameters of the provider, sent unchanged.
         timeout: Seconds that one attempt may take.
         retries: Further attempts after one that failed for a passing reason.
         api_key_env: The environment variable that holds the key; ``None`` for the provider's usual one.
@@ -87,12 +87,12 @@ class JudgeSpec:
 
     @property
     def provider(self) -> str | None:
-        """What stands before the first colon of the model; ``None`` without a model."""
+        """The part of the model before the first colon; ``None`` without a model."""
         return None if self.model is None else self.model.partition(":")[0]
 
     @property
     def name(self) -> str:
-        """What stands behind the first colon of the model; empty without a model."""
+        """The part of the model after the first colon; empty without a model."""
         return "" if self.model is None else self.model.partition(":")[2]
 
     def request_parameters(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _parameter_faults(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _secrets(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield where a secret seems to stand; what is found is never part of the message."""
+    """Yield the places of apparent secrets; the message never contains them."""
     wanted = "expected none: keys are read from the environment only, see api_key_env"
     if isinstance(value, Mapping):
         for name, each in value.items():

@@ -22,7 +22,7 @@ class StoredJudgement:
         case: Id of the case that was judged first, for people; the same question in another case shares the key.
         components: What the key is made of; see `pytest_llmeval.judge.stored_judgement.components`.
         reply: The judge's reply as it came.
-        score: What it was read as, for people; whoever uses the entry reads the reply again.
+        score: The score for people; a run reads the reply again.
         usage: Tokens of the call.
         seconds: How long it took; finite, at least 0.
         cost_usd: What it cost; ``None`` where no price is known.
@@ -194,7 +194,7 @@ def components(
     parameters: Mapping[str, Any],
     repeat: int,
 ) -> dict[str, Any]:
-    """Return what a key is made of, for people; texts and instructions by their digests, of 16 hexadecimal digits.
+    """Return the components of a key for people; texts and instructions as digests of 16 hexadecimal digits.
 
     Args:
         question: What is asked.
@@ -219,7 +219,7 @@ def difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     """Say in what two judgements differ, such as ``the answer, the model (openai:a, recorded openai:b)``.
 
     Args:
-        mine: The components of what is asked now.
+        mine: The components of the current question.
         theirs: The components of what was recorded.
     """
     texts, recorded = mine["texts"], theirs["texts"]

@@ -127,7 +127,7 @@ _TEMPLATES = {
 
 
 def _probe(judge_client: Any, item: Any = None) -> None:
-    """Is collected, never run: it tells which fixture ``judge_client`` a suite has."""
+    """Collected but never run: it resolves the fixture ``judge_client`` of a suite."""
 
 
 class EvalModule(SyntheticModule):

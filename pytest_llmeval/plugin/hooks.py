@@ -22,6 +22,7 @@ from pytest_llmeval.plugin.options import (
     is_enabled,
     is_suite_file,
     make_runner,
+    refuse_anchor_alone,
     refuse_suite_arguments,
     report_paths,
 )
@@ -78,6 +79,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     if not worker:
         from pytest_llmeval.plugin.session import Run
 
+        refuse_anchor_alone(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
 

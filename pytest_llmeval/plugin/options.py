@@ -6,6 +6,7 @@ __all__ = (
     "is_suite_file",
     "judge_options",
     "make_runner",
+    "refuse_anchor_alone",
     "refuse_suite_arguments",
     "report_paths",
 )
@@ -97,7 +98,14 @@ def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None
 
 
 def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add ``--snapshot-update`` to a run in which syrupy will not."""
+    """Add ``--snapshot-anchor``, and ``--snapshot-update`` to a run in which syrupy will not."""
+    group.addoption(
+        "--snapshot-anchor",
+        action="store_true",
+        default=False,
+        dest="llmeval_snapshot_anchor",
+        help="with --snapshot-update: drift is measured from this run on",
+    )
     if pluginmanager.is_blocked("syrupy") or find_spec("syrupy") is None:
         group.addoption(
             "--snapshot-update",
@@ -117,6 +125,16 @@ def is_enabled(config: pytest.Config) -> bool:
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a file name matches one of the patterns of the ini option ``llmeval_files``."""
     return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def refuse_anchor_alone(config: pytest.Config) -> None:
+    """Stop if a run is to become the anchor without being approved.
+
+    Raises:
+        pytest.UsageError: It is.
+    """
+    if config.option.llmeval_snapshot_anchor and not config.option.update_snapshots:
+        raise pytest.UsageError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:
@@ -183,7 +201,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":
-    """Return what command line and configuration say about judges; the command line goes first.
+    """Return the judge options; the command line takes precedence over the configuration.
 
     Raises:
         pytest.UsageError: One of them is wrong.

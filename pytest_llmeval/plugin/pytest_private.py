@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SyntheticModule(pytest.Module):
     """A module that is made rather than imported.
 
-    ``_getobj`` is what pytest's own classes override to say what they collect; it has no public counterpart.
+    pytest's own classes override ``_getobj`` to define what they collect; there is no public counterpart.
     """
 
     @cached_property
@@ -53,7 +53,7 @@ def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
 def record_whole_name(function: pytest.Function) -> None:
     """Have pytest record an id with a bracket in its name so that --lf finds it.
 
-    pytest 9.2 takes what follows the first bracket of a structured id for parameters; nobody can pass it such an id.
+    pytest 9.2 reads what follows the first bracket of a structured id as parameters; it has no way to pass such an id.
     """
     if "[" in function.originalname and hasattr(function, "_id"):
         function._id = function._id.parse(function.nodeid)  # noqa: SLF001

@@ -32,7 +32,7 @@ class ResultCollector:
         self._seen: dict[tuple[str, str], _Seen] = {}
 
     def take(self, report: "pytest.TestReport", payload: str | None) -> None:
-        """Keep the result that a report carries, if it carries one, and what the report says about it."""
+        """Keep the result in a report, if there is one, with the outcome and duration of the report."""
         # Node ids of files outside rootdir lack the file's name.
         item = (report.location[0], report.nodeid)
         if report.when == "setup":

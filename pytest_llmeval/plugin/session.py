@@ -35,7 +35,7 @@ class Run:
         config: Of the session.
         loader: The suites of this process.
         runner: Has the judges and recordings of this process.
-        broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
+        broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         notes: Lines for the terminal.
         selected: Suite files of which some case was to run.
         report: The result, once `finish` has run.
@@ -100,7 +100,7 @@ class Run:
         mode = Mode.of(self.config)
         if ended or self.uncollected:
             mode = mode.read_only()
-        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"))
+        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"), root=self.config.rootpath)
         run = self._collect(session)
         judged = judge_run(run, keeper)
         persisted = self._persist(run, judged, keeper)
@@ -144,7 +144,7 @@ class Run:
         """Write the report files, and GitHub's job summary where there is one.
 
         Returns:
-            The files written; the notes say why one is missing.
+            The files written; the notes have the reason for missing ones.
         """
         from pytest_llmeval.reports.files import write_reports
 

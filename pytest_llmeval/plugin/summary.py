@@ -1,4 +1,4 @@
-"""Print the summary of a run at the end of pytest's own."""
+"""The terminal summary of a run."""
 
 __all__ = ("print_summary",)
 

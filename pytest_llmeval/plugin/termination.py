@@ -1,4 +1,4 @@
-"""SIGTERM, which time limits of CI and preemption send, ends a run as Ctrl-C does: with report and recordings."""
+"""SIGTERM, sent by CI time limits and preemption, ends a run like Ctrl-C: with report and recordings."""
 
 __all__ = ("Termination",)
 

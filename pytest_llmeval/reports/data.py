@@ -27,7 +27,7 @@ class SuiteReport:
         gates: The verdicts.
         total: How many cases the file has.
         confidence: Of the intervals.
-        usage: What judges and target were asked; ``None`` where nobody was.
+        usage: Calls of judges and targets; ``None`` if there were none.
         snapshot: The verdicts on its scores against those that were approved.
         buckets: The cases that went wrong, by the ways that evaluators name.
         tables: Those that evaluators declare, with the numbers of this result.

@@ -73,6 +73,6 @@ def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
 
 
 def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file, as it is produced, without holding its text; a lone surrogate becomes its escape."""
+    """Write the report to a file piece by piece, without holding its text; a lone surrogate becomes its escape."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
     write_text(path, chain(encoder.iterencode(to_json(report)), ["\n"]))

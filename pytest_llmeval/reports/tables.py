@@ -1,4 +1,4 @@
-"""The tables that evaluators declare, filled with the numbers of a result; every report draws these."""
+"""The tables that evaluators declare, filled with the numbers of a result."""
 
 __all__ = ("FilledTable", "fill_tables")
 
@@ -40,7 +40,7 @@ class FilledTable:
         title: The line above it; may be empty.
         headers: Of all columns.
         rows: Texts and numbers; ``None`` for a number that does not exist.
-        metrics: Names, in the suite, of the metrics whose values stand in it.
+        metrics: Full names of the metrics whose values it contains.
         left_out: Rows beyond those that a report can show.
     """
 
@@ -103,7 +103,7 @@ class _Numbers:
         return {name[head:-1]: name for name in self.result.metrics if self.index.find(name) is declared}
 
     def shown(self, table: ReportTable) -> frozenset[str]:
-        """Return the full names of the metrics whose values for all cases stand in a table."""
+        """Return the full names of the metrics whose suite values are in a table."""
         if isinstance(table, LabelTable):
             return frozenset(name for family in table.columns.values() for name in self.members(family).values())
         if isinstance(table, MetricTable):

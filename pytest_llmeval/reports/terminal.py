@@ -145,7 +145,7 @@ def _listed(suite: SuiteReport, verbosity: int) -> Mapping[str, MetricValue]:
 
 def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
     names = list(suite.result.metrics)
-    # A column is as wide as its name or as a number such as 0.1234, and two more stand before it.
+    # A column is as wide as its name or as a number such as 0.1234, after two spaces.
     ends = accumulate(max(len(name), 6) + 2 for name in names)
     room = width - _NAME_WIDTH - len("  cases")
     fitting = max(1, sum(end <= room for end in ends))

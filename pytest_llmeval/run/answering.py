@@ -47,7 +47,7 @@ class Answering:
         self.blocks = Blocks(self.sharing, self.limit, self.recordings)
 
     def at_once(self, job: Job) -> Answer | None:
-        """Return the answer if nobody need be asked for it."""
+        """Return the answer if it requires no call."""
         try:
             case = self._predicted(job)
         except LlmevalError as error:
@@ -70,7 +70,7 @@ class Answering:
         try:
             return self.judges.known(asked)
         except LlmevalError:
-            return None  # what is wrong with the store is told when it is used
+            return None  # faults of the store are reported when it is used
 
     def needs_target(self, job: Job) -> bool:
         """Return whether the target must be called."""

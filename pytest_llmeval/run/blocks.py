@@ -48,7 +48,7 @@ class Blocks:
         Args:
             job: Of the case, which carries no prediction.
             target: Answers.
-            answer: Is told how long the call took.
+            answer: Receives the duration of the call.
 
         Raises:
             PredictionError: There is none.

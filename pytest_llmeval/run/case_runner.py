@@ -28,7 +28,7 @@ _WIDEST_WINDOW = 1_000
 
 @dataclass(frozen=True)
 class Signals:
-    """Exceptions by which a target says more than that it has no answer.
+    """Exceptions of a target that mean more than a missing answer.
 
     Attributes:
         ends: The whole run ends.
@@ -57,7 +57,7 @@ class CaseRunner:
     """Runs the cases of a process.
 
     Attributes:
-        options: What the user says about judges and concurrency.
+        options: The user's options for judges and concurrency.
         recordings: Predictions of earlier runs, if the user named a file.
         signals: Exceptions that mean more than an error.
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
@@ -103,7 +103,7 @@ class CaseRunner:
         """
         __tracebackhide__ = True
         suite = loaded.suite
-        # A Python test brings a prediction of its own, which no block of the file's predictions holds.
+        # A Python test has its own prediction, which is in no batch of the file's predictions.
         recorded = loaded.case.prediction is not MISSING and not loaded.key.test
         started = time.perf_counter()
         if recorded and not suite.judged:

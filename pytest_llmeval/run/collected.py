@@ -38,7 +38,7 @@ class CollectedSuite:
     Attributes:
         results: What its cases reported.
         suite: The suite; ``None`` if it could not be loaded.
-        judges: Evaluator label to what decides its verdicts, as `judges_of` says.
+        judges: Evaluator label to the parameters that affect its verdicts, from `judges_of`.
         fault: Why it could not be loaded.
     """
 
@@ -56,7 +56,7 @@ class CollectedRun:
         started: When it started.
         commit: What was checked out; ``None`` outside a repository.
         suites: Sorted by path, test and variant.
-        broken: Why cases may be missing that nobody deselected: a crashed worker, an early stop.
+        broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         judges_off: Whether judges were switched off.
     """
 

@@ -179,7 +179,7 @@ def unanswered(case: Case, error: BaseException) -> Execution:
 
 
 def _from_users_frames(error: BaseException) -> BaseException:
-    """Cut off what stands above the user's first frame in a traceback: this package and the event loop."""
+    """Cut off the frames above the user's first one in a traceback: this package and the event loop."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_USERS:
         frames = frames.tb_next

@@ -95,7 +95,7 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
 
     Returns:
         The suites with their verdicts. A suite that cannot be judged, because its file or one of its evaluators fails,
-        has a failed verdict of its own and costs no other suite.
+        has its own failed verdict and does not affect other suites.
     """
     examined: list[tuple[JudgedSuite, Sequence[Finding]]] = []
     failures: dict[SuiteKey, str] = {}
@@ -198,7 +198,7 @@ def _incomplete(suite: Suite, run: int, total: int, broken: str) -> str:
 
 
 def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
-    """Return the metrics, as declared, about which a run without judges has nothing, or not all, to say."""
+    """Return the metrics, as declared, that a run without judges cannot compute completely."""
     from pytest_llmeval.judge.service import JudgeOffError
 
     why = str(JudgeOffError())
@@ -213,7 +213,7 @@ def _switched_off(suite: Suite, rows: Iterable[CaseRecord]) -> frozenset[str]:
 
 
 def _declared(name: str, suite: Suite) -> str:
-    """Return the name of a metric as it is declared, which is that of its family if it belongs to one."""
+    """Return the declared name of a metric: that of its family, if it has one."""
     owned = suite.metrics.find(name)
     return name if owned is None else owned.name
 

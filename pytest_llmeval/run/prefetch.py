@@ -87,5 +87,5 @@ class Prefetch:
 
 
 def _place(loaded: LoadedCase) -> tuple[SuiteKey, str]:
-    # The key names the Python test too: it brings a prediction of its own for a case of a suite.
+    # The key includes the Python test, which has its own prediction for a case of a suite.
     return loaded.key, loaded.case.id

@@ -38,12 +38,12 @@ class Sharing:
     async def once(self, job: Job, first: Case, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Return what `ask` gives, JSON data, or what it gave in another process of the run.
 
-        That there is no prediction, say because of a time limit, is shared too. Whatever else the target raised stays
+        A missing prediction, for example because of a time limit, is shared too. Other exceptions of the target stay
         in its process, where its type and traceback are known: the process whose turn it is asks again.
 
         Args:
             job: What it is asked for.
-            first: The case, or the first one of a block, that tells this question from others.
+            first: The case, or the first one of a batch, which identifies the request.
             ask: Asks.
 
         Raises:

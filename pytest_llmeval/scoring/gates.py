@@ -111,8 +111,8 @@ class Gate:
 
         Args:
             result: The suite's metrics.
-            incomplete: Why they are not those of the whole suite; a gate is then judged only if it says ``partial``.
-            unjudged: Why the run has nothing to say about the gate's metric.
+            incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
+            unjudged: Why this run cannot judge the gate's metric.
         """
         if why := unjudged or ("" if self.partial else incomplete):
             return self._verdict("not_judged", None, f"not judged: {why}")
@@ -166,7 +166,7 @@ class Gate:
             allowed = f", {self.max_errors} allowed" if self.max_errors else ""
             return "failed", self._statistic(metric, scores), f"{counted(metric.errored, 'case')} errored{allowed}"
         value = self._statistic(metric, scores)
-        # Skipped cases do not hold a gate back, but nobody should have to look for them.
+        # Skipped cases do not prevent judging, but the reader should see them.
         absent = f"; {counted(metric.missing, 'case')} not run" if metric.missing else ""
         if value is None:
             scored = f"undefined: {counted(metric.scored, 'case')} scored, {metric.undefined} undefined{absent}"
@@ -298,6 +298,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
 Kind: TypeAlias = Literal[
     "unchanged",
     "improved",
+    "rose_within",
     "fell_within",
     "fell_beyond",
     "new",

@@ -12,10 +12,16 @@ from pytest_llmeval.scoring.comparison.drop_tests import Test
 from pytest_llmeval.scoring.comparison.estimation import Statistic
 from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
-Rule: TypeAlias = Literal["proven_drop", "proven_safe"]
+Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
-REGRESSION_KEYS = ("max_drop", "rule", "test", "confidence", "cluster_by")
-"""What only a gate against a baseline can say."""
+REGRESSION_KEYS = ("max_drop", "max_drift", "rule", "test", "confidence", "cluster_by")
+"""Keys of gates against a baseline only."""
+
+_DRIFT = 3
+"""How many drops of the size of `max_drop` may add up."""
+
+_SINGLE_RUN = ("test", "by", "partial")
+"""What has no meaning for a rule that weighs many runs."""
 
 _PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "wilcoxon")
 
@@ -29,7 +35,8 @@ class RegressionGate:
         max_drop: The drop that is allowed, in the metric's own unit; where less is better, a rise is the drop.
         confidence: With which the rule wants its proof.
         rule: ``proven_drop`` fails if it is established that the drop is larger; ``proven_safe`` fails unless it is
-            established that it is smaller.
+            established that it is smaller; ``anytime`` fails if the runs since the approval, weighed together,
+            establish that it is larger, at a level that holds however many runs follow.
         test: How that is established.
         statistic: ``value`` or ``mean``.
         cluster_by: A label; cases with the same value of it count as one.
@@ -37,6 +44,8 @@ class RegressionGate:
         min_cases: Groups of which fewer cases can be compared are not judged.
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
+        max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
+        anchored: Whether the gate is about the anchor instead of the last approval.
     """
 
     metric: str
@@ -50,9 +59,11 @@ class RegressionGate:
     min_cases: int = 1
     max_errors: int = 0
     partial: bool = False
+    max_drift: float | None = None
+    anchored: bool = False
 
     def __str__(self) -> str:
-        text = f"drop({self.subject}) <= {limit(self.max_drop)}"
+        text = f"{'drift' if self.anchored else 'drop'}({self.subject}) <= {limit(self.max_drop)}"
         extras = [
             self.rule if self.rule != "proven_drop" else "",
             self.test if self.test != "bootstrap" else "",
@@ -66,6 +77,12 @@ class RegressionGate:
     def subject(self) -> str:
         """The metric as the gate names it."""
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+    @property
+    def drift(self) -> "RegressionGate":
+        """The gate on what is lost since the anchor, which many drops within `max_drop` add up to."""
+        allowed = _DRIFT * self.max_drop if self.max_drift is None else self.max_drift
+        return replace(self, max_drop=allowed, rule="proven_drop", max_drift=None, anchored=True)
 
 
 def clustered(gate: RegressionGate, cluster_by: str | None) -> RegressionGate:
@@ -108,6 +125,11 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
     if data.get("test") is not None and data.get("cluster_by") is not None:
         _check_test(data["test"])
+    if data.get("rule") == "anytime" and (strange := [key for key in _SINGLE_RUN if data.get(key)]):
+        raise ValueError(f"found {strange[0]} with rule anytime, expected neither: it watches whole suites run by run")
+    max_drift = data.get("max_drift")
+    if max_drift is not None and not max_drop <= max_drift < math.inf:
+        raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
     check_counts(data)
     others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
     return RegressionGate(
@@ -118,5 +140,6 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
         partial=bool(data.get("partial")),
+        max_drift=None if max_drift is None else float(max_drift),
         **others,
     )

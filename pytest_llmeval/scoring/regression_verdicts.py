@@ -75,7 +75,7 @@ class _Examined:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A gate with what the data say about it.
+    """A gate with its evidence.
 
     Attributes:
         gate: The gate.
@@ -84,6 +84,7 @@ class Finding:
         outcome: The outcome if there is no test.
         reason: The reason then.
         doubt: Why the runs may not be comparable.
+        value: The drop then, if it is known.
     """
 
     gate: RegressionGate
@@ -92,13 +93,14 @@ class Finding:
     outcome: GateOutcome = "failed"
     reason: str = ""
     doubt: str = ""
+    value: float | None = None
 
 
 def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
     """Judge the regression gates of a run together.
 
     The p-values of all tests of ``proven_drop`` are adjusted by Holm's method: the chance that a run without any drop
-    beyond what is allowed fails, through whichever gate, stays at what the confidence says. Those of ``proven_safe``
+    beyond what is allowed fails, by any gate, stays at the level of the confidence. Those of ``proven_safe``
     are not: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
@@ -121,7 +123,7 @@ def _judged(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
 def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
-        return GateResult(str(gate), finding.outcome, None, gate.max_drop, finding.reason)
+        return GateResult(str(gate), finding.outcome, finding.value, gate.max_drop, finding.reason)
     tests = max(1, len(adjusted)) if gate.rule == "proven_drop" else 1
     verdicts = [(each.group, *each.verdict(adjusted.get(id(each), each.p_value), tests)) for each in finding.examined]
     if gate.by is None:
@@ -148,7 +150,7 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
     Args:
         gate: The gate.
         pairing: The run and its baseline; ``None`` if there is nothing to compare with.
-        incomplete: Why the run is not one of the whole suite; it is then judged only if the gate says ``partial``.
+        incomplete: Why the suite is incomplete; a gate is then judged only if it is ``partial``.
         absent: Why there is no baseline, and what to do.
     """
     if incomplete and not gate.partial:

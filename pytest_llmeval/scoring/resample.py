@@ -2,7 +2,7 @@
 
 A resample of n cases is a row of n integer weights that add up to n (Efron's bootstrap: how often each case was
 drawn). All resampled totals of all counts are one product ``weights @ matrix``, done in slices so that the weights
-never stand in memory as a whole.
+are never in memory as a whole.
 """
 
 __all__ = ("SEED", "percentile_interval", "resample_count", "resampled_totals", "swapped_totals")

@@ -116,7 +116,7 @@ class Table:
         """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
 
         Returns:
-            Metric name to the cases that have nothing to add to a value, as their evaluator says.
+            Metric name to the cases that add nothing to a value, according to their evaluator.
         """
         import numpy as np
 
@@ -210,7 +210,7 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
 
 
 def _is_absent(observation: Observation | None) -> bool:
-    """Whether a case adds nothing to a metric: it was not measured, or it says so and counted nothing."""
+    """Whether a case adds nothing to a metric: it was not measured, or it is undefined and has no counts."""
     return observation is None or bool(observation.undefined and not observation.counts)
 
 
@@ -225,7 +225,7 @@ def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
-    """Return a column that a user's formula gave as floats, or say what it gave instead."""
+    """Return a column from a user's formula as floats."""
     import numpy as np
 
     try:

@@ -112,7 +112,7 @@ class UsageReport:
     Attributes:
         verdicts: Questions answered, stored ones included.
         calls: Of them, those that were asked in this run.
-        input_tokens: Of those calls; ``None`` where a provider did not say.
+        input_tokens: Of those calls; ``None`` if a provider did not report them.
         output_tokens: As above.
         cost_usd: Of those calls; ``None`` where a price is not known.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where

@@ -57,7 +57,7 @@ def why_no_answer(error: Exception) -> str:
         text = f"{type(error).__name__}: {error.message}"
     elif isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, indirect):
         number = error.os_error.errno or 0
-        # Names that are not found have numbers of their own, below 0, and a text that says so.
+        # Unresolved names have numbers below 0 and their own message.
         text = f"no connection ({os.strerror(number) if number > 0 else error.os_error.strerror or error.os_error})"
     return " ".join(text.split())
 

@@ -76,7 +76,7 @@ async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
         return await work, None
     except asyncio.CancelledError:
         raise
-    except BaseException as error:  # noqa: BLE001 (for whoever waits)
+    except BaseException as error:  # noqa: BLE001 (for the waiting thread)
         return None, error
 
 
@@ -90,7 +90,7 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
     done: asyncio.Future[_T] = loop.create_future()
 
     def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():  # nobody waits any more
+        if done.done():  # the waiting thread has given up
             return
         if error is not None:
             done.set_exception(error)
@@ -102,7 +102,7 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
         failure: BaseException | None = None
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 (handed to whoever waits)
+        except BaseException as error:  # noqa: BLE001 (passed to the waiting thread)
             # A future refuses StopIteration, and SystemExit would end the event loop.
             failure = RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
         with suppress(RuntimeError):  # the loop is closed: the run is over

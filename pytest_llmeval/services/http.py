@@ -59,7 +59,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the service asks to wait, if it says."""
+        """Seconds that the service asks to wait, if any."""
         return delay_asked_for(self.headers, datetime.now(UTC))
 
     @property
@@ -130,7 +130,7 @@ class Exchange:
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too
             raise NoReplyError(f"failed: {redactor.line(why_no_answer(error))}", "untrusted") from None
         except ValueError:
-            # Its text would show the whole address, and what stands there may be secret.
+            # Its message would show the whole address, which may contain secrets.
             raise NoReplyError("failed: the address, the proxy or the headers are not valid", "unusable") from None
         except aiohttp.ClientError as error:
             cause: Cause = "unreachable" if isinstance(error, aiohttp.ClientConnectorError) else "dropped"

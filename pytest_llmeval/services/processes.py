@@ -93,7 +93,7 @@ class Program:
     async def end(self) -> None:
         """Close the program's input, wait a moment for it to end, then kill what is left."""
         if self._drained.cancelled():
-            # The end of a run cancels every task of its loop. A program whose stderr nobody reads may never end.
+            # The end of a run cancels every task of its loop. A program whose stderr is not read may never end.
             self._drained = asyncio.create_task(self._drain())
         if self._process.stdin is not None:
             self._process.stdin.close()

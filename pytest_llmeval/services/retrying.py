@@ -71,7 +71,7 @@ class AttemptError(Exception):
 
     Attributes:
         transient: Whether another attempt may succeed.
-        retry_after: Seconds that the service asks to wait; ``None`` where it does not say.
+        retry_after: Seconds that the service asks to wait; ``None`` if it does not.
         attempts: How many there were up to this one.
     """
 

@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 MASK: Final = "***"
 SHORTEST_PART: Final = 8
-"""A shorter part of a secret tells nothing, and may be a word of its own."""
+"""A shorter part of a secret reveals nothing, and may be an ordinary word."""
 
 _SHORTEST_SECRET: Final = 3
 _TELLING: Final = ("KEY", "PASSWORD", "PASSWD", "SECRET", "TOKEN")
@@ -65,7 +65,7 @@ def environment_secrets(environment: Mapping[str, str]) -> list[str]:
 
 
 def spelt(secrets: Iterable[str]) -> frozenset[str]:
-    """Return secrets, and their words such as the token of ``Bearer ...``, as they stand in text, JSON and URLs."""
+    """Return secrets, and their words such as the token of ``Bearer ...``, as they appear in text, JSON and URLs."""
     parts: set[str] = set()
     for secret in map(str.strip, secrets):
         if len(secret) >= _SHORTEST_SECRET:
@@ -108,7 +108,7 @@ class Redactor:
 
     Args:
         secrets: Known ones. Their words, such as the token of ``Bearer ...``, go too, and so do their beginnings and
-            ends of eight characters and more, which servers show to tell keys apart.
+            ends of eight characters and more, which servers show to identify keys.
         environment: Where further ones are; default: this process's.
     """
 

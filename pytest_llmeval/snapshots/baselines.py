@@ -16,9 +16,18 @@ from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
-from pytest_llmeval.snapshots.comparable import comparable_of
+from pytest_llmeval.scoring.watched_gates import watched
+from pytest_llmeval.snapshots.anchors import drift_findings
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
-from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun, deciding_labels, shown_beside
+from pytest_llmeval.snapshots.history import earlier_looks
+from pytest_llmeval.snapshots.keeper import (
+    Keeper,
+    RunWatch,
+    SuiteRun,
+    deciding_labels,
+    shown_beside,
+)
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
@@ -32,11 +41,12 @@ from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 
 class _Baseline(NamedTuple):
-    """What a run is compared with, or why there is nothing; and why they may not be comparable."""
+    """What a run is compared with, or why there is nothing; why they may not be comparable, and what tells it apart."""
 
     pairing: Pairing | None = None
     absent: str = ""
     doubts: Sequence[Verdict] = ()
+    approved: SuiteScores | None = None
 
 
 def examine_regressions(
@@ -64,7 +74,33 @@ def examine_regressions(
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
     found = [*(each for each in verdicts if each.metric != EVERYTHING), *baseline.doubts]
-    return [_examined(gate, baseline, found, incomplete) for gate in gates]
+    findings = [_examined(gate, baseline, found, incomplete) for gate in gates]
+    if baseline.approved is None:
+        return findings
+    findings = _watched(findings, suite_run, keeper, baseline.approved.cases.statistics)
+    if incomplete or any(each.kind == "not_comparable" for each in found):
+        return findings
+    scores = score_file(suite_run.key)
+    return [*findings, *drift_findings(gates, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
+
+
+def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
+    """Judge the gates that weigh all runs since the approval, and have this run's part in them noted."""
+    if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
+        return list(findings)
+    watch = RunWatch(approval, fingerprint(suite_run.statistics.text))
+    earlier = earlier_looks(keeper.root, suite_run.key, watch)
+    out = []
+    for finding in findings:
+        if finding.gate.rule == "anytime":
+            judged, look = watched(finding, earlier.get(str(finding.gate), ()))
+            out.append(judged)
+            if look is not None:
+                watch.looks[str(finding.gate)] = look
+        else:
+            out.append(finding)
+    keeper.note(suite_run, watch)
+    return out
 
 
 def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verdict], incomplete: str) -> Finding:
@@ -96,7 +132,7 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     pairing = Pairing(suite_run.statistics, statistics, suite_run.suite.metrics)
-    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, pairing.matching, settings)))
+    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, pairing.matching, settings)), approved=approved)
 
 
 def _doubts(

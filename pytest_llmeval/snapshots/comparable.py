@@ -18,7 +18,7 @@ from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 from pytest_llmeval.suite.suite import Suite
 
 _SELECTS = "metrics"
-"""The option that says which metrics are reported; it changes none of them."""
+"""The option that selects the reported metrics; it changes none of them."""
 
 _DIGITS = 32
 
@@ -131,7 +131,7 @@ def _file(value: Any, folder: Path) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return JSON data that stands for a value, the same in every process."""
+    """Return JSON data that represents a value, equal in every process."""
     if isinstance(value, Enum):
         value = value.value
     if value is None or isinstance(value, bool | int | float | str):

@@ -3,6 +3,7 @@
 __all__ = (
     "SCORES",
     "PendingFile",
+    "anchor_file",
     "approve",
     "approved_scores",
     "baseline_fault",
@@ -37,6 +38,7 @@ from pytest_llmeval.suite.suite import SuiteKey
 
 SCORES = "scores.json"
 STATISTICS = "cases.jsonl"
+ANCHOR = "anchor.jsonl"
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
@@ -64,6 +66,11 @@ def statistics_file(scores: Path) -> Path:
     return scores.with_name(scores.name.removesuffix(SCORES) + STATISTICS)
 
 
+def anchor_file(scores: Path) -> Path:
+    """Return the file beside a score file that has what was counted in the cases of the anchor."""
+    return scores.with_name(scores.name.removesuffix(SCORES) + ANCHOR)
+
+
 def python_score_file(module: Path) -> Path:
     """Return the score file of a module of Python tests; a suite of the same stem keeps the short name."""
     rivals = (f"{module.stem}.eval{suffix}" for suffix in (".yaml", ".yml", ".json"))
@@ -75,7 +82,7 @@ def read_if_there(path: Path, shown: str, kind: type[_Scores]) -> _Scores | None
     """Read a score file; ``None`` if there is none.
 
     Raises:
-        SuiteError: It cannot be used; the text says how to get a good one.
+        SuiteError: It cannot be used; the message says how to restore it.
     """
     if not path.exists():
         return None
@@ -117,7 +124,7 @@ def is_orphan(path: Path) -> bool:
     # The name of a file, nothing else: a forged path must not decide what is deleted.
     if not isinstance(owner, str) or Path(owner).name != owner or owner == "":
         return False
-    # A file that was renamed belongs to the suite that it is named after, whatever it says.
+    # A renamed file belongs to the suite that it is named after, whatever its content.
     named = path.name.startswith((f"{stem_of(owner)}.", f"{owner}."))
     return named and not (path.parent.parent / owner).exists()
 
@@ -195,6 +202,7 @@ class PendingFile:
         holds: Names whose verdict is not a failure.
         approved: Reads the file and returns what an approval makes of it; ``None`` if nothing is to be written.
         statistics: The text of the file beside it; nothing where there is none.
+        anchor: The text of the anchor's file; nothing where there is none.
         fault: Why they could not be written.
     """
 
@@ -204,19 +212,20 @@ class PendingFile:
     holds: frozenset[str]
     approved: Callable[[], SuiteScores | TestScores] | None = None
     statistics: str = ""
+    anchor: str = ""
     fault: str = ""
 
     def write(self) -> None:
         """Write scores and statistics, if they are not yet as they should be.
 
         Raises:
-            OSError: They could not be written; `fault` says why.
+            OSError: They could not be written; `fault` has the reason.
             SuiteError: The score file has been damaged meanwhile; as above.
         """
         if self.approved is None:
             return
         try:
-            _write(self.path, self.approved, self.statistics)
+            _write(self.path, self.approved, self.statistics, self.anchor)
         except OSError as error:
             self.fault = f"{self.path}: not written: {error.strerror}"
             raise
@@ -225,12 +234,13 @@ class PendingFile:
             raise
 
 
-def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str) -> None:
+def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str, anchor: str) -> None:
     """Write scores and their statistics so that any reader, also after a kill, finds both old or both new.
 
-    The new statistics wait under a name of their own until the scores, which name them, are there.
+    The new statistics wait under a name of their own until the scores, which name them, are there. An anchor's file is
+    there before scores name it, and goes when they do not any more; one anchor never follows another without that.
     """
-    beside = statistics_file(path)
+    beside, anchored = statistics_file(path), anchor_file(path)
 
     def made() -> str:
         return render(approved())
@@ -238,21 +248,25 @@ def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statist
     if not statistics:
         rewrite(path, made)
         return
-    if has_text(beside, statistics) and has_text(path, made()):
+    if has_text(beside, statistics) and has_text(anchored, anchor) and has_text(path, made()):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(beside):
         waiting = _waiting(beside, fingerprint(statistics))
         write_text(waiting, [statistics])
+        if anchor:
+            write_text(anchored, [anchor])
         rewrite(path, made)
         waiting.replace(beside)
+        if not anchor:
+            anchored.unlink(missing_ok=True)
         for each in path.parent.iterdir():
             if each.name.startswith(f".{beside.name}."):
                 each.unlink(missing_ok=True)
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:
-    """Return the lines by which two states of a file are told apart: one per metric."""
+    """Return the lines by which two states of a file are compared: one per metric."""
     if scores is None:
         return {}
     if isinstance(scores, SuiteScores):

@@ -1,16 +1,21 @@
 """The local history of runs: one line per judged suite and run, in a file that is not committed."""
 
-__all__ = ("HISTORY", "append_runs")
+__all__ = ("HISTORY", "append_runs", "earlier_looks")
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.snapshots.keeper import SuiteRun
+from pytest_llmeval.scoring.comparison.anytime import Look
+from pytest_llmeval.snapshots.keeper import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
+from pytest_llmeval.suite.suite import SuiteKey
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
@@ -35,6 +40,48 @@ def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit:
     append_text(path, "".join(_line(each, time, commit) + "\n" for each in suite_run))
 
 
+def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> dict[str, list[Look]]:
+    """Return what earlier runs of a suite say of gates that weigh all runs since an approval.
+
+    A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
+    that cannot be read: the file is a local one that people cut.
+
+    Args:
+        root: The folder of the history; ``None`` if there is none.
+        key: Of the suite.
+        watch: The run that is to be judged.
+
+    Returns:
+        Gate to looks, in the order of the runs.
+    """
+    found: dict[str, list[Look]] = {}
+    seen = {watch.statistics, watch.baseline}
+    for data in _lines(root, watch.baseline):
+        same = (data.get("path"), data.get("test"), data.get("variant")) == (key.shown, key.test, key.variant)
+        if not same or data.get("baseline") != watch.baseline or data.get("statistics") in seen:
+            continue
+        with suppress(AttributeError, TypeError, ValueError):
+            looks = {gate: Look(float(drop), float(sd), int(n)) for gate, (drop, sd, n) in data["looks"].items()}
+            seen.add(data["statistics"])
+            for gate, look in looks.items():
+                found.setdefault(gate, []).append(look)
+    return found
+
+
+def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the lines of the history that hold a text."""
+    try:
+        text = "" if root is None else (root / HISTORY).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    for line in text.splitlines():
+        if holding in line:
+            with suppress(ValueError, RecursionError):
+                data = json.loads(line)
+                if isinstance(data, dict):
+                    yield data
+
+
 def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:
     metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
     data = {
@@ -48,4 +95,6 @@ def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
         "values": {name: rounded(metric.value) for name, metric in metrics.items()},
     }
+    if suite_run.watch is not None:
+        data |= asdict(suite_run.watch)
     return json.dumps(data, allow_nan=False)

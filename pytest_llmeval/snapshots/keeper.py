@@ -1,6 +1,6 @@
 """The snapshots of a run: comparison, approval, and notes for the history."""
 
-__all__ = ("Keeper", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
+__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,15 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
+from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.snapshots.anchors import next_anchor
 from pytest_llmeval.snapshots.comparable import comparable_of, digests_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
+    anchor_file,
     approve,
     approved_scores,
     read_if_there,
@@ -27,7 +30,8 @@ from pytest_llmeval.snapshots.files import (
     texts_of,
 )
 from pytest_llmeval.snapshots.mode import Mode
-from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.rises import weigh_rises
+from pytest_llmeval.snapshots.scores import Anchor, Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
@@ -44,6 +48,21 @@ REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
 
+@dataclass(frozen=True)
+class RunWatch:
+    """A run's part in gates that weigh all runs since an approval.
+
+    Attributes:
+        baseline: Fingerprint of the approved statistics.
+        statistics: Fingerprint of those of the run.
+        looks: Gate to what the run says of it.
+    """
+
+    baseline: str
+    statistics: str
+    looks: dict[str, Look] = field(default_factory=dict)
+
+
 class SuiteRun(NamedTuple):
     """What a run has measured of one suite.
 
@@ -53,6 +72,7 @@ class SuiteRun(NamedTuple):
         result: Its metrics.
         records: One per case.
         judges: Label of an evaluator to what is known of its judge.
+        watch: Its part in gates that weigh many runs; ``None`` if there is none.
     """
 
     suite: Suite
@@ -60,6 +80,7 @@ class SuiteRun(NamedTuple):
     result: Result
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = {}
+    watch: RunWatch | None = None
 
     @property
     def statistics(self) -> CaseStatistics:
@@ -73,18 +94,20 @@ class Keeper:
 
     Attributes:
         mode: What the command line asks for.
-        always: Whether suites that say nothing of snapshots have one: the ini option ``llmeval_snapshots``.
+        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
         files: What was judged, in order.
         judged: Suites that were, for the history of runs.
+        root: The folder of that history; ``None`` if there is none.
     """
 
     mode: Mode
     always: bool = False
     files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
     judged: list[SuiteRun] = field(default_factory=list)
+    root: Path | None = None
 
     def settings(self, suite: Suite) -> SnapshotSettings | None:
-        """Return what a suite says about its snapshot; ``None`` if it has none."""
+        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return settings if settings.enabled else None
 
@@ -119,12 +142,21 @@ class Keeper:
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
             pending = self.files[-1][1]
-            pending.statistics = statistics
-            pending.approved = lambda: approve(read_if_there(path, shown, SuiteScores), new, stamp, settings.history)
+            anchor, anchored = (None, "") if self.mode.anchor else self._anchor(old, new, suite_run, path, settings)
+            anchored_new = replace(new, anchor=anchor)
+            pending.statistics, pending.anchor = statistics, anchored
+            pending.approved = lambda: approve(
+                read_if_there(path, shown, SuiteScores), anchored_new, stamp, settings.history
+            )
             if old is not None:
-                there = has_text(statistics_file(path), statistics)
-                mark_rest(pending, changed=not there or _rest(old) != _rest(new))
+                there = has_text(statistics_file(path), statistics) and has_text(anchor_file(path), anchored)
+                mark_rest(pending, changed=not there or _rest(old) != _rest(anchored_new))
         return verdicts
+
+    def _anchor(
+        self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
+    ) -> tuple[Anchor | None, str]:
+        return next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=settings.anchor == "keep")
 
     def _verdicts(
         self,
@@ -156,6 +188,8 @@ class Keeper:
             gated=_gated(suite_run.suite),
             warn_unused=self.mode.warn_unused,
         )
+        path = statistics_file(score_file(suite_run.key))
+        verdicts = weigh_rises(verdicts, suite_run.statistics, suite_run.suite, path, old)
         if part is not None:
             over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
             verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
@@ -180,11 +214,15 @@ class Keeper:
             after[REST] = "of this run"
         return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
+    def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
+        """Have a run's part in gates that weigh many runs written into the history."""
+        self.judged = [each._replace(watch=watch) if each.key == suite_run.key else each for each in self.judged]
+
     def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
         """Let the files be counted, and written where they are approved.
 
         Args:
-            whole: Whether the run left nothing out, so that files without a suite can be told.
+            whole: Whether the run left nothing out, so that files without a suite can be recognised.
 
         Returns:
             Verdicts on files that could not be written.
@@ -204,7 +242,7 @@ def shown_beside(key: SuiteKey, path: Path) -> str:
 
 def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = "".join(f"{line}\n" for line in suite_run.statistics.to_lines())
+    statistics = suite_run.statistics.text
     scores = SuiteScores(
         suite=Path(suite_run.key.path).name,
         test=suite_run.key.test,

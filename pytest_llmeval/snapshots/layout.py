@@ -24,11 +24,16 @@ def render(scores: SuiteScores | TestScores) -> str:
 
     Its checksum is that of everything else, so it does not depend on line ends and blanks.
     """
-    return _text({**asdict(scores), _CHECKSUM: _checksum(scores)})
+    return _text({**_data(scores), _CHECKSUM: _checksum(scores)})
 
 
 def _checksum(scores: SuiteScores | TestScores) -> str:
-    return fingerprint(_text(asdict(scores)))
+    return fingerprint(_text(_data(scores)))
+
+
+def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
+    """Return what a file holds; files without an anchor are as they were before there was any."""
+    return {name: each for name, each in asdict(scores).items() if name != "anchor" or each is not None}
 
 
 def _text(data: Mapping[str, Any]) -> str:

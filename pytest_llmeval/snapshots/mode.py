@@ -22,6 +22,7 @@ class Mode:
 
     Attributes:
         update: Whether scores that differ from the approved ones are approved.
+        anchor: Whether an approved run becomes the anchor.
         new_only: Whether scores without approved ones are approved.
         warn_unused: Whether scores that vanished are only reported.
         keep_unused: Whether scores that vanished stay approved.
@@ -31,6 +32,7 @@ class Mode:
     """
 
     update: bool = False
+    anchor: bool = False
     new_only: bool = False
     warn_unused: bool = False
     keep_unused: bool = False
@@ -40,13 +42,14 @@ class Mode:
 
     @classmethod
     def of(cls, config: Any) -> "Mode":
-        """Return what pytest's configuration says; syrupy's session is there once pytest's has started."""
+        """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
 
         def asked(*names: str) -> bool:
             return any(getattr(config.option, name, False) for name in names)
 
         return cls(
             update=asked("update_snapshots"),
+            anchor=asked("llmeval_snapshot_anchor"),
             new_only=asked("update_new_snapshots_only"),
             warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
             keep_unused=asked("no_cleanup", "disable_unused_snapshots"),
@@ -69,7 +72,7 @@ class Mode:
             from pytest_llmeval.snapshots.syrupy_bridge import account
 
             if self.refused:
-                # syrupy would say, and believe, that it deletes what is not used.
+                # syrupy would report that it deletes unused snapshots, and rely on it.
                 orphans = False
                 for file in files:
                     file.before = {name: text for name, text in file.before.items() if name in file.after}
@@ -82,5 +85,5 @@ class Mode:
             )
             return
         for file in files:
-            with suppress(OSError, SuiteError):  # the file says so itself
+            with suppress(OSError, SuiteError):  # reported when the file is compared
                 file.write()

@@ -1,6 +1,17 @@
 """The content of a score file, and its creation from a result."""
 
-__all__ = ("SCHEMA", "Approval", "Cases", "Score", "SuiteScores", "TestScores", "groups_of", "metrics_of", "rounded")
+__all__ = (
+    "SCHEMA",
+    "Anchor",
+    "Approval",
+    "Cases",
+    "Score",
+    "SuiteScores",
+    "TestScores",
+    "groups_of",
+    "metrics_of",
+    "rounded",
+)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,6 +78,25 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """The approved run below which scores may not drift.
+
+    Attributes:
+        time: The day of its approval.
+        commit: What was checked out.
+        statistics: Fingerprint of the file that has what was counted in each of its cases.
+        values: Metric name to value.
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    time: str
+    commit: str | None
+    statistics: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Cases:
     """The cases behind the scores.
 
@@ -94,6 +124,7 @@ class SuiteScores:
         metrics: Metric name to score.
         groups: Label, group, metric name to score.
         history: Approvals, the last one last.
+        anchor: The run below which scores may not drift; ``None`` if it is the one approved last.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -107,6 +138,7 @@ class SuiteScores:
     groups: Mapping[str, Mapping[str, Mapping[str, Score]]] = field(default_factory=dict)
     history: tuple[Approval, ...] = ()
     schema: int = SCHEMA
+    anchor: Anchor | None = None
 
     @property
     def values(self) -> dict[str, float | None]:

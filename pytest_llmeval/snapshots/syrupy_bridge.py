@@ -16,7 +16,7 @@ from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
 from pytest_llmeval.data.files.beside import OWN_FOLDER
-from pytest_llmeval.snapshots.files import SCORES, PendingFile, is_orphan, statistics_file
+from pytest_llmeval.snapshots.files import SCORES, PendingFile, anchor_file, is_orphan, statistics_file
 
 
 class _Line(str):
@@ -134,6 +134,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         if snapshot_location not in self.files and is_orphan(path):
             path.unlink(missing_ok=True)
             statistics_file(path).unlink(missing_ok=True)
+            anchor_file(path).unlink(missing_ok=True)
 
 
 def _collection(location: str, names: Sequence[str]) -> SnapshotCollection:

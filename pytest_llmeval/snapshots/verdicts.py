@@ -33,7 +33,7 @@ _UNIT = 1.5 * 10**-DIGITS
 
 
 def not_judged(why: str) -> Verdict:
-    """Return the verdict on a run that says nothing about the whole suite."""
+    """Return the verdict on a run that is not of the whole suite."""
     return Verdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
 
 
@@ -97,7 +97,7 @@ def judge_scores(
         metrics: Of the suite; they know which direction is better.
         deciding: Gives the labels of the evaluators that decide a metric.
         gated: Metrics on whose drop a gate decides, unless the settings have a tolerance for them.
-        warn_unused: Whether a metric that vanished is only told.
+        warn_unused: Whether a vanished metric is only reported.
 
     Returns:
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.

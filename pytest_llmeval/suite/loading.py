@@ -92,7 +92,7 @@ class _Loader(SettingsReader):
         return suite
 
     def _top_level(self) -> SuiteEntry:
-        """Check the top level; what is wrong there is left out, so that faults further down are told as well."""
+        """Check the top level, and drop what is wrong there so that faults further down are reported too."""
         data = self.document.data
         if not isinstance(data, Mapping):
             self.fault((), f"found {describe(data)}, expected a mapping with 'evaluators' and 'cases' or 'source'")
@@ -160,7 +160,7 @@ class _Loader(SettingsReader):
         return cases, source.faulty(faults) + len(limited) - len(cases)
 
     def _with_limits(self, case: Case, source: "Source") -> Case | None:
-        """Check the thresholds that a row of a source carries; their faults are told with the row's line."""
+        """Check the thresholds of a source's row; faults get the row's line."""
         if not case.thresholds:
             return case
         before = len(self.faults)

@@ -67,7 +67,7 @@ class Renamed:
 
     Attributes:
         now: Its words.
-        option: Option that tells the renamed command from the one that has the old name now; empty where none has.
+        option: Option that only the renamed command has; empty if no new command took the old name.
     """
 
     now: tuple[str, ...]
@@ -136,7 +136,7 @@ class _Classes:
 class Registry:
     """Evaluators, sources and commands by name.
 
-    A class can be registered as it is, or by an import string: it is then imported when a suite asks for it.
+    A class can be registered directly or as an import string, which is imported when a suite uses it.
 
     Example:
         >>> registry = Registry()
@@ -331,7 +331,7 @@ def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None
     """Make a tokenizer known under a name, for the option ``tokenizer`` of `text`.
 
     Args:
-        name: What suite files say.
+        name: Its name in suite files.
         tokenizer: Text to tokens; pure.
     """
     from pytest_llmeval.evaluators.measures import tokens

@@ -58,7 +58,7 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the titles that pydantic makes of field names: they say nothing that the names do not."""
+    """Drop the titles that pydantic derives from field names: they add nothing."""
     kept = {key: value for key, value in schema.items() if key not in ("title", "properties")}
     if "properties" in schema:
         kept["properties"] = {name: _without_titles(each) for name, each in schema["properties"].items()}

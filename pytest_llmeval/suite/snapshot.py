@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pytest_llmeval.core.wording import limit
 
 Policy: TypeAlias = Literal["fail", "warn"]
+AnchorPolicy: TypeAlias = Literal["best", "keep"]
 
 _MOST_APPROVALS = 1000
 
@@ -56,19 +57,21 @@ class SnapshotEntry:
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20
+    anchor: AnchorPolicy = "best"
 
 
 @dataclass(frozen=True)
 class SnapshotSettings:
-    """How a suite's scores are kept and compared.
+    """How the scores of a suite are stored and compared.
 
     Attributes:
-        enabled: Whether they are, whatever the ini option ``llmeval_snapshots`` says.
-        tolerance: Of metrics that have none of their own; ``None`` where the file sets none.
+        enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
+        tolerance: Default for metrics without their own; ``None`` if the file sets none.
         tolerances: Metric name to tolerance.
         metrics: Which metrics; ``None`` for all.
         not_comparable: What happens if the approved scores are of other data or another evaluator.
         history: How many approvals the file remembers.
+        anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
     """
 
     enabled: bool = True
@@ -77,13 +80,14 @@ class SnapshotSettings:
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20
+    anchor: AnchorPolicy = "best"
 
     def tolerance_of(self, metric: str) -> Tolerance:
         """Return how far a metric may fall."""
         return self.tolerances.get(metric, self.tolerance or EXACT)
 
     def leaves(self, metric: str) -> bool:
-        """Return whether nothing is said of how far a metric may fall, so that a gate on its drop may decide."""
+        """Return whether a metric has no tolerance, so that a gate with ``max_drop`` may decide."""
         return self.tolerance is None and metric not in self.tolerances
 
     def keeps(self, metric: str) -> bool:
@@ -100,7 +104,7 @@ def read_snapshot(
     """Read ``snapshot`` of a suite file.
 
     Args:
-        entry: What stands there; ``None`` leaves the decision to the ini option.
+        entry: The value of the key; ``None`` leaves the decision to the ini option.
         check: Validates data at a path against a class, or notes its faults and gives ``None``.
         fault: Notes a fault at a path.
         unknown: Says what is wrong with the name of a metric.
@@ -136,6 +140,7 @@ def read_snapshot(
         metrics=checked.metrics,
         not_comparable=checked.not_comparable,
         history=checked.history,
+        anchor=checked.anchor,
     )
 
 

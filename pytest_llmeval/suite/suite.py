@@ -54,6 +54,7 @@ class GateEntry:
     max_errors: int = 0
     partial: bool = False
     max_drop: float | None = None
+    max_drift: float | None = None
     confidence: float | None = None
     rule: Rule | None = None
     test: Test | None = None

@@ -81,7 +81,7 @@ class CommandTarget(BatchTarget):
         self._asked += 1
         line = json.dumps({"id": self._asked, "input": value}).encode("ascii")
         if self._program is not None:
-            # It may have ended after its last answer: a process that was started for this input tells.
+            # It may have ended after its last answer; a process started for this input shows.
             with contextlib.suppress(EndedError):
                 return await self._program.exchange(line)
             await self._discard()

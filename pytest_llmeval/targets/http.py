@@ -114,7 +114,7 @@ class HttpTarget(BatchTarget):
             PredictionError: There was none.
         """
         exchange = self._connected()
-        # A service that nobody has started is not waited for again with every batch.
+        # If the service is not running, do not retry for every batch.
         retries = 0 if self._unreachable else self._spec.retries
         # JSON in ASCII: half of a surrogate pair has no other spelling.
         content = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
@@ -189,7 +189,7 @@ class HttpTarget(BatchTarget):
 
 
 def _spelt(value: Any) -> str:
-    """Return the text that stands for a value in a query string."""
+    """Return a value as text for a query string."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)

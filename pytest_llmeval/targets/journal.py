@@ -1,4 +1,4 @@
-"""Answers of targets on disk as they arrive: one file per process, until their run or the next one merges them."""
+"""Answers of targets, written to disk as they arrive: one file per process, merged at the end of the run."""
 
 __all__ = ("Journal",)
 
@@ -39,7 +39,7 @@ class Journal:
         return cls(root / WORKING_FOLDER / "answers" / name, run)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write an answer, in one line of its own whatever a full disk has cut off before.
+        """Write an answer on its own line, even if a full disk truncated the last one.
 
         Raises:
             OSError: It cannot be written.
@@ -73,7 +73,7 @@ class Journal:
         return any(status.st_size != self._read.get(path) for path, status in self._files(others=False))
 
     def remove(self) -> None:
-        """Remove the files that were read and to which nobody will add: merge what they hold first."""
+        """Remove the files that were read and whose process has ended; merge their content first."""
         for path, status in self._files(others=True):
             process = path.name.split(".")[1]
             ended = process == process_name() or has_ended(process) or time.time() - status.st_mtime > STALE_S

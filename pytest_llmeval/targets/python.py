@@ -223,7 +223,7 @@ class Recordings:
 
         Raises:
             OSError: The file cannot be written.
-            SuiteError: It has been damaged meanwhile, and stays as it is.
+            SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
         if self.mode == "replay":
             return []
@@ -310,7 +310,7 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
-    """Return the row that records a case's prediction; the first one of several says nothing of a repeat."""
+    """Return the row that records a case's prediction; the first of several has no number of the repeat."""
     row = {
         "suite": suite,
         "variant": variant,

@@ -18,7 +18,7 @@ from pytest_llmeval.targets.template import at
 
 
 class WrongCountError(PredictionError):
-    """A list of results has another length than the list of inputs, so that nobody knows which belongs to which."""
+    """The list of results and the list of inputs have different lengths, so they cannot be matched."""
 
 
 def parse_reply(body: bytes | str) -> Any:
@@ -54,7 +54,7 @@ def predictions_in(
 
     Args:
         reply: JSON data.
-        response: Where the predictions stand.
+        response: Where to find the predictions.
         count: How many inputs were sent.
         redactor: Makes parts of the reply fit for reasons.
         listed: Whether they were sent as a list; otherwise there is one, and `response` names its prediction.

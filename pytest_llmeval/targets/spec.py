@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 @dataclass(frozen=True)
 class ResponseSpec:
-    """Where the predictions stand in a reply.
+    """Where to find the predictions in a reply.
 
     Attributes:
         items: Path to the list of results; ``None``: the reply is the list.
@@ -23,7 +23,7 @@ class ResponseSpec:
 
     @classmethod
     def of(cls, given: str | Mapping[str, str] | None, *, listed: bool) -> "ResponseSpec":
-        """Return what a suite file says; a lone path leads to the list, or where there is none to the prediction."""
+        """Return the settings of a suite file; a lone path leads to the list or, without a list, to the prediction."""
         if isinstance(given, str):
             return cls(items=given) if listed else cls(prediction=given)
         return cls(**(given or {}))
@@ -64,7 +64,7 @@ class HttpSpec:
 
 
 STRICT = {"extra": "forbid"}
-"""Pydantic configuration of everything that a suite file can say."""
+"""Pydantic configuration of all parts of a suite file."""
 
 
 @dataclass(frozen=True)

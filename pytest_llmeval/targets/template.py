@@ -17,7 +17,7 @@ _KNOWN: Final = (_EACH, _ID, _INPUT)
 
 
 def at(value: Any, path: str | None) -> Any:
-    """Return what stands at a dotted path of JSON data, or `ABSENT`; ``None`` leads to the value itself."""
+    """Return the value at a dotted path of JSON data, or `ABSENT`; ``None`` is the path of the value itself."""
     if path is None:
         return value
     return pick(value, path) if isinstance(value, Mapping) else pick({"": value}, f".{path}")
@@ -29,7 +29,7 @@ def fill(template: Any, inputs: Sequence[Any], number: int = 0) -> Any:
     Args:
         template: Free of faults.
         inputs: Each with a value at every path of `input_paths`.
-        number: The input that placeholders outside ``$each`` stand for.
+        number: The input for placeholders outside ``$each``.
     """
     if isinstance(template, Mapping):
         if _INPUT in template:

@@ -254,7 +254,7 @@ def test_scores_are_of_one_repeat(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["s.json"], "name the suite whose cases they are about with --suite"),
+        (["s.json"], "name the suite of the cases with --suite"),
         (["x.jsonl", "--suite", "qa.eval.yaml"], "apply to a JSON file of scores"),
     ],
 )
@@ -304,7 +304,9 @@ def test_explain_shows_recordings(run: Run) -> None:
 
 
 def test_explain_wants_something_that_exists(run: Run) -> None:
-    assert run("explain", "nothing")[2].startswith("found no file nothing, expected a suite, recordings, or how a key")
+    assert run("explain", "nothing")[2].startswith(
+        "found no file nothing, expected a suite, a recordings file, or the beginning"
+    )
     keep(entry())
     assert run("explain", "abc")[2] == f"found no key in {CACHE} that begins with abc\n"
 

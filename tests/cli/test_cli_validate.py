@@ -79,7 +79,7 @@ def test_names_that_a_conftest_may_register_are_said_to_be_known_to_pytest_only(
     write("e/t.eval.yaml", "evaluators: [text]\nsource: {format: ledger, path: a.txt}\n")
     code, lines, _ = validate(capsys, "e")
     assert code == 1
-    notes = [line for line in lines if "evaluators and sources that a conftest.py registers are not known" in line]
+    notes = [line for line in lines if "evaluators and sources that a conftest.py registers are unknown" in line]
     assert [line.split(": ")[1] for line in notes] == [str(Path("e/s.eval.yaml")), str(Path("e/t.eval.yaml"))]
 
 

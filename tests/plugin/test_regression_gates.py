@@ -71,7 +71,7 @@ def test_without_baseline_the_gate_fails_and_names_the_command(project: "Project
 def test_an_approved_drop_is_the_baseline_from_then_on(project: "Project") -> None:
     approve(project)
     write_suite(project, wrong=25)
-    ran = project.run("--snapshot-update", without=WITH_SYRUPY)
+    ran = project.run("--snapshot-update", "--snapshot-anchor", without=WITH_SYRUPY)
     assert (ran.code, reason(ran)) == (0, "approved: this run is the new baseline")
     ran = project.run(without=WITH_SYRUPY)
     assert ran.code == 0
@@ -166,3 +166,42 @@ def test_the_snapshot_leaves_a_fall_to_the_gate_on_that_value_alone(
     (suite,) = project.run(without=WITH_SYRUPY).report["suites"]
     assert [gate["outcome"] for gate in suite["gates"]] == ["passed"]
     assert [(each["kind"], each["outcome"]) for each in suite["snapshot"]] == [("fell_beyond", verdict)]
+
+
+ANYTIME: dict[str, Any] = {"gates": [{**GATE, "max_drop": 0, "rule": "anytime"}], "snapshot": {"tolerance": 1}}
+
+
+def test_runs_since_the_approval_are_weighed_together(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    for number, wrong in enumerate((8, 10, 11, 12, 13), 1):
+        write_suite(project, wrong, **ANYTIME)
+        ran = project.run(without=WITH_SYRUPY)
+        assert f" of {number} run" in reason(ran)
+        if ran.code:
+            break
+    assert number > 1
+    assert ran.gates("s") == {"drop(f1) <= 0, anytime": "failed"}
+    assert "a drop beyond 0 is established, evidence" in reason(ran)
+    assert project.run("--snapshot-update", "--snapshot-anchor", without=WITH_SYRUPY).code == 0
+    write_suite(project, wrong + 1, **ANYTIME)
+    assert " of 1 run since the approval" in reason(project.run(without=WITH_SYRUPY))
+
+
+def test_a_replayed_run_is_no_further_run(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    write_suite(project, 4, **ANYTIME)
+    first, again = (reason(project.run(without=WITH_SYRUPY)) for _ in range(2))
+    assert first == again
+    assert " of 1 run since the approval" in again
+
+
+def test_a_history_that_was_cut_begins_with_what_can_be_read(project: "Project") -> None:
+    approve(project, wrong=0, **ANYTIME)
+    for wrong in (2, 3):
+        write_suite(project, wrong, **ANYTIME)
+        project.run(without=WITH_SYRUPY)
+    path = project.path / ".llmeval" / "history.jsonl"
+    first, second = [line for line in path.read_text(encoding="utf-8").splitlines() if "looks" in line]
+    path.write_text(f"{first[:-9]}\n{second}\n[1]\n", encoding="utf-8")
+    write_suite(project, 1, **ANYTIME)
+    assert " of 2 runs since the approval" in reason(project.run(without=WITH_SYRUPY))

@@ -141,10 +141,14 @@ def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project
     assert ran.verdicts()["s.eval.yaml::snapshot[f1][Upper]"] == "PASSED"
 
 
+def red(size: int, wrong: int) -> list[dict[str, Any]]:
+    return [{"id": f"c{n:02}", "expected": "red", "prediction": "blue" if n < wrong else "red"} for n in range(size)]
+
+
 def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> None:
-    project.suite("s.eval.yaml", CASES, snapshot=True)
+    project.suite("s.eval.yaml", red(20, wrong=10), snapshot=True, mode="bulk")
     project.run("--snapshot-update")
-    project.suite("s.eval.yaml", [CASES[0], {**CASES[1], "prediction": "blue"}], snapshot=True)
+    project.suite("s.eval.yaml", red(20, wrong=0), snapshot=True, mode="bulk")
     ran = project.run("--llmeval-report=report.md")
     section = ran.section("llmeval")
     assert "snapshot PASSED  f1  (rose from 0.5 to 1: improved)" in section
@@ -159,9 +163,23 @@ def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> Non
         "approved": 0.5,
         "reason": "rose from 0.5 to 1: improved",
     }
-    project.suite("s.eval.yaml", [{**CASES[0], "prediction": "x"}, CASES[1]], snapshot=True)
+    project.suite("s.eval.yaml", red(20, wrong=20), snapshot=True, mode="bulk")
     quiet = project.run("-q")
     assert "snapshot FAILED  s: f1  (fell from 0.5 to 0, worse by 0.5; tolerance 0)" in quiet.text
+
+
+def test_a_rise_that_may_be_chance_is_not_recommended_for_approval(project: "Project") -> None:
+    project.suite("s.eval.yaml", red(20, wrong=10), snapshot=True, mode="bulk")
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", red(20, wrong=7), snapshot=True, mode="bulk")
+    ran = project.run()
+    assert ran.code == 0
+    assert {each["kind"] for each in ran.suites["s"]["snapshot"]} == {"rose_within", "unchanged"}
+    reason = ran.suites["s"]["snapshot"][1]["reason"]
+    assert reason.startswith("rose from 0.5 to 0.65: may be chance (95% interval of the change ")
+    assert "snapshot: approve" not in ran.section("llmeval")
+    approved = project.run("--snapshot-update")
+    assert approved.suites["s"]["snapshot"][1]["reason"].startswith("approved: rose from 0.5 to 0.65: may be chance")
 
 
 def test_an_approval_names_the_commit_that_was_checked_out(project: "Project") -> None:

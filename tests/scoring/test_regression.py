@@ -73,6 +73,11 @@ def test_the_mapping_form_is_read_and_written(entry: dict[str, Any], expected: R
         ({"max_drop": 0.1, "test": "mcnemar", "cluster_by": "k"}, "found cluster_by with test mcnemar"),
         ({"max_drop": 0.1, "test": "wilcoxon", "cluster_by": "k"}, "found cluster_by with test wilcoxon"),
         ({"max_drop": 0.1, "min_cases": 3}, "found min_cases without by"),
+        ({"max_drop": 0.1, "max_drift": 0.05}, "found max_drift 0.05, expected a finite number of at least max_drop"),
+        ({"max_drift": 0.1}, "found max_drift without max_drop, expected both"),
+        ({"max_drop": 0.1, "rule": "anytime", "by": "k"}, "found by with rule anytime, expected neither"),
+        ({"max_drop": 0.1, "rule": "anytime", "test": "bca"}, "found test with rule anytime, expected neither"),
+        ({"max_drop": 0.1, "rule": "anytime", "partial": True}, "found partial with rule anytime, expected neither"),
         ({"max_drop": 0.1, "max_errors": -1}, "found max_errors -1, expected at least 0"),
     ],
 )

@@ -55,7 +55,7 @@ def test_they_stand_beside_other_gates(load: Load) -> None:
         ),
         (
             "[{metric: f1, max_drop: 0, rule: proven_dorp}]",
-            "3:41  gates[0].rule: found the text 'proven_dorp', expected one of 'proven_drop', 'proven_safe' (",
+            "3:41  gates[0].rule: found the text 'proven_dorp', expected one of 'proven_drop', 'proven_safe', 'any",
         ),
         (
             "[{metric: f1, max_drop: 0, test: t}]",

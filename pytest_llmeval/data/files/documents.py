@@ -131,7 +131,7 @@ class Document:
             key: Whether the key is meant instead of the value.
 
         Returns:
-            Where it stands, or its nearest ancestor if it does not exist; ``(0, 0)`` if that is unknown.
+            Its position, or that of its nearest ancestor if it does not exist; ``(0, 0)`` if unknown.
         """
         if self._places is None:
             return 0, 0

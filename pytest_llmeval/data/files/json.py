@@ -43,7 +43,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class RejectedError(Exception):
-    """The text is no JSON that we accept; the faults have been told."""
+    """The text is not acceptable JSON; its faults have been reported."""
 
 
 class JsonParser:

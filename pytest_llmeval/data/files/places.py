@@ -40,7 +40,7 @@ def display_path(path: Path, root: Path) -> str:
 
 
 class Place:
-    """Where a value stands, and where the values inside it stand.
+    """The position of a value and of the values inside it.
 
     Attributes:
         line: Counted from 1.
@@ -76,7 +76,7 @@ class Place:
 
 
 class FaultLog:
-    """The faults of one file, in the order found: the first `MAX_LISTED` are kept, the rest is counted."""
+    """The faults of one file in the order found; after `MAX_LISTED` they are only counted."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -84,7 +84,7 @@ class FaultLog:
         self._listed: list[Fault] = []
 
     def add(self, line: int, column: int, path: str, message: str) -> None:
-        """Add a fault; `line` 0 stands for the whole file."""
+        """Add a fault; `line` 0 means the whole file."""
         self.found += 1
         if self.found <= MAX_LISTED:
             self._listed.append(Fault(self.file, line, column, path, message))
@@ -95,7 +95,7 @@ class FaultLog:
             self.add(each.line, each.column, each.path, each.message)
 
     def listed(self) -> list[Fault]:
-        """Return the faults; one more says how many are not listed."""
+        """Return the faults, and one that counts those not listed."""
         rest = self.found - len(self._listed)
         more = [Fault(self.file, 0, 0, "", f"... and {rest} more")] if rest else []
         return [*self._listed, *more]
@@ -123,5 +123,5 @@ def render_path(path: Sequence[str | int]) -> str:
 
 
 def duplicate_key(key: str, first: Place) -> str:
-    """Return the message for a key that stands in the same mapping already, at `first`."""
+    """Return the message for a key that already occurs in the same mapping, at `first`."""
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"

@@ -1,4 +1,4 @@
-"""Names of processes in the names of files, by which a later run knows that whoever wrote them has ended."""
+"""Process names in file names, which show whether the process that wrote a file has ended."""
 
 __all__ = ("STALE_S", "has_ended", "process_name")
 

@@ -16,7 +16,7 @@ def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteErr
 
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
-    """Return what the operating system says, and for a missing file the name that is most like it."""
+    """Return the message of the operating system and, for a missing file, the most similar name."""
     reason = error.strerror if isinstance(error, OSError) else error
     return f"found no readable file ({reason}), expected one{_like(path, error)}"
 

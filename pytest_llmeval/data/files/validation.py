@@ -93,7 +93,7 @@ def _message(error: "ErrorDetails", names: Sequence[str]) -> str:
 
 
 def _tag_message(error: "ErrorDetails") -> str:
-    """Say what is wrong with the key that tells the branches of a union apart."""
+    """Return the message for the key that distinguishes the branches of a union."""
     context = error["ctx"]
     key = context["discriminator"]
     if "tag" not in context:
@@ -124,7 +124,7 @@ def _dataclasses(hint: Any) -> list[Any]:
 
 
 def _literals(kind: Any) -> set[Any]:
-    """Return the literal values of a dataclass's fields: one of them tells it from the others of a union."""
+    """Return the literal values of a dataclass's fields, by which the branches of a union are distinguished."""
     hints = get_type_hints(kind).values()
     return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
 
@@ -145,7 +145,7 @@ def check(
         adapter: Validator of the part.
         kind: Its class, whose field names unknown keys are compared with.
         data: The part.
-        document: Where it stands, for lines and columns.
+        document: Its document, for lines and columns.
         path: Where in the document.
 
     Returns:

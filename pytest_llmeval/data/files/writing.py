@@ -1,4 +1,4 @@
-"""How every file of ours is written: beside, synced, renamed; never through a symbolic link; one process at a time."""
+"""Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
 
 __all__ = ("append_text", "has_text", "locked", "remove_leftovers", "rewrite", "scratch_path", "write_text")
 

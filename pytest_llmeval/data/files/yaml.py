@@ -27,7 +27,7 @@ def add_yaml_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
 
 
 def _character_fault(text: str, error: yaml.YAMLError, faults: FaultLog) -> None:
-    """Tell where a character stands that YAML does not allow, whatever the unit of the parser's own position."""
+    """Add a fault for a character that YAML does not allow; the parser's own position may count bytes."""
     bad = _UNPRINTABLE.search(text)
     at = bad.start() if bad else 0
     what = f"the character U+{ord(text[at]):04X}" if bad else str(error)
@@ -61,7 +61,7 @@ def _explanation(error: yaml.MarkedYAMLError) -> str:
 
 
 MAX_ALIASED: Final = 10_000_000
-"""Most values that aliases and merge keys may stand for in one file; a few lines can name billions."""
+"""Maximum number of values that aliases and merge keys may expand to in one file; a few lines can name billions."""
 
 _FORMER_BREAKS = "\x85\u2028\u2029"
 _PRIVATE_USE = range(0xE000, 0xF900)
@@ -72,7 +72,7 @@ _FAULTY_KEY: Final = object()
 
 
 class _StopError(Exception):
-    """A fault after which the rest of the file cannot be read; it has been told."""
+    """An already reported fault after which the rest of the file cannot be read."""
 
 
 class _Frame:

@@ -51,7 +51,7 @@ def _number(text: str) -> int | float | str:
 
 
 def plain_value(text: str) -> Any:
-    """Return what an unquoted scalar stands for (YAML 1.2.2, section 10.3.2).
+    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
 
     Raises:
         ValueError: It is a number that JSON cannot carry.
@@ -62,10 +62,10 @@ def plain_value(text: str) -> Any:
 
 
 def tagged_value(text: str, tag: str) -> Any:
-    """Return what a scalar with an explicit tag stands for.
+    """Return the value of a scalar with an explicit tag.
 
     Raises:
-        ValueError: The tag is none of the core schema, or its type is not that of the text.
+        ValueError: The tag is not in the core schema, or the text is not of its type.
     """
     name = tag.removeprefix(_CORE)
     if name in {"str", "!"}:

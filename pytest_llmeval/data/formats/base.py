@@ -36,7 +36,7 @@ class CaseFile:
         """Add a case, or a fault if its id cannot be used or is taken.
 
         Args:
-            case: With the `line` that it stands in, counted from 1.
+            case: With its `line`, counted from 1.
             path: The field of its id, for that fault; empty where it has none.
             column: Where the case begins in its line.
         """
@@ -54,7 +54,7 @@ class CaseFile:
 class Source(ABC):
     """A dataset format. Subclass as a frozen dataclass whose fields are the options.
 
-    `FileSource` is simpler where the cases stand in one file.
+    `FileSource` is simpler if all cases are in one file.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
@@ -77,7 +77,7 @@ class Source(ABC):
 
     @abstractmethod
     def file_of(self, case: Case) -> str:
-        """Return the file that a case stands in, for a fault of its row."""
+        """Return the file of a case, for a fault in its row."""
 
 
 @dataclass(frozen=True)

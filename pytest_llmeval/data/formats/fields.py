@@ -14,12 +14,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def json_text(value: Any) -> str:
-    """Return a text as it is and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
+    """Return text unchanged and any other value as its JSON text: ``2022`` becomes ``"2022"``."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def case_id(value: Any) -> str | None:
-    """Return the id that a text or whole number stands for, composed (NFC); else ``None``."""
+    """Return a text or whole number as an id, in composed form (NFC); ``None`` for other values."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -78,7 +78,7 @@ ABSENT: Final = object()
 class Fields:
     """Which columns feed which part of a case.
 
-    A part that is not named here is read from the column of its own name. A column is named as in the file, or
+    A part that is not listed here is read from the column of the same name. A column is named as in the file, or
     by a dotted path into nested data: ``meta.type``, ``answers.0``.
 
     Attributes:

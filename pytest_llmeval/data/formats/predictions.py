@@ -27,8 +27,8 @@ class Answer:
     Attributes:
         id: The id that the file gives.
         value: What was answered.
-        line: Where it stands.
-        column: Where it stands.
+        line: Its line.
+        column: Its column.
     """
 
     id: str
@@ -42,7 +42,7 @@ def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lamb
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
     A row has its id under ``question_id``, ``query_id`` or ``id``, together with ``sample_id`` or
-    ``conversation_id`` where ids are counted anew in each conversation, and the answer under ``prediction``,
+    ``conversation_id`` if ids are unique only within a conversation, and the answer under ``prediction``,
     ``hypothesis``, ``answer`` or ``results``; the first that is there counts.
 
     Args:
@@ -107,7 +107,7 @@ def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 def add_predictions(
     cases: dict[str, Case], answers: list[Answer], known: Collection[str], faults: FaultLog, *, short_ids: bool
 ) -> None:
-    """Put answers into the cases that they belong to; a case without an answer stays as it is.
+    """Put answers into their cases; a case without an answer is unchanged.
 
     Args:
         cases: By id; changed in place.

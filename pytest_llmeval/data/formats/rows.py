@@ -19,8 +19,8 @@ class Row:
 
     Attributes:
         data: The row; an object if it is a good one.
-        line: Where it stands.
-        column: Where it stands.
+        line: Its line.
+        column: Its column.
         path: Its path in the file, such as ``[3]``.
     """
 
@@ -191,7 +191,7 @@ def add_rows(file: CaseFile, rows: Iterable[Row], fields: Fields | None, *, cell
         file: Gets the cases and faults.
         rows: The rows.
         fields: Which columns are read; ``None`` for rows that have the keys of a case, where others are faults.
-        cells: Whether the values are cells of a text table: there an empty one stands for nothing, except that
+        cells: Whether the values are cells of a text table, where an empty cell means absent, except that
             an empty prediction is an empty answer, and numbers are written as text.
     """
     reader = _RowReader(file, fields, cells=cells)

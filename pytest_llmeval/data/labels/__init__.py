@@ -20,7 +20,7 @@ def taxonomy_path(name: str) -> Path:
     """Return the file of a shipped label set.
 
     Raises:
-        FileNotFoundError: There is none of that name.
+        FileNotFoundError: There is no label set of this name.
     """
     for folder in _FOLDERS:
         path = folder / f"{name}.yaml"
@@ -37,7 +37,7 @@ def load_taxonomy(name: str) -> Mapping[str, Any]:
         name: File name without its suffix, such as ``question_types``.
 
     Raises:
-        FileNotFoundError: There is none of that name.
+        FileNotFoundError: There is no label set of this name.
     """
     path = taxonomy_path(name)
     data: Mapping[str, Any] = read_document(path, path.name).data
@@ -62,13 +62,13 @@ class LabelSet:
         return LabelSet({name: label for each in self.members.values() for name, label in each.names.items()})
 
     def fault(self, kind: str, name: str) -> str | None:
-        """Return why a name is none of this set; ``None`` if it is, or if the set or the name is empty."""
+        """Return why a name is not in this set; ``None`` if it is, or if the set or the name is empty."""
         if not name or not self.names or name in self.names:
             return None
         return f"{kind} {_quoted(name)} is unknown{_hint(self, name[: _LONGEST_SHOWN * 2])}"
 
     def member_fault(self, kind: str, name: str, parent: str) -> str | None:
-        """Return why a name does not stand below `parent`; below an empty or unknown parent, any member may stand."""
+        """Return why a name is not a child of `parent`; an empty or unknown parent accepts any member."""
         members = self.members.get(self.names.get(parent, ""), self.below)
         if members.names and name not in members.names and name in self.below.names:
             owners = [label for label, each in self.members.items() if name in each.names]

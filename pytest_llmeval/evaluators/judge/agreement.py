@@ -6,8 +6,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
@@ -16,6 +16,7 @@ from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cell
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, verdict_details
+from pytest_llmeval.evaluators.judge.people import is_labelled, people_fault, people_of, without_people
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.agreement import (
     krippendorff_alpha,
@@ -37,7 +38,6 @@ _LEVELS = {"auto": _CONTINUOUS, "continuous": _CONTINUOUS, "explanation": _GRADE
 _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
-_KEYS = {"reference", "human"}
 _FEWEST_LEVELS = 2
 
 
@@ -53,7 +53,7 @@ class JudgeAgreement(Judge):
     * ``agreement``: share of people who have the judge's level;
     * ``cohen_kappa``, ``weighted_kappa``: agreement of levels beyond chance, without and with squared differences as
       weights (Cohen 1960, 1968);
-    * ``krippendorff_alpha``: for interval data, of the scores as they are; the judge is one of the raters;
+    * ``krippendorff_alpha``: for interval data, of the unrounded scores; the judge is one of the raters;
     * ``pearson``, ``bias``, ``mae``: correlation, mean difference (above 0: the judge is milder) and mean absolute
       difference of the judge's score and the mean score of the people;
     * ``confusion[human->judge]``: how many cases people put into one level and the judge into the other.
@@ -65,7 +65,8 @@ class JudgeAgreement(Judge):
             ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, 0 and 1 otherwise.
 
     Raises:
-        ValueError: The levels are fewer than two, not different, or not finite.
+        ValueError: The levels are fewer than two, not different, or not finite; or ``corrected`` is given, which is for
+            evaluator ``judge``.
     """
 
     name = "judge_agreement"
@@ -75,6 +76,8 @@ class JudgeAgreement(Judge):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.corrected:
+            raise ValueError("found corrected, expected it with evaluator judge, which reports the corrected score")
         known = set(self.levels)
         if self.levels and (len(known) < max(_FEWEST_LEVELS, len(self.levels)) or not all(map(math.isfinite, known))):
             raise ValueError(f"found levels {list(self.levels)}, expected two or more different numbers")
@@ -104,7 +107,7 @@ class JudgeAgreement(Judge):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the human scores, and what `Judge.check` finds."""
-        faults = list(super().check(_without_people(case)))
+        faults = list(super().check(without_people(case)))
         if not faults and (fault := self._fault(case)):
             faults.append(fault)
         return faults
@@ -114,29 +117,20 @@ class JudgeAgreement(Judge):
         expected = case.expected
         if expected is None:
             return None
-        if not isinstance(expected, Mapping) or not {"human"} <= set(expected) <= _KEYS:
+        if not is_labelled(expected):
             found = f"an object with {sorted(expected)}" if isinstance(expected, Mapping) else describe_found(expected)
             return f"found {found}, expected {{reference, human}}"
-        low, high = self._scale(case)
-        for score in _human(expected):
-            if type(score) not in (int, float) or not low <= score <= high:
-                wanted = f"expected a number from {low:g} to {high:g}, or a list of them"
-                return f"human: found {describe_found(score)}, {wanted}"
-        return None
-
-    def _scale(self, case: Case) -> tuple[float, float]:
-        mode = self.judged(_without_people(case)).mode
-        return _BINARY if mode is None else mode.scale
+        return people_fault(expected, self.judged(without_people(case)).scale)
 
     def _people(self, case: Case) -> list[float]:
         """Return the scores of the people; empty where there is none."""
         if fault := self._fault(case):
             raise EvaluatorError(fault)
-        return [float(score) for score in _human(case.expected)] if isinstance(case.expected, Mapping) else []
+        return [float(score) for score in people_of(case.expected)] if isinstance(case.expected, Mapping) else []
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the question about the answer; none where there is no human score to compare with."""
-        return super().questions(_without_people(case)) if self._people(case) else []
+        return super().questions(without_people(case)) if self._people(case) else []
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count what the judge and the people have in common.
@@ -148,7 +142,7 @@ class JudgeAgreement(Judge):
         people = self._people(case)
         if not people:
             return Observation({}, undefined=dict.fromkeys(self._fixed_names(), _ABSENT))
-        judged = self.judged(_without_people(case))
+        judged = self.judged(without_people(case))
         verdict = judged.verdict(verdicts)
         if verdict is None:
             why = str(judged.texts.absent)
@@ -185,16 +179,6 @@ class JudgeAgreement(Judge):
             "mae": confusion.ratio(sums["distance"], sums["pairs"]),
             **{f"confusion[{people:g}->{judge:g}]": column for (people, judge), column in numbers.items()},
         }
-
-
-def _human(expected: Mapping[str, Any]) -> Sequence[Any]:
-    human = expected.get("human")
-    return human if isinstance(human, list) else [human]
-
-
-def _without_people(case: Case) -> Case:
-    """Return the case as evaluator ``judge`` has it."""
-    return replace(case, expected=case.expected.get("reference")) if isinstance(case.expected, Mapping) else case
 
 
 def _key(level: float) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = ("Judge", "JudgedCase", "ModeName", "verdict_details")
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -10,6 +11,13 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.people import (
+    corrected_mean,
+    is_labelled,
+    people_fault,
+    people_of,
+    without_people,
+)
 from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
@@ -37,6 +45,9 @@ _RULE_VERSION = "1"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
 _LANGUAGE_LABEL = "language"
+_YES_NO = (0.0, 1.0)
+_OVER_CASES = "exists for several cases only"
+_EXCESS = (("score", "excess"), ("pass", "pass_excess"))
 _SHOWN = 2000
 """Characters of the judge's reasons that details keep."""
 
@@ -72,12 +83,15 @@ class JudgedCase:
             raise given
         return given
 
-    def share(self, verdict: Verdict) -> float:
-        """Return the score of a verdict on a scale from 0 to 1."""
-        if self.mode is None:
-            return verdict.score
-        low, high = self.mode.scale
-        return (verdict.score - low) / (high - low)
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The smallest and the largest score."""
+        return _YES_NO if self.mode is None else self.mode.scale
+
+    def share(self, score: float) -> float:
+        """Return a score on a scale from 0 to 1."""
+        low, high = self.scale
+        return (score - low) / (high - low)
 
 
 @dataclass(frozen=True)
@@ -93,21 +107,29 @@ class Judge(JudgedEvaluator):
     lowest level 0, highest 1. A case without expected answer is undefined, except in the modes ``adversarial``,
     ``abstention``, ``explanation`` and ``rubric``, which can do without. A reply without a verdict is an error.
 
+    With ``corrected``, some cases carry the scores of people: their ``expected`` is ``{reference, human}``, as in
+    evaluator ``judge_agreement``. ``corrected(judge_score)``, of a rubric ``corrected(judge_pass)`` too, is the mean of
+    the judge over all cases plus the mean of what people add to it over those cases (prediction-powered inference,
+    Angelopoulos et al. 2023). It may leave [0, 1], and exists for sets of cases only.
+
     Attributes:
         mode: How to judge; ``auto``: by the label ``question_type``, and ``abstention`` where the case's id ends in
             ``_abs``.
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
+        corrected: Whether cases carry scores of people, and to report what these make of the judge's.
 
     Raises:
         ValueError: A rubric without mode ``rubric``, or that mode without a rubric.
     """
 
     name = "judge"
+    pools_undefined = True  # no single case has a corrected score, and together they do
 
     mode: ModeName = "auto"
     language: Literal["auto", "en", "zh"] = "auto"
     rubric: Rubric | None = None
+    corrected: bool = False
 
     def __post_init__(self) -> None:
         if (self.mode == "rubric") != (self.rubric is not None):
@@ -122,7 +144,12 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("judge_pass", signature=f"pass_mark:{self.rubric.pass_mark}|{signature}"))
         if self.mode == "explanation":
             metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
-        return metrics
+        powered = f"prediction-powered|{signature}"
+        return [*metrics, *(Metric(name, low=None, high=None, signature=powered) for name in self._corrected())]
+
+    def _corrected(self) -> list[str]:
+        names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
+        return [f"corrected({name})" for name in names] if self.corrected else []
 
     def signature(self) -> str:
         """Return how cases are judged: the modes with their versions."""
@@ -141,11 +168,14 @@ class Judge(JudgedEvaluator):
         return instruction_language(subject, label) if self.language == "auto" else self.language
 
     def judged(self, case: Case) -> JudgedCase:
-        """Return how a case is judged.
+        """Return how a case is judged; scores of people are not shown to the judge.
 
         Raises:
             EvaluatorError: Mode ``auto`` does not know the question type, or the ground truth is of the wrong form.
         """
+        labelled = case.expected if self.corrected and is_labelled(case.expected) else None
+        if labelled is not None:
+            case = without_people(case)
         try:
             name = route(case.labels.get(_TYPE_LABEL), case.id) if self.mode == "auto" else self.mode
         except ValueError as error:
@@ -157,10 +187,13 @@ class Judge(JudgedEvaluator):
         question = None
         if mode is not None and texts.absent is None:
             question = Question(mode, texts.by_field, self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL)))
-        return JudgedCase(name, mode, texts, question)
+        judged = JudgedCase(name, mode, texts, question)
+        if labelled is not None and (fault := people_fault(labelled, judged.scale)):
+            raise EvaluatorError(fault)
+        return judged
 
     def check(self, case: Case) -> Iterable[str]:
-        """Yield what keeps a case from being judged: its question type, its question, its expected answer."""
+        """Yield what keeps a case from being judged: its question type, its question, its expected answer, scores."""
         try:
             self.judged(case)
         except EvaluatorError as error:
@@ -183,12 +216,26 @@ class Judge(JudgedEvaluator):
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
             why = str(judged.texts.absent)
             return Observation({}, undefined=dict.fromkeys(names, why), malformed=judged.texts.malformed)
-        counts: dict[str, float] = {"score": judged.share(verdict), "n": 1}
+        counts: dict[str, float] = {"score": judged.share(verdict.score), "n": 1}
         if self.rubric is not None:
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
             counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
-        return Observation(counts, verdict_details(judged, verdict), malformed=judged.texts.malformed)
+        details = verdict_details(judged, verdict)
+        if self.corrected and is_labelled(case.expected):
+            counts |= self._excess(judged, verdict.score, people_of(case.expected))
+            details["human"] = list(people_of(case.expected))
+        undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
+        return Observation(counts, details, undefined, judged.texts.malformed)
+
+    def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
+        """Count what people add to the judge's score."""
+        counts: dict[str, float] = {"labelled": 1}
+        counts["excess"] = math.fsum(map(judged.share, people)) / len(people) - judged.share(score)
+        if self.rubric is not None:
+            mark = self.rubric.pass_mark
+            counts["pass_excess"] = sum(each >= mark for each in people) / len(people) - (score >= mark)
+        return counts
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over the judged cases."""
@@ -197,6 +244,8 @@ class Judge(JudgedEvaluator):
             metrics["judge_pass"] = sums["pass"] / sums["n"]
         if self.mode == "explanation":
             metrics |= {f"defect[{flag}]": sums[f"defect.{flag}"] / sums["n"] for flag in FLAGS}
+        for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
+            metrics[name] = corrected_mean(sums, total, excess)
         return metrics
 
 

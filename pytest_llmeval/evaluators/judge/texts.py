@@ -33,7 +33,7 @@ class CaseTexts:
 
     @property
     def subject(self) -> str:
-        """The question or claim, which tells the language."""
+        """The question or claim, which determines the language."""
         return self.by_field.get("question") or self.by_field.get("claim") or ""
 
 

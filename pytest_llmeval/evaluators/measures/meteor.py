@@ -67,7 +67,7 @@ def _installed() -> Any:
 def _readable(root: Any) -> Iterator[None]:
     """Let NLTK read one folder while its files are opened.
 
-    NLTK refuses folders outside ``nltk.data.path``; adding one there is how it is told of a trusted folder, and
+    NLTK refuses folders outside ``nltk.data.path``; adding one there marks it as trusted, and
     the files stay open afterwards.
     """
     import nltk.data

@@ -55,7 +55,7 @@ def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest:
         longest: The highest order.
 
     Returns:
-        The counts; order n stands at position n - 1.
+        The counts; order n is at index n - 1.
     """
     shared = [shared_count(left, right)] + [0] * (longest - 1)
     left_grams, right_grams = left, right

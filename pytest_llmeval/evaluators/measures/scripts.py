@@ -20,7 +20,7 @@ _MARKS = (
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3030\u303d\u30fb"
 )
 _MARK = re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
-"""Punctuation of East Asian text, unless it stands between two letters or digits (``12:30``, ``don't``)."""
+"""Punctuation of East Asian text, unless it is between two letters or digits (``12:30``, ``don't``)."""
 
 _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 _ZERO_WIDTH_SPACE = 0x200B
@@ -31,7 +31,7 @@ def separate_east_asian(text: str, *, keep_marks: bool) -> str:
     """Normalise a text (NFKC) and put spaces round every Han, Kana and Hangul character.
 
     In a text that has such characters, quotes, brackets, dashes and colons are set apart as well, because no
-    space tells them from the words there.
+    spaces separate them from adjacent words.
 
     Args:
         text: Any text.

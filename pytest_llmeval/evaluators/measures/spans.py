@@ -131,7 +131,7 @@ def best_pairs(edges: Edges) -> list[tuple[int, int]]:
     left out (three preferences of 0 or 1 fit for 9,000 pairs).
 
     Returns:
-        The pairs, sorted. Equally good matchings are told apart by the numbers of rows and columns alone.
+        The pairs, sorted. Ties between matchings are broken by row and column numbers alone.
 
     Example:
         >>> best_pairs({(0, 0): [1], (0, 1): [0], (1, 0): [1]})

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 _CLOSERS = "]})>\"'»”’ \n\t\r"
-"""What NLTK lets stand between the final period of a text and its end."""
+"""What NLTK allows between the final period of a text and its end."""
 
 _UNUSUAL_SPACE = re.compile(r"""[^\S \n\t\r]|[\n\t\r]["']|["'][\n\t\r]""")
 """White space that is more than a separator: NLTK's quote rules ask for a plain space, and some characters

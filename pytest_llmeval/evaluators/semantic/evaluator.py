@@ -36,7 +36,7 @@ class Semantic(Evaluator):
       weights and not rescaled; at most 1, and below 0 only in theory.
     * ``sbert_similarity``: cosine of the embeddings by package ``sentence-transformers``, in [-1, 1].
 
-    Blank text says nothing: a blank prediction scores 0 on both metrics (as bert-score has it), and so does
+    Blank text has no meaning: a blank prediction scores 0 on both metrics (as bert-score has it), and so does
     any prediction if all references are blank; beside other references, blank ones are left out. Models cut
     off what is longer than they can read. Scores are rounded to 6 decimals. On a CPU the models run in double
     precision, so that a score does not depend on the other texts of its batch; elsewhere its last digit may.

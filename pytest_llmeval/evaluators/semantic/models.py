@@ -87,7 +87,7 @@ def _load_word_model(name: str, layers: int | None, device: str | None) -> WordM
     place = _device(device)
     network = _prepared(utils.get_model(name, layers), place)
     if tokenizer.model_max_length > _UNLIMITED:
-        # bert-score hands the limit on as it is, and "no limit" is a number that overflows there. Models like
+        # bert-score passes the limit on unchanged, and "no limit" is a number that overflows there. Models like
         # RoBERTa reserve 2 positions.
         tokenizer.model_max_length = getattr(network.config, "max_position_embeddings", 514) - 2
     return WordModel(utils, network, tokenizer, place)
@@ -140,7 +140,7 @@ def _attempt(load: Callable[..., Any], *options: Any) -> tuple[Any, str]:
             return load(*options), ""
     except LlmevalError:
         raise
-    except Exception as error:  # noqa: BLE001 - every model class and file format has exceptions of its own
+    except Exception as error:  # noqa: BLE001 - every model class and file format has its own exceptions
         return None, f"{type(error).__name__}: {error}"
 
 

@@ -53,7 +53,7 @@ class Anthropic:
         return body | dict(request.parameters)
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
-        """Return the tokens that an answer says were used; those read from or written to a prompt cache count."""
+        """Return the tokens that a reply reports, including those read from or written to a prompt cache."""
         used = data.get("usage")
         inputs = [each for each in (count(used, name) for name in _INPUT_COUNTS) if each is not None]
         return Usage(sum(inputs) if inputs else None, count(used, "output_tokens"))

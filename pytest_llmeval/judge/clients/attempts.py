@@ -57,8 +57,8 @@ def failed_status(
 
     Args:
         status: 300 or more.
-        said: What the server said about it, fit to be shown.
-        raw: The body of the answer, to tell one 429 from another.
+        said: The server's message, redacted.
+        raw: The body of the reply, to distinguish the kinds of 429.
         headers: Of the answer; names in lower case, or in any.
         key: Where the key comes from, for advice.
         where: What the message begins with.
@@ -96,7 +96,7 @@ def _advice(status: int, key: str) -> str:
 
 
 def message_in(data: Any) -> str | None:
-    """Return what the JSON body of a failed call says, in the forms that servers use; ``None`` if it says nothing."""
+    """Return the message in the JSON body of a failed call, in any of the usual forms; ``None`` if there is none."""
     if isinstance(data, Mapping):
         for name in ("error", "message", "detail"):
             value = data.get(name)

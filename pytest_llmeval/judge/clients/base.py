@@ -11,7 +11,7 @@ _MOST_TOKENS: Final = 1 << 53
 """What is more than that was not counted, and databases and JSON of other programs cannot keep it."""
 
 OnRateLimit: TypeAlias = Callable[[float | None], None]
-"""Is told of every answer "too many requests", with the seconds that the server asks to wait, if it says."""
+"""Called for every reply "too many requests", with the seconds to wait if the server asks for a delay."""
 
 
 class AsyncJudge(Protocol):
@@ -29,7 +29,7 @@ class AsyncJudge(Protocol):
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """Return the tokens of two attempts; what neither says stays unknown.
+    """Return the tokens of two attempts; a number that neither reports stays unknown.
 
     Example:
         >>> from pytest_llmeval.judge.contract import Usage
@@ -91,7 +91,7 @@ class Dialect(Protocol):
         """Return what to send; `structured` asks for a reply that follows the request's schema."""
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
-        """Return the tokens that an answer says were used."""
+        """Return the tokens that a reply reports."""
 
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
         """Return the reply in an answer; ``None`` if the answer has none."""
@@ -101,6 +101,6 @@ class Dialect(Protocol):
 
 
 def count(data: Any, name: str) -> int | None:
-    """Return a number of tokens out of untrusted data; ``None`` for what is none."""
+    """Return a number of tokens from untrusted data; ``None`` if it is not one."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if is_count(value) else None

@@ -21,7 +21,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
 
     Args:
         judge: Has a method ``complete``, or can be called; either gets the request and returns, or awaits, text or a
-            `JudgeReply`. What is not async runs in a thread of its own.
+            `JudgeReply`. Functions that are not async run in threads.
         timeout: Seconds that one call may take; ``None`` waits for ever.
 
     Raises:
@@ -85,7 +85,7 @@ class _CallableJudge:
 
 
 def _faults(reply: JudgeReply) -> Iterator[str]:
-    """Yield what is wrong with a reply that a user's code made, whose types nobody has checked."""
+    """Yield the faults of a reply from user code, whose types are unchecked."""
     if not isinstance(reply.text, str):
         yield f"{type(reply.text).__name__} as text, expected text"
     if reply.stopped not in get_args(Stopped):

@@ -42,12 +42,12 @@ class HttpJudge:
         self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
-        """Return the model's reply; one that was refused or cut off says so in ``stopped``.
+        """Return the model's reply; ``stopped`` marks one that was refused or truncated.
 
         Raises:
             JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
         """
-        self._key()  # a key that is missing is told at once, outside the attempts
+        self._key()  # a missing key is reported at once, without attempts
         form = json.dumps(request.reply_schema, sort_keys=True)
         wants_form = request.reply_schema is not None and self.spec.structured == "auto"
         if wants_form and form not in self._refused_forms:

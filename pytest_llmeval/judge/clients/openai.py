@@ -45,7 +45,7 @@ class OpenAI:
         return body | parameters
 
     def usage(self, data: Mapping[str, Any]) -> Usage:
-        """Return the tokens that an answer says were used."""
+        """Return the tokens that a reply reports."""
         used = data.get("usage")
         return Usage(count(used, "prompt_tokens"), count(used, "completion_tokens"))
 

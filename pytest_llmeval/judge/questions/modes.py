@@ -38,7 +38,7 @@ _REPLIES: Final = {
 
 @cache
 def read_mode_file(name: str) -> Mapping[str, Any]:
-    """Return what the file of a mode says: version, reply, scale, fields, instructions by language."""
+    """Return the content of a mode's file: version, reply, scale, fields, instructions by language."""
     from pytest_llmeval.data.files.documents import read_document
 
     path = _PROMPTS / f"{name}.yaml"

@@ -44,14 +44,14 @@ def render(question: Question) -> tuple[Message, ...]:
     The system message has the instructions of the mode. The user message is one JSON object of the texts, in the order
     of the mode's fields, between ``<data>`` and ``</data>``. Angle brackets, ampersands, invisible characters and line
     separators are escaped in it, so that there is exactly one closing tag and the object reads back as the same texts
-    (two halves of a surrogate pair that stand side by side read back as the character that they make up).
+    (adjacent halves of a surrogate pair read back as their character).
 
     Args:
         question: A text that it lacks is left out; instructions in a language that the mode lacks are in English.
     """
     mode = question.mode
     language = question.language if question.language in mode.instructions else "en"
-    # A line for each text, one by one: told to indent, json leaves its fast encoder.
+    # One line per text, written one by one: with indent, json does not use its fast encoder.
     texts = [f"{_encode(name)}: {_encode(question.texts[name])}" for name in mode.fields if name in question.texts]
     data = _UNSAFE.sub(_escaped, ",\n".join(texts))
     return (

@@ -53,7 +53,7 @@ def unreadable(reply: str, message: str) -> JudgeError:
 def closing_object(reply: str) -> dict[str, Any]:
     """Return the JSON object that ends a reply.
 
-    Prose may stand before it, and a Markdown fence round it. After it nothing may stand, since that might take the
+    Prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take the
     verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
 
     Raises:
@@ -161,7 +161,7 @@ def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
 
 
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
-    """Read what a model answered to a question of a mode.
+    """Read a model's reply to a question of a mode.
 
     Raises:
         JudgeError: It refused, was cut off, or gave no verdict.
@@ -210,7 +210,7 @@ def read_score(reply: str) -> Verdict:
 def read_yes_no(reply: str) -> Verdict:
     """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
 
-    What a reasoning model thinks aloud, up to the last ``</think>``, stands before the reply and says nothing.
+    The thoughts of a reasoning model, up to the last ``</think>``, are ignored.
 
     Raises:
         JudgeError: It begins with anything else.

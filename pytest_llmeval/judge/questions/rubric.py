@@ -40,7 +40,7 @@ class Rubric:
     Attributes:
         criteria: What makes an answer good, in the user's words.
         levels: At least two, with different scores.
-        pass_mark: An answer passes with this score or a higher one; not part of what the judge is told.
+        pass_mark: An answer passes with this score or a higher one; the judge does not see it.
 
     Raises:
         ValueError: Criteria or a meaning are blank, a score is there twice, or the pass mark is beyond the levels.
@@ -81,7 +81,7 @@ def rubric_mode(criteria: str, levels: Sequence[Level]) -> Mode:
     Its version holds a digest of both, so that scores by different rubrics cannot be taken for comparable.
 
     Args:
-        criteria: Of a `Rubric`; put into the instructions as it is.
+        criteria: Of a `Rubric`; inserted into the instructions unchanged.
         levels: Of the same, in any order; the judge sees the highest first.
     """
     file = read_mode_file("rubric")

@@ -58,7 +58,7 @@ def instruction_language(text: str, label: str | None = None) -> str:
     """Return ``zh`` or ``en``.
 
     Args:
-        text: The question, by whose script the language is told: Chinese if its Han characters, at about two a word,
+        text: The question, whose script decides: Chinese if its Han characters, at about two a word,
             are as many words as the others, and none is Japanese or Korean.
         label: The language as a case names it, such as ``zh-CN``; goes before the text.
     """
@@ -89,7 +89,7 @@ _PHRASES = (
 
 
 def is_unanswerable(text: str) -> bool:
-    """Return whether a text says that a question cannot be answered.
+    """Return whether a text declares a question unanswerable.
 
     That is so if the text, without regard to case and outer white space, is empty, is one of ``n/a``, ``na``,
     ``none``, ``null`` and ``unanswerable``, or contains one of twelve phrases such as ``not mentioned`` or ``no

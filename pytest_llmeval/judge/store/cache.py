@@ -21,7 +21,7 @@ _GET = f"SELECT {_COLUMNS} FROM entries WHERE key = ?"  # noqa: S608 (constants)
 
 
 class Cache(Leases, SharedLimits):
-    """Judgements by key, and what the processes of a run tell each other.
+    """Judgements by key, and messages between the processes of a run.
 
     A row whose checksum is wrong reads as absent, so that the verdict is asked for again; `verify` lists it.
     """
@@ -73,7 +73,7 @@ class Cache(Leases, SharedLimits):
         return str(found[0][0], "utf-8", "surrogatepass") if found else None
 
     def forget_run(self, run: str) -> None:
-        """Delete what the processes of a run told each other, and what killed ones held; judgements stay.
+        """Delete the messages of a run and the leases of its killed processes; judgements are kept.
 
         Args:
             run: Whose processes have ended. Their names as owners begin with it and a space.
@@ -91,7 +91,7 @@ class Cache(Leases, SharedLimits):
                 yield entry
 
     def verify(self) -> list[str]:
-        """Return what is wrong: what SQLite finds in the file, and the keys of rows that read as absent."""
+        """Return the faults: those SQLite finds in the file, and the keys of damaged rows."""
         faults = [str(line) for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
         return faults + sorted(
             f"entry {key}: found a wrong checksum or an invalid judgement"

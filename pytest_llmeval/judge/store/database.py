@@ -74,7 +74,7 @@ class Store:
         """Open the database, and make it first if it is absent.
 
         Args:
-            path: The database; its folder is made, and told to git as not to be committed.
+            path: The database; its folder is created and git-ignored.
             clock: Seconds; the same in all processes.
 
         Raises:
@@ -193,7 +193,7 @@ class Store:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    # Whoever reads meanwhile is not waited for: the last process to close does this anyway.
+    # Do not wait for readers: the last process to close does this anyway.
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute(f"PRAGMA busy_timeout={int(_BUSY_S * 1000)}")

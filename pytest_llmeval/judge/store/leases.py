@@ -13,7 +13,7 @@ RETURNING owner
 
 
 class Leases(Store):
-    """What an owner takes expires after `ttl` seconds unless renewed: a killed process blocks nobody for long.
+    """A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
 
     An owner is any text that no other process uses, such as one made of the process's id and a random number.
     """
@@ -21,7 +21,7 @@ class Leases(Store):
     def lease(self, key: str, owner: str, ttl: float, *, inherit: bool = True) -> bool:
         """Take the sole right to ask for a verdict or an answer; an own lease is renewed.
 
-        Whoever gets it must look into the cache once more: another process may have asked, kept and released since.
+        The new owner must check the cache again: another process may have stored the verdict since.
 
         Args:
             key: Of the verdict or answer.
@@ -36,7 +36,7 @@ class Leases(Store):
         return bool(self._rows(_TAKE, (key, owner, now + ttl, now if inherit else 0)))
 
     def is_orphaned(self, key: str) -> bool:
-        """Return whether an owner died while it asked: the lease has expired and nobody has taken it over."""
+        """Return whether an owner died during its call: its lease has expired and has no new owner."""
         return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.clock())))
 
     def release(self, key: str, owner: str) -> None:

@@ -55,7 +55,7 @@ class SharedLimits(Store):
         return min([configured, *(int(value) for (value,) in found)])
 
     def lower_limit(self, run: str, configured: int) -> int:
-        """Halve the limit, to at least 1 and at most once a second; return what it is now."""
+        """Halve the limit, to at least 1 and at most once a second; return the new limit."""
         now = self.clock()
         with self._transaction() as connection:
             found = connection.execute("SELECT value, lowered FROM limits WHERE run = ?", (run,)).fetchall()
@@ -67,7 +67,7 @@ class SharedLimits(Store):
         return value
 
     def raise_limit(self, run: str, configured: int) -> int:
-        """Raise a lowered limit by 1, up to `configured`; return what it is now."""
+        """Raise a lowered limit by 1, up to `configured`; return the new limit."""
         raised = self._rows(
             "UPDATE limits SET value = MIN(value + 1, ?), at = ? WHERE run = ? RETURNING value",
             (configured, self.clock(), run),
@@ -85,9 +85,9 @@ class SharedLimits(Store):
         usd: float = 0.0,
         ttl: float = _HELD_S,
     ) -> Reservation:
-        """Set apart what a call may use at most, so that all processes together never spend more than the budget.
+        """Reserve the maximum usage of a call, so that all processes together stay within the budget.
 
-        A reservation that nobody settles, because its process was killed, counts as spent after `ttl` seconds: the call
+        A reservation left by a killed process counts as spent after `ttl` seconds: the call
         may have been charged.
 
         Args:

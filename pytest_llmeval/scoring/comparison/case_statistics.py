@@ -67,7 +67,7 @@ class CaseStatistics:
 
     @classmethod
     def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
-        """Keep recorded cases as they are, to compare two runs of one process."""
+        """Store case records unchanged, to compare two runs of one process."""
         return cls(tuple(sorted(records, key=lambda record: record.id)))
 
     def only(self, ids: AbstractSet[str]) -> "CaseStatistics":
@@ -82,6 +82,11 @@ class CaseStatistics:
         """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
         for record in self.records:
             yield json.dumps(_to_json(record, self.digests.get(record.id)), allow_nan=False)
+
+    @property
+    def text(self) -> str:
+        """The lines, each with its end."""
+        return "".join(f"{line}\n" for line in self.to_lines())
 
     @classmethod
     def from_lines(cls, lines: Iterable[str], file: str = "case statistics") -> "CaseStatistics":

@@ -29,7 +29,7 @@ _SAME = 1e-9
 _DRAWS = 100_000_000
 
 
-class Untestable(ValueError):  # noqa: N818 (it is a verdict on the question, told in the gate's reason)
+class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
     """A test was asked for that does not apply to the metric."""
 
 
@@ -47,11 +47,11 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the data say about a drop.
+    """The evidence for a drop.
 
     Attributes:
         estimate: The metric in both runs.
-        drop: How much worse the current run is; ``None`` where it cannot be said.
+        drop: How much worse the current run is; ``None`` if unknown.
         interval: Of the drop; ``None`` where there is none.
         tails: One-sided p-values of the drop around the one that is allowed; ``None`` where nothing can be tested.
         deviation: Standard deviation of the drop; 0 where it is unknown.
@@ -212,7 +212,7 @@ def _is_mean(columns: Columns, name: str, rows: "IntArray", scores: "FloatArray"
 
 
 def _permutation(question: _Question) -> Tails:
-    """Exchange the two runs of random cases, and see how often the drop is as large as it is (Good 2005).
+    """Swap the two runs of random cases, and count how often the drop is at least as large (Good 2005).
 
     With a drop to test other than 0, the scores of the current run are raised by it first.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Method: TypeAlias = Literal["percentile", "bca"]
 
 FEW_CHANGED = 10
-"""Of fewer changed cases, resamples do not tell how a difference scatters."""
+"""With fewer changed cases, resamples do not show how much a difference varies."""
 
 _FEW_UNITS = 30
 _MANY_LOST = 0.05
@@ -44,7 +44,7 @@ class Bootstrap:
 
     @classmethod
     def of(cls, estimate: Estimate, method: Method) -> "Bootstrap | None":
-        """Return what an estimate's resamples say; ``None`` where it has none."""
+        """Return the inference from an estimate's resamples; ``None`` if it has none."""
         difference = estimate.difference
         if difference is None or not estimate.resampled.size:
             return None
@@ -71,7 +71,7 @@ class Bootstrap:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the difference; 0 where no case tells the runs apart."""
+        """The standard deviation of the difference; 0 if no case differs."""
         found = float(self.resampled.std())
         return found if found > _ROUNDING else 0.0
 

@@ -84,5 +84,5 @@ class Pairing:
         return any(label in record.labels for record in self._records[: self._size])
 
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
-        """Return for every case the number of what is drawn with it; a case without the label is drawn alone."""
+        """Return the cluster number of each case; a case without the label is a cluster of its own."""
         return unit_numbers([self._records[row] for row in rows], cluster_by)

@@ -49,7 +49,7 @@ class Tails(NamedTuple):
 
 
 def two_sided(one_sided: float) -> float:
-    """Double a one-sided p-value: with it, a 95 % interval and a p-value of 0.05 say the same."""
+    """Double a one-sided p-value, so that 0.05 corresponds to the bound of a 95 % interval."""
     return min(1.0, 2 * one_sided)
 
 

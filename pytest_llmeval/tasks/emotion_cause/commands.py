@@ -109,7 +109,7 @@ def _respelled(pairs: Iterable[Any], subtask: "Subtask") -> Iterator[str]:
 
     found = []
     for raw in pairs:
-        with suppress(PairFault):  # of a conversation that gold does not have, and nobody scores
+        with suppress(PairFault):  # of a conversation without gold, which is not scored
             if format_pair(parse_pair(raw, subtask)) != raw:
                 found.append(raw)
     if found:

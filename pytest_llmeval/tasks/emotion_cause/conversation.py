@@ -78,7 +78,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any) -> 
 
 
 def read_prediction(prediction: Any, subtask: Subtask, name: Any) -> Predicted:
-    """Read what was answered; what cannot be read is told, and counts as not answered.
+    """Read the prediction; unreadable parts are reported, and count as not predicted.
 
     Args:
         prediction: A list of pairs as in `parse_pair`; an object with them as ``emotion-cause_pairs``; or an object
@@ -125,7 +125,7 @@ def _form_fault(name: Any, value: Any, raw: Any, expected: str) -> SubmissionFau
 
 
 def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> list[bool]:
-    """Return which candidates are kept; one without a flag of its own is not."""
+    """Return which candidates are kept; one without a flag is not."""
     given = keep if isinstance(keep, (list, tuple)) else ()
     flags = [each in (0, 1) and bool(each) for each in given][:length]
     if len(given) != length or not _all_flags(given):

@@ -195,7 +195,7 @@ def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
 
 
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
-    """Return what people want to see; what there is none of is left out."""
+    """Return the details for people, without empty ones."""
     right, found = (dict.fromkeys(pair for pair in side if pair.emotion not in _NEUTRAL) for side in (gold, predicted))
     missing, extra = [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
     listed = {

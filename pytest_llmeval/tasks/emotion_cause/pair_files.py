@@ -29,7 +29,7 @@ class PairConversation:
         number: Its ``conversation_ID``.
         place: Where it begins, as a path in the file.
         entry: Its object in an official file; empty in an internal one.
-        rows: Path and value of each pair, as it stands there.
+        rows: Path and unchanged value of each pair.
     """
 
     number: int
@@ -69,7 +69,7 @@ class PairFile:
         self.faults.add(*self.document.locate(place), render_path(place), str(told))
 
     def parse(self, conversation: PairConversation, read: Callable[[Any], Pair]) -> Iterator[tuple[Any, Pair]]:
-        """Yield each pair as it stands in the file and as `read` reads it; those that it cannot read are faults."""
+        """Yield each pair, unchanged and as parsed by `read`; pairs that it cannot parse are faults."""
         for position, (place, raw) in enumerate(conversation.rows, start=1):
             try:
                 yield raw, read(raw)

@@ -90,7 +90,7 @@ def parse_pair(raw: Any, subtask: Subtask) -> Pair:
 
     Besides the official spelling, numbers of utterances may have a ``U`` before them and emotions may be capitalised:
     ``["U3_Surprise", "U1_21_27"]``. Whatever else the official script stops at is a fault. So are two things that it
-    reads as something that nobody means: a third item in Subtask 2, which it ignores, and a span in Subtask 2, where
+    misreads: a third item in Subtask 2, which it ignores, and a span in Subtask 2, where
     ``"1_0_4"`` is utterance 104.
 
     Raises:
@@ -126,7 +126,7 @@ def parse_internal(raw: Any) -> tuple[int, UtterancePair]:
         The conversation, and the pair.
 
     Raises:
-        PairFault: It is no list of four whole numbers, or there is no emotion of that number.
+        PairFault: It is not a list of four whole numbers, or there is no emotion of that number.
     """
     if not isinstance(raw, (list, tuple)) or len(raw) != _INTERNAL or not all(type(each) is int for each in raw):
         raise PairFault(
@@ -154,10 +154,10 @@ def format_pair(pair: Pair) -> list[str]:
 
 
 def two_items(raw: Any) -> tuple[Any, Any]:
-    """Return the emotion and the cause of a pair as they are written.
+    """Return the emotion and the cause of a pair, unparsed.
 
     Raises:
-        PairFault: It is no list of two items.
+        PairFault: It is not a list of two items.
     """
     if isinstance(raw, (list, tuple)) and len(raw) == 2:  # noqa: PLR2004 (a pair is two)
         left, right = raw

@@ -1,6 +1,6 @@
 """Counts and scores of emotion-cause pairs, by emotion.
 
-A pair is a tuple whose last item is its emotion. Before it stand the numbers of the emotion utterance and of the cause
+A pair is a tuple whose last item is its emotion. Before it are the numbers of the emotion utterance and of the cause
 utterance and, in Subtask 1 of SemEval-2024 Task 3, first token of the cause span and the token after its last.
 """
 
@@ -223,7 +223,7 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     Args:
         sums: Summed counts.
         columns: Which of them.
-        name: Of the family; stands in the names of scores, but ``pair`` in none of weighted ones.
+        name: Of the family; part of the names of scores, except ``pair`` in weighted ones.
 
     Returns:
         ``NAME_f1``, ``weighted_NAME_f1``, ``weighted_NAME_f1_4class`` and ``NAME_f1[joy]``, and precision and recall of
@@ -255,7 +255,7 @@ def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
 
 
 def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
-    """Return kept candidates over all candidates, in [0, 1); 0 where there are none."""
+    """Return kept candidates over all candidates, in [0, 1); 0 if there are none."""
     kept, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
     rate: FloatArray = kept / (candidates + _EPSILON)
     return rate

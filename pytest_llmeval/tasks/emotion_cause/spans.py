@@ -25,7 +25,7 @@ def _is_outer(character: str) -> bool:
 
 
 def locate_span(span_text: str, utterance_text: str) -> tuple[int, int]:
-    """Return where a span stands in an utterance, by the rule of the official script.
+    """Return the position of a span in an utterance, by the rule of the official script.
 
     The span is cleaned as by `clean_span`; both are split at white space. The span is where its tokens first follow
     one another in the utterance.

@@ -14,9 +14,9 @@ class SubmissionFault(NamedTuple):
     """One fault of a submission.
 
     Attributes:
-        conversation: Its number, or what stands there instead; ``None`` where the fault is of no one conversation.
+        conversation: Its number, or the value in its place; ``None`` if the fault is not in one conversation.
         position: Of the pair in its conversation, counted from 1; 0 where the fault is of no one pair.
-        pair: The pair as it stands there; ``None`` where the fault is of no one pair.
+        pair: The unchanged pair; ``None`` if the fault is not in one pair.
         rule: Which rule is broken.
         message: ``found ..., expected ...``.
     """

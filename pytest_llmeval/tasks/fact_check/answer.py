@@ -27,9 +27,9 @@ class Answer:
     """What a model answered.
 
     Attributes:
-        verdict: As it stands there, whatever it is; "Not Enough Evidence" where there is none.
+        verdict: The unchanged value; "Not Enough Evidence" if absent.
         justification: Its text; of a reply that cannot be read, all of it.
-        confidence: As it stands there; "Unknown" where absent, "Low" in a reply that cannot be read.
+        confidence: The unchanged value; "Unknown" if absent, "Low" in a reply that cannot be read.
         sources: What is listed as evidence: texts and objects.
         unparsed: Whether there is no object to read.
         faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
@@ -47,9 +47,9 @@ def read_answer(prediction: Any) -> Answer:
     """Read an answer.
 
     Args:
-        prediction: An object, or the text of a reply: a JSON object, which may stand in a fenced block or in prose. Of
+        prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. Of
             several objects in prose the last one that has a verdict counts, or else the last with a justification; what
-            stands in a list, or in an object that is broken, does not count.
+            is in a list, or in a broken object, does not count.
 
     Returns:
         The answer. What is no object, or no text with one, is unparsed: it says "Not Enough Evidence", and its
@@ -88,7 +88,7 @@ def _last_answer(text: str) -> Mapping[str, Any] | None:
             # A part of what is broken is no answer.
             behind, failures = error.pos, failures + 1
             continue
-        except (ValueError, RecursionError):  # too long a number, too deep a nesting: where it ends is not told
+        except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
             break
         if not isinstance(found, dict) or not any(key in found for key in _KEYS):
             continue

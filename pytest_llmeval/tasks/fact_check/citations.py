@@ -114,7 +114,7 @@ def _basis(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _publisher(text: str, start: int, end: int) -> Iterator[str]:
-    """Yield the phrase from the first capital to the last publisher of which it is told what it said."""
+    """Yield the phrase from the first capital to the last publisher with a verb of reporting."""
     capital = _CAPITAL.search(text, start, end)
     closing = _last(_PUBLISHER_SAYS, text, capital.start() + 2, end) if capital else None
     if capital and closing:

@@ -20,7 +20,7 @@ class Claim:
         text: The claim; empty where it is not given.
         verdict: One of the labels; ``None`` where there is none.
         justification: Empty where there is none.
-        sources: The evidence; ``None`` where it is not told whether there is any.
+        sources: The evidence; ``None`` if unknown.
     """
 
     text: str = ""

@@ -29,7 +29,7 @@ class MatchedPair:
     Attributes:
         cited: The citation.
         gold: The source.
-        why: ``contains`` (one text stands in the other), ``address`` (the same one is listed on both sides), ``host``
+        why: ``contains`` (one text contains the other), ``address`` (the same one is listed on both sides), ``host``
             (both texts have an address on it) or ``words``.
         overlap: The share of words, where that is why.
     """
@@ -112,7 +112,7 @@ class EvidenceMatcher:
 
     1. one text contains the other, whatever the case of letters;
     2. the citation is itself a listed source, and both list the same address;
-    3. both texts have an address, the first ones on the same host (what stands between ``://`` and the next slash); for
+    3. both texts have an address, the first ones on the same host (the part between ``://`` and the next slash); for
        a source without content, any listed address of the citation will do;
     4. of the words that are no stop words, ``shared / fewer of the two`` is `threshold` or more.
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 OTHER: Final = "(other)"
-"""The predicted label of a verdict that is none of the known ones."""
+"""The predicted label of an unknown verdict."""
 
 
 def mean(sums: "Sums", name: str) -> "FloatArray":

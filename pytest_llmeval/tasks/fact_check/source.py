@@ -31,7 +31,7 @@ class FactCheckSource(FileSource):
 
     Answers belong to cases by id, as in all formats (or ``claim_id``), or by ``claim`` where they have no id. An object
     that has no answer under ``prediction`` or ``answer`` is itself the answer of a fact checker, one with an id only if
-    it has a verdict. An answer that is null is none: the call failed.
+    it has a verdict. An answer that is null is missing: the call failed.
 
     Attributes:
         labels: More keys of the objects that become labels.

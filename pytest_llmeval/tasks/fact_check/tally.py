@@ -62,7 +62,7 @@ class Tally:
     parts: dict[str, float] = field(default_factory=dict)
 
     def verdict(self, gold: str | None, predicted: str | None) -> None:
-        """Count a verdict; ``None`` stands for ground truth that is absent, and for a prediction that is no label."""
+        """Count a verdict; ``None`` means absent ground truth, or a prediction that is not a label."""
         if gold is None:
             self.undefined |= dict.fromkeys(VERDICT_METRICS, "no expected verdict")
             return
@@ -70,7 +70,7 @@ class Tally:
         self.parts["verdict"] = float(gold == predicted)
 
     def evidence(self, match: "EvidenceMatch | None", verdict: str | None) -> None:
-        """Count evidence of a claim with this gold verdict; ``None`` for a match stands for absent ground truth."""
+        """Count evidence of a claim with this gold verdict; a match of ``None`` means absent ground truth."""
         if match is None:
             self.undefined |= dict.fromkeys(EVIDENCE_METRICS, "no expected evidence_sources")
             return

@@ -90,8 +90,8 @@ def fact_checker(
 
     Returns:
         An async function from a case's input, a claim or an object that has it as ``claim``, to the text of the reply,
-        which `fact_check` scores as it is. It raises `PredictionError` for an input that is no claim, and `JudgeError`
-        where there is no reply.
+        which `fact_check` scores directly. It raises `PredictionError` for an input that is not a claim, and
+        `JudgeError` if there is no reply.
 
     Raises:
         JudgeError: `llm` can be asked in none of these ways.

@@ -37,10 +37,10 @@ def _normal(text: str) -> str:
 
 
 def read_verdict(value: Any, *, strict: bool = True) -> str | None:
-    """Return the label that a value stands for; ``None`` if it is none.
+    """Return the label that a value denotes; ``None`` if it is not a label.
 
     Args:
-        value: What stands where a verdict should.
+        value: The value of the verdict.
         strict: Whether only the labels themselves count, letter by letter. Otherwise their other names do, too,
             whatever the case of letters and the marks around them.
     """

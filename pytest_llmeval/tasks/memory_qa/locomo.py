@@ -19,7 +19,7 @@ _ADVERSARIAL = 5
 class LocomoSource(FileSource):
     """A list of ``{sample_id, conversation, qa}``.
 
-    The id of a case is ``sample_id/index``, since the file counts questions anew in each conversation. Labels
+    The id of a case is ``sample_id/index``, since each conversation numbers its questions from 0. Labels
     are ``question_type``, ``category`` and ``conversation_id``. A category outside 1 to 5 counts as
     ``single_hop``, as where the question types come from; the label ``category`` keeps the number.
 

@@ -23,7 +23,7 @@ class LongMemEvalSource(FileSource):
 
     Labels are ``question_type`` (with underscores), and ``abstention: "true"`` where the id ends in ``_abs``:
     there the right answer is that the sessions do not say. A question type that the benchmark does not have yet is
-    kept as it is.
+    kept unchanged.
 
     Attributes:
         history: Whether the input has the ``haystack_*`` lists beside ``question`` and ``question_date``,

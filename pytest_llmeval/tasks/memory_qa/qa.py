@@ -150,7 +150,7 @@ def compute_metrics(
 
     Args:
         results: From `run_eval`.
-        judge_scores: One per result, from 0 to 1; ``None`` where the judge could not tell.
+        judge_scores: One per result, from 0 to 1; ``None`` if the judge gave no verdict.
         metrics: A part of `ALL_METRICS`; ``None`` computes all twelve.
         options: Of the evaluators that compute them, such as ``tokenizer`` or ``sbert_model``.
 

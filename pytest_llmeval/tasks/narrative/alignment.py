@@ -59,7 +59,7 @@ class Alignment:
     Attributes:
         gold: The right annotation.
         predicted: The one to be judged.
-        text: What both are about; empty where nothing tells it.
+        text: The text of the story; empty if unknown.
         matching: How they are matched.
     """
 

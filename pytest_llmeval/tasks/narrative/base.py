@@ -27,7 +27,7 @@ _SHOWN = 3
 class NarrativeEvaluator(Evaluator):
     """Base of the evaluators of JSON v3 annotations.
 
-    ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may stand in a fenced block. In
+    ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may be in a fenced block. In
     a prediction whatever has a wrong form is malformed and counts as absent. ``input`` is the text of the story;
     where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 COMPONENTS = ("characters", "relationships", "sentiment", "action_layer", "text_span")
-"""The parts of an annotation, each with an evaluator of its own."""
+"""The parts of an annotation, each with its own evaluator."""
 
 _PARTS = {
     "characters": ("character_f1",),

@@ -16,7 +16,7 @@ ACTION_FIELDS = ("category", "type", "context", "status", "function")
 _FENCE = "```"
 
 Scalar: TypeAlias = tuple[str, Any]
-"""A number, text or boolean, told apart by its kind: 1 is not ``"1"`` and not ``true``."""
+"""A number, text or boolean, distinguished by type: 1 is not ``"1"`` and not ``true``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Character:
 
     Attributes:
         name: As given, trimmed.
-        key: The name as it is compared.
-        aliases: The aliases as they are compared.
+        key: The name in the form used for comparison.
+        aliases: The aliases in the form used for comparison.
         archetype: Empty where absent.
     """
 
@@ -37,13 +37,13 @@ class Character:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Name and aliases as they are compared."""
+        """Name and aliases in the form used for comparison."""
         return (self.key, *self.aliases)
 
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """How an agent stands to a target; whatever is absent is empty."""
+    """The relationship of an agent to a target; absent parts are empty."""
 
     agent: str
     target: str
@@ -198,7 +198,7 @@ class _Reader:
                 pass
             case int():
                 return value
-            case float() if value.is_integer():  # JSON does not tell 3 from 3.0
+            case float() if value.is_integer():  # JSON does not distinguish 3 from 3.0
                 return int(value)
         if not is_blank(value):
             self.fault(_join(path, key), value, "a whole number")

@@ -18,7 +18,7 @@ _TOLERANT = {"extra": "ignore"}
 
 
 def _whole(value: Any) -> Any:
-    """Return 3 for 3.0, which JSON does not tell apart, and anything else as it is."""
+    """Return 3 for 3.0, which JSON does not distinguish, and anything else unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -33,7 +33,7 @@ _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id
 
 @dataclass(frozen=True)
 class TextSpan:
-    """Where an event stands in the text, in characters; the end is exclusive."""
+    """The position of an event in the text, in characters; the end is exclusive."""
 
     __pydantic_config__: ClassVar = _TOLERANT
 
@@ -44,7 +44,7 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Relationship:
-    """How the agent stands to the target, and what it feels; a sentiment may be several."""
+    """The relationship of the agent to the target, and one or several sentiments."""
 
     __pydantic_config__: ClassVar = _TOLERANT
 

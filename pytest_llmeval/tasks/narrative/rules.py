@@ -108,7 +108,7 @@ def nearest(key: str, others: Iterable[str], least: float) -> str | None:
 
 
 class Resolver:
-    """Tells whom a name means. Names that nobody owns mean themselves."""
+    """Resolves names to characters. Unknown names resolve to themselves."""
 
     def __init__(self, fuzzy: float | None = None) -> None:
         self._fuzzy = fuzzy

@@ -41,9 +41,9 @@ class JsonV3Source(Source):
     suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
-        """Return the cases, in the order of `gold`, and of the file names where one entry stands for many files.
+        """Return the cases, in the order of `gold`, and of the file names if one entry matches many files.
 
-        Faults of ground truth stop their own case only. A prediction that is no JSON is the text that stands there.
+        Faults of ground truth affect only their case. A prediction that is not JSON is kept as text.
         """
         predicted = list(_files(folder, "predictions", self.predictions, faults))
         answers = _by_name(predicted, self.suffixes, 0, faults)
@@ -59,7 +59,7 @@ class JsonV3Source(Source):
         return len({fault.file for fault in faults if fault.line})
 
     def file_of(self, case: Case) -> str:
-        """Return the name of the story: a case has no row of its own."""
+        """Return the name of the story, since cases have no rows."""
         return case.id
 
 

@@ -35,7 +35,7 @@ def _judged(event: Event, taxonomy: NarrativeTaxonomy) -> Iterator[tuple[str, st
         if each.level1:
             yield "relationship_level1", each.level1, level1_fault
         if each.level2:
-            # Below an invalid level 1 any level 2 may stand: one mistake is told once.
+            # Below an invalid level 1 any level 2 is accepted: one mistake is reported once.
             above = "" if level1_fault else each.level1
             yield "relationship_level2", each.level2, taxonomy.invalid_relationship(above, each.level2)
         for sentiment in sorted(each.sentiments):

@@ -82,7 +82,7 @@ def _build(options: Namespace) -> int:
     faults: list[Fault] = []
 
     def corpus() -> Iterator[tuple[int, Any]]:
-        faults.clear()  # the second reading tells the same faults again
+        faults.clear()  # the second reading reports the same faults again
         return read_jsonl(options.corpus, str(options.corpus), faults)
 
     built = build_set(corpus, how)

@@ -27,7 +27,7 @@ class Judgement:
     """One case of a corpus.
 
     Attributes:
-        line: Where it stands.
+        line: Its line.
         id: ``None`` where it has none.
         fact: Its text, without the blanks around it.
         accusation: What the accused are guilty of.
@@ -93,7 +93,7 @@ def _values(value: Any) -> tuple[str, ...]:
 
 
 Corpus: TypeAlias = Callable[[], Iterable[tuple[int, Any]]]
-"""Reads the corpus anew: line numbers and rows, in the order of the file."""
+"""Reads the corpus again: line numbers and rows, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)

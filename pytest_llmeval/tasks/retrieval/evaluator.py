@@ -66,13 +66,13 @@ class Retrieval(Evaluator):
     query without ``meta`` has no scores by rules that compare attributes.
 
     Attributes:
-        k: How many results count; each gives scores of its own.
+        k: The cut-offs; the metrics are computed for each.
         max_positives: How many positives count at most, the first ones; ``null`` for all.
         exclude_self: Whether a result with the text of the query is left out, and where a rule goes by id, one with its
             id.
-        text_fields: Where a text stands; the first field that is not empty counts.
-        id_fields: Where an id stands.
-        tasks: Name to rule; ``legal`` stands for the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
+        text_fields: Keys of the text; the first one that is not empty is used.
+        id_fields: Keys of the id.
+        tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
             query does not count.
 
@@ -241,7 +241,7 @@ class Retrieval(Evaluator):
         ranks: Mapping[str, Sequence[int]],
         gold: Mapping[str, Mapping[str, float]],
     ) -> dict[str, Any]:
-        """Return what people want to see; what there is none of is left out."""
+        """Return the details for people, without empty ones."""
         details: dict[str, Any] = {"relevant_ranks": {}, "n_results": len(entries.items)}
         for task, each in ranks.items():
             details["relevant_ranks"][task] = list(each)

@@ -28,7 +28,7 @@ By: TypeAlias = Literal["id", "text"]
 Key: TypeAlias = str | None
 """What a document is known by: its id, or its text without the blanks around it; ``None`` if it has none.
 
-A text stands for itself: Python hashes it when it is first looked up, remembers the hash, and compares it only with
+A text is its own key: Python hashes it when it is first looked up, remembers the hash, and compares it only with
 texts of the same hash. A digest of it would be one pass more.
 """
 
@@ -49,7 +49,7 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Where ids and texts stand: in the first of these fields that holds one."""
+    """Keys of ids and texts; the first one present is used."""
 
     id: tuple[str, ...]
     text: tuple[str, ...]
@@ -120,7 +120,7 @@ class Entries(NamedTuple):
         items: Their fields; empty for a bare id where all are.
         ids: The ids, where all are bare ids.
         junk: How many entries can be no result.
-        fault: Why the prediction is no list of results.
+        fault: Why the prediction is not a list of results.
     """
 
     items: Sequence[Mapping[str, Any]]
@@ -152,7 +152,7 @@ class Reader:
     """How results are read.
 
     Attributes:
-        fields: Where ids and texts stand.
+        fields: Keys of ids and texts.
         kinds: The keys that are asked for. A bare id is a result only if ids are among them.
         exclude_self: Whether results with the text of the query are left out; with its id, if ids are asked for.
     """
@@ -182,7 +182,7 @@ class Reader:
     def first(self, entries: Entries, query: Query, most: int) -> Results:
         """Return at least the first `most` results, if there are so many.
 
-        Long lists are not read to their end: their last texts matter to nobody.
+        Long lists are not read to the end, because their last texts do not matter.
         """
         results = self._read(entries, query, 0, most + _SPARE)
         if not results.complete and len(results.items) < most:

@@ -52,7 +52,7 @@ def set_counts(
         task: Name of the relevance rule.
         ranks: Of the relevant results, counted from 1.
         cutoffs: The values of k at which the query counts.
-        positives: How many there are to find; ``None`` where nobody says.
+        positives: Number of positives; ``None`` if unknown.
 
     Returns:
         Per k the hits, whether there is any, and recall and F1 of the query, as far as they are above 0. Recall is
@@ -79,7 +79,7 @@ def size_counts(
     Args:
         retrieved: Length of the list of results.
         cutoffs: The values of k at which the query counts.
-        positives: How many there are to find; ``None`` where nobody says.
+        positives: Number of positives; ``None`` if unknown.
         attributes: Whether the query has attributes, which its results can be compared with.
     """
     if positives is None and not attributes:
@@ -104,7 +104,7 @@ def relevant_gains(
     """Return rank and gain of the relevant documents among results, each document at its first place only.
 
     Args:
-        keys: What results are known by, best first; ``None`` stands for a document that is like no other. At least the
+        keys: Keys of the results, best first; ``None`` is a document unlike any other. At least the
             first `most` results, if there are so many.
         gains: Relevant documents and their gains.
         ranks: What `relevant_ranks` returns for these.
@@ -133,7 +133,7 @@ def relevant_gains(
 
 
 def _distinct(keys: Sequence[str | None]) -> list[str | None]:
-    """Return keys without those that stood before; each ``None`` is another document."""
+    """Return keys without repeated ones; each ``None`` is a different document."""
     if None not in keys:
         return list(dict.fromkeys(keys))
     seen: set[str] = set()
@@ -193,7 +193,7 @@ def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: boo
         Columns. ``precision`` is the mean of hits / k over queries, ``hit_rate`` the share of queries with a hit; both
         in [0, 1]. ``recall`` and ``macro_f1`` are means over queries. The micro scores are hits / results retrieved
         within k, in [0, 1], hits / positives, and their F1. Recall and F1 are at least 0 and may exceed 1. A ratio
-        whose denominator is 0 is 0; NaN stands where no query counts.
+        whose denominator is 0 is 0; without queries the value is NaN.
     """
     import numpy as np
 

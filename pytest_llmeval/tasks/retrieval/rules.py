@@ -27,7 +27,7 @@ def _value_at(data: Any, path: str) -> Any:
 
 @dataclass(frozen=True)
 class GoldList:
-    """A result is relevant if it stands in the list of positives.
+    """A result is relevant if it is in the list of positives.
 
     Attributes:
         rule: Names the rule.
@@ -147,14 +147,14 @@ class Near:
         return distance if distance <= max(self.absolute, self.relative * abs(number)) else None
 
     def read(self, value: Any) -> "Measured":
-        """Return number and flags of a field; a number that is none is ``None``."""
+        """Return number and flags of a field; anything but a number is ``None``."""
         if self.number is None or not isinstance(value, dict):
             return _number(value), (False,) * len(self.flags)
         return _number(value.get(self.number)), tuple([bool(value.get(flag)) for flag in self.flags])
 
 
 Measured: TypeAlias = tuple[float | None, tuple[bool, ...]]
-"""A number, ``None`` where something else stands, and flags."""
+"""A number, or ``None`` for any other value, and flags."""
 
 
 def _number(value: Any) -> float | None:

@@ -126,5 +126,5 @@ def _expected(lines: Iterable[_Line]) -> dict[str, Any]:
 
 
 def _ranked(lines: Iterable[_Line]) -> list[_Line]:
-    # trec_eval holds scores in single precision: what that cannot tell apart is equal.
+    # trec_eval stores scores in single precision: scores equal in that precision are ties.
     return sorted(lines, key=lambda line: (c_float(line.value).value, line.document), reverse=True)

@@ -25,7 +25,7 @@ class NarrativeTaxonomy:
         sentiments: Labels of sentiment.
         polarities: Sentiment, in small letters, to ``positive``, ``neutral`` or ``negative``.
         categories: Categories of actions, with the types below each.
-        contexts: Contexts of actions; one may stand with any type.
+        contexts: Contexts of actions; each is allowed with any type.
         statuses: How an action may turn out.
         functions: What an action may do for the story.
     """
@@ -52,11 +52,11 @@ class NarrativeTaxonomy:
         return self.sentiments.fault("sentiment", _text(label))
 
     def invalid_action(self, field: str, value: object, category: object = None) -> str | None:
-        """Return why a field of an action layer has no label of its own; else ``None``.
+        """Return why the value of an action layer's field is not a valid label; ``None`` if it is.
 
         Args:
             field: ``category``, ``type``, ``context``, ``status`` or ``function``.
-            value: What stands there.
+            value: Its value.
             category: The category beside it, which a type has to belong to.
 
         Raises:

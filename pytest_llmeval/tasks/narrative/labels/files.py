@@ -69,7 +69,7 @@ def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Fault
 
 
 def _check_labels(document: Document, data: Any, path: tuple[str | int, ...], faults: FaultLog) -> None:
-    """Add a fault for every label that is blank, has blanks around it, or stands twice in its list."""
+    """Add a fault for every label that is blank, has surrounding spaces, or occurs twice in its list."""
     if isinstance(data, dict):
         for key, value in data.items():
             _check_labels(document, value, (*path, key), faults)

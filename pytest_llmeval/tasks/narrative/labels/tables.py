@@ -70,8 +70,8 @@ class LabelRow:
     Attributes:
         line: Where it begins, counted from 1.
         heading: The Markdown heading above it, without its number.
-        cells: What stands in the columns that mean something here, by their common names.
-        columns: All columns of the table as they are called.
+        cells: The cells of the known columns, by their common names.
+        columns: The names of all columns of the table.
     """
 
     line: int
@@ -247,7 +247,7 @@ def _with_columns(rows: list[LabelRow], first: str, second: str, faults: FaultLo
 
 
 def _below_headings(rows: list[LabelRow], upper: str) -> Iterator[LabelRow]:
-    """Yield the rows; where a table lacks the upper column, the Markdown heading above it stands for it."""
+    """Yield the rows; if a table lacks the upper column, the Markdown heading above it is used."""
     for row in rows:
         if upper not in row.cells and row.heading:
             label, other = split_name(row.heading)

@@ -1,0 +1,168 @@
+"""Do plans, corrected means and watching keep what they promise? Simulated, beside the tables of the documentation.
+
+Run: ``python benchmarks/planning.py [power] [corrected] [anytime]``; without names, all of them. Prints the tables of
+``docs/planning.md``, ``docs/judges.md`` and ``docs/regressions.md``.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from tabulate import tabulate
+
+from pytest_llmeval import Sums
+from pytest_llmeval.evaluators.judge.people import corrected_mean
+from pytest_llmeval.scoring.comparison.anytime import Look, Watch, watch
+from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
+from pytest_llmeval.scoring.resample import resampled_totals
+
+SEED = 12
+RESAMPLES, CHUNK = 1_000, 50
+
+Array = np.ndarray
+Row = tuple[object, ...]
+
+
+def power() -> Iterator[Row]:
+    """Plan from a pilot of two runs, then run what it says, and see how many of the drops are found."""
+    yield ("drop", "repeats", "known: cases", "found", "pilot of 100: cases", "found")
+    for drop in (0.05, 0.1):
+        for repeats in (1, 4):
+            rng = np.random.default_rng([SEED, round(drop * 100), repeats])
+            known = Plan(Spread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
+            pilots = [_pilot(rng, drop, repeats) for _ in range(60)]
+            found = [_found(rng, cases, drop, repeats) for cases in pilots]
+            low, high = np.quantile(pilots, (0.1, 0.9))
+            yield (
+                drop,
+                repeats,
+                known,
+                f"{np.mean([_found(rng, known, drop, repeats) for _ in pilots]):.2f}",
+                f"{low:.0f} to {high:.0f}",
+                f"{np.mean(found):.2f}",
+            )
+
+
+def _chances(rng: np.random.Generator, shape: tuple[int, int], drop: float) -> tuple[Array, Array]:
+    """Return the chances of both runs: the change moves every case by the drop, more or less."""
+    before = 0.3 + 0.55 * rng.beta(4, 2, shape)
+    return before, before - drop + np.sqrt(0.015) * (rng.random(shape) - 0.5) * 2
+
+
+_SAMPLE = 0.3 + 0.55 * np.random.default_rng(SEED).beta(4, 2, 200_000)
+_WITHIN = float(np.mean(_SAMPLE * (1 - _SAMPLE)))
+
+
+def _runs(rng: np.random.Generator, shape: tuple[int, int], drop: float, repeats: int) -> tuple[Array, Array]:
+    before, after = _chances(rng, shape, drop)
+    return rng.binomial(repeats, before) / repeats, rng.binomial(repeats, np.clip(after, 0, 1)) / repeats
+
+
+def _pilot(rng: np.random.Generator, drop: float, repeats: int) -> int:
+    """Return how many cases a pilot of two equally good runs of 100 cases with 4 repeats asks for."""
+    before, _ = _chances(rng, (100, 1), 0.0)
+    answers = rng.random((2, 4, 100)) < before[:, 0]
+    within = float(answers.var(axis=1, ddof=1).mean())
+    here, there = answers.mean(axis=1)
+    spread = measured_spread(here, there, np.arange(100), within=within, repeats=(4, 4))
+    return Plan(spread).cases(drop, repeats) or 0
+
+
+def _found(rng: np.random.Generator, cases: int, drop: float, repeats: int) -> float:
+    """Return the share of simulated pairs of runs whose paired interval establishes the drop."""
+    before, after = _runs(rng, (cases, CHUNK), drop, repeats)
+    resampled = resampled_totals(before - after, RESAMPLES, seed=int(rng.integers(2**32))) / cases
+    return float(np.mean(np.quantile(resampled, 0.025, axis=0) > 0))
+
+
+def corrected() -> Iterator[Row]:
+    """A judge that is too mild, people on some cases: how often do intervals hold the mean of the people?"""
+    yield ("cases", "labelled", "judge alone", "people alone", "corrected", "width: people alone", "corrected")
+    for size, labelled in ((200, 20), (200, 50), (200, 100), (1000, 50), (1000, 200)):
+        rng = np.random.default_rng([SEED, size, labelled])
+        bounds = np.concatenate([_judged(rng, size, labelled) for _ in range(20)], axis=2)
+        held = np.mean((bounds[:, 0] <= _PEOPLE) & (bounds[:, 1] >= _PEOPLE), axis=1)
+        widths = np.mean(bounds[1:, 1] - bounds[1:, 0], axis=1)
+        yield (size, labelled, *(f"{each:.3f}" for each in (*held, *widths)))
+
+
+_PEOPLE = 2 / 3
+
+
+def _judged(rng: np.random.Generator, size: int, labelled: int) -> Array:
+    """Return bounds of intervals of the judge's mean, of the mean of the labels, and of the corrected mean."""
+    shape = (size, CHUNK)
+    people = rng.beta(2, 1, shape)
+    judge = np.clip(people + 0.12 + rng.normal(0, 0.12, shape), 0, 1)
+    chosen = rng.permuted(np.broadcast_to((np.arange(size) < labelled)[:, None], shape), axis=0)
+    columns = {"score": judge, "n": np.ones(shape), "labelled": chosen.astype(float), "people": chosen * people}
+    columns["excess"] = np.where(chosen, people - judge, 0.0)
+    resampled = resampled_totals(np.hstack(list(columns.values())), RESAMPLES, seed=int(rng.integers(2**32)))
+    sums = Sums(dict(zip(columns, np.split(resampled, len(columns), axis=1), strict=True)), length=RESAMPLES)
+    values = (sums["score"] / sums["n"], sums["people"] / sums["labelled"], corrected_mean(sums, "score", "excess"))
+    return np.array([np.quantile(each, (0.025, 0.975), axis=0) for each in values])
+
+
+def anytime() -> Iterator[Row]:
+    """Fifty runs against one baseline: histories that alarm, by single tests and by rule anytime; and drops found."""
+    yield ("cases", "drop", "begins with run", "single tests: first run", "anytime: first run", "3 runs", "10 runs")
+    for size in (50, 200, 1000):
+        looks = _history(size, 0.0, 1, 50)
+        single, weighed = _single(looks), _weighed(looks, 1)
+        yield (size, 0, "", *(f"{each:.2f} in 50 runs" for each in (np.mean(single.any(axis=0)), weighed[-1])), "", "")
+        for drop in (0.1, 0.15) if size < 1000 else (0.05, 0.08):
+            for begins in (1, 10, 30):
+                looks = _history(size, drop, begins, begins + 9)
+                found = _weighed(looks, begins)
+                first = f"{_single(looks)[begins - 1].mean():.2f}"
+                yield (size, drop, begins, first, *(f"{found[runs - 1]:.2f}" for runs in (1, 3, 10)))
+
+
+_HISTORIES = 400
+
+
+def _history(size: int, drop: float, begins: int, runs: int) -> list[list[Look]]:
+    """Return histories of runs that are worse from one run on, as looks at them."""
+    rng = np.random.default_rng([SEED, size, round(drop * 100), begins])
+    histories = []
+    for _ in range(_HISTORIES):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, size)
+        worse = drop * (np.arange(1, runs + 1) >= begins)[:, None]
+        lost = (rng.random(size) < chance).astype(float) - (rng.random((runs, size)) < chance - worse)
+        deviations = lost.std(axis=1) / np.sqrt(size)
+        histories.append([Look(*each, size) for each in zip(lost.mean(axis=1), deviations, strict=True)])
+    return histories
+
+
+def _single(histories: list[list[Look]]) -> Array:
+    """Return which runs alarm on their own, runs by histories."""
+    return np.array([[look.drop > 1.96 * look.deviation for look in looks] for looks in histories]).T
+
+
+def _weighed(histories: list[list[Look]], begins: int) -> Array:
+    """Return the share of histories that have alarmed, by the number of runs from the one with which a drop begins."""
+    ends = range(begins, len(histories[0]) + 1)
+    alarms = [[_alarms(watch(looks[:end], 0.0)) for end in ends] for looks in histories]
+    return np.mean(np.logical_or.accumulate(alarms, axis=1), axis=0)
+
+
+def _alarms(seen: Watch) -> bool:
+    return seen.evidence >= 20 and seen.alone >= 1.96
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power, "corrected": corrected, "anytime": anytime}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Simulate plans, corrected means and watching.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
+    for name in parser.parse_args().tables or TABLES:
+        started = time.perf_counter()
+        headers, *rows = TABLES[name]()
+        print(tabulate(rows, list(headers), tablefmt="github", disable_numparse=True))
+        print(f"{name}: {time.perf_counter() - started:.0f} s\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""The command ``llmeval power``: how many cases, clusters and repeats find a drop."""
+
+__all__ = ("add_arguments",)
+
+import math
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.arguments import drop, share
+from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted, limit, number, unknown_name
+from pytest_llmeval.scoring.gates import split_statistic
+
+if TYPE_CHECKING:
+    from pytest_llmeval.cli.spread import Planned
+    from pytest_llmeval.scoring.power import Plan
+    from pytest_llmeval.suite.suite import Suite
+
+_POWER = (
+    "Says how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
+    "scores vary is taken from the approved run, from reports (of a suite with repeats, or of a second run), or from "
+    "what is stated. The exit code is 2 if a file cannot be used or nothing is known."
+)
+_DROPS = (0.01, 0.02, 0.05, 0.1)
+_REPEATS = (1, 3, 10)
+_BAR = 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _POWER
+    parser.add_argument("suite", type=Path, help="suite file")
+    parser.add_argument(
+        "--drop", type=drop, action="append", metavar="NUMBER", help="true drop to find; may be repeated"
+    )
+    parser.add_argument("--metric", action="append", metavar="NAME", help="only this metric; may be repeated")
+    parser.add_argument(
+        "--report", type=Path, action="append", metavar="FILE", help="JSON report of the suite; may be repeated"
+    )
+    parser.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
+    parser.add_argument(
+        "--cluster-by", metavar="LABEL", help="label of cases that belong together; default: cluster_by of the suite"
+    )
+    parser.add_argument("--within", type=drop, metavar="SD", help="standard deviation of a case's score over repeats")
+    parser.add_argument("--between", type=drop, metavar="SD", help="standard deviation of what a change does to a case")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
+    parser.set_defaults(run=_power)
+
+
+def _power(options: Namespace) -> int:
+    try:
+        found, suite = _planned(options)
+        if found is None:
+            return 2
+        say([f"{suite.name} ({options.suite}): {_size(suite)}"])
+        for each in found:
+            say(_lines(each, suite, options.drop))
+        if options.plot:
+            from pytest_llmeval.cli.power_plot import power_svg
+
+            plans = {each.name: each.plan for each in found if each.plan is not None}
+            write_text(options.plot, power_svg(plans, len(suite.cases), suite.repeats.times))
+    except SuiteError as error:
+        say(error.faults, error=True)
+        say(notes(options.suite, error.faults), error=True)
+        return 2
+    return 0
+
+
+def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
+    """Plan the metrics that are asked for; ``None`` where the options say nothing that can be planned."""
+    from pytest_llmeval.cli.spread import Sources, planned
+
+    suite = open_suite(options.suite)
+    sources = Sources.read(suite, options.suite, options.report or ())
+    labels = {label for case in suite.cases for label in case.labels}
+    stated = None if options.within is None and options.between is None else (options.within, options.between)
+    faults = []
+    if options.cluster_by is not None and options.cluster_by not in labels:
+        faults.append(unknown_name("label", options.cluster_by, labels))
+    if not sources.metrics and stated is None:
+        faults.append(f"{options.suite}: found no approved run, expected one, or --report, --within or --between")
+    elif stated is None:
+        known = (*sources.metrics, PASS_RATE)
+        unknown = [name for name in options.metric or () if split_statistic(name)[1] not in known]
+        faults += [unknown_name("metric", name, known) for name in unknown]
+    say(faults, error=True)
+    if faults:
+        return None, suite
+    names = options.metric or sources.gated or (sources.metrics if stated is None else ("any metric",))
+    how = {"confidence": options.confidence, "cluster_by": options.cluster_by or suite.cluster_by, "stated": stated}
+    return [planned(sources, name, **how) for name in dict.fromkeys(names)], suite
+
+
+def _size(suite: "Suite") -> str:
+    repeats = f", each run {suite.repeats.times} times" if suite.repeats.times > 1 else ""
+    return counted(len(suite.cases), "case") + repeats
+
+
+def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> Iterator[str]:
+    from tabulate import tabulate
+
+    plan, cases, times = found.plan, len(suite.cases), suite.repeats.times
+    yield ""
+    if plan is None or not plan.spread.of_case(times):
+        yield f"{found.name}: nothing to plan from: {'no score differs' if plan else found.basis}"
+        return
+    yield f"{found.name}: {found.basis}"
+    clusters = f", in clusters of {found.cluster:.3g}" if found.cluster > 1 else ""
+    what = "an equally good run meets a max_drop of" if found.safe else "this suite finds a drop of"
+    test = f"{plan.confidence * 100:g}% confidence{clusters}"
+    yield f"{what} {number(plan.detectable(cases, times))} in 80 of 100 runs ({test})"
+    tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
+    rows = []
+    for size in drops or [plan.allowed + each for each in _DROPS]:
+        chance = plan.chance(size, cases, times)
+        needed = [_needed(plan.cases(size, each), found.cluster) for each in tried]
+        rows.append((limit(size), number(chance), "#" * round(_BAR * chance), *needed))
+    unit = "cases (clusters)" if found.cluster > 1 else "cases"
+    columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
+    headers = ("max_drop" if found.safe else "drop", "chance", "", *columns)
+    align = ("right", "right", "left", *["right"] * len(tried))
+    yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    yield from _advice(plan, cases, times)
+
+
+def _needed(cases: int | None, cluster: float) -> str:
+    if cases is None:
+        return "tolerated"
+    return f"{cases} ({math.ceil(cases / cluster)})" if cluster > 1 else str(cases)
+
+
+def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
+    """Yield whether more cases or more repeats pay."""
+    more = number(plan.detectable(2 * cases, times))
+    if plan.spread.within is None:
+        yield f"twice the cases: {more}; what repeats bring is not known without --within or a --report of repeats"
+        return
+    yield f"twice the cases: {more}; twice the repeats: {number(plan.detectable(cases, 2 * times))}"
+    if plan.spread.between:
+        yield f"more cases pay: no number of repeats finds less than {number(plan.limit(cases))}"
+    else:
+        yield "cases and repeats pay alike, as long as a change moves all cases alike"

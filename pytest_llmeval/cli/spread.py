@@ -1,0 +1,246 @@
+"""What is known of how much the scores of a suite vary: from its approved run, from reports, or stated."""
+
+__all__ = ("Planned", "Sources", "planned")
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.cli.report_file import RecordedSuite, read_report, results_of
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.estimation import columns_of
+from pytest_llmeval.scoring.gates import split_statistic
+from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_LEAST = 2
+"""Cases, or clusters of them, without which nothing scatters."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What is known of one metric.
+
+    Attributes:
+        name: As a gate names it.
+        plan: The test of its drop; ``None`` where nothing is known of it.
+        basis: Where the spread comes from, or why it is not known.
+        cluster: Mean number of cases of a cluster; 1 without clusters.
+        safe: Whether a gate wants safety proven, so that the drop is the limit that an equally good run is to meet.
+    """
+
+    name: str
+    plan: Plan | None
+    basis: str
+    cluster: float = 1.0
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a suite, of one metric.
+
+    Attributes:
+        name: For people.
+        scores: Case id to score.
+        repeats: How many answers stand behind a score.
+        variances: Of the scores of each case's repeats, where it has several.
+    """
+
+    name: str
+    scores: Mapping[str, float]
+    repeats: int = 1
+    variances: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where scores of a suite can be read.
+
+    Attributes:
+        suite: The suite.
+        approved: What was counted in the cases of the approved run; ``None`` without one.
+        reports: Name and content of reports.
+    """
+
+    suite: Suite
+    approved: CaseStatistics | None
+    reports: Sequence[tuple[str, RecordedSuite]]
+
+    @classmethod
+    def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
+        """Read what there is.
+
+        Raises:
+            SuiteError: A file cannot be used, or a report knows nothing of the suite.
+        """
+        found = []
+        for report in reports:
+            results = results_of(read_report(report), path)
+            if len(results) != 1:
+                message = f"found {counted(len(results), 'result')} of {path}, expected one"
+                raise SuiteError([Fault(str(report), 0, 0, "", message)])
+            found.append((str(report), results[0]))
+        return cls(suite, _approved(path), found)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics that approved run and reports have, without those of families."""
+        every = [
+            *(self._table.owner if self._table else ()),
+            *(name for _, each in self.reports for name in each.metrics),
+        ]
+        return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
+
+    @property
+    def gated(self) -> tuple[str, ...]:
+        """Names of the metrics of gates against a baseline."""
+        return tuple(dict.fromkeys(gate.subject for gate in self.suite.regressions))
+
+    def gate(self, name: str) -> RegressionGate | None:
+        """Return the gate on the drop of a metric."""
+        return next((gate for gate in self.suite.regressions if gate.subject == name), None)
+
+    @cached_property
+    def _table(self) -> Table | None:
+        return None if self.approved is None else self.approved.table(self.suite.reported)
+
+    def runs(self, name: str) -> list[_Run]:
+        """Return the runs that have scores of a metric, the approved one first."""
+        statistic, metric = split_statistic(name)
+        runs = [_recorded(report, recorded, metric) for report, recorded in self.reports]
+        if self.approved is not None and self._table is not None and metric in self._table.owner:
+            # Reports have no counts, so runs are compared by what both have: the scores of cases.
+            pooled = statistic == "value" and not runs
+            scores = _approved_scores(self.approved, self._table, metric, pooled=pooled)
+            runs.insert(0, _Run("approved run", scores, self.suite.repeats.times))
+        return [run for run in runs if len(run.scores) >= _LEAST]
+
+    def units(self, ids: Sequence[str], cluster_by: str | None) -> "npt.NDArray[np.intp]":
+        """Return for every case the number of its cluster; a case without the label is one of its own."""
+        import numpy as np
+
+        labels = {case.id: case.labels.get(cluster_by or "") for case in self.suite.cases}
+        keys = [(labels.get(name) is None, labels.get(name) or name) for name in ids]
+        return np.unique([f"{alone:d}{key}" for alone, key in keys], return_inverse=True)[1]
+
+
+def planned(
+    sources: Sources,
+    name: str,
+    *,
+    confidence: float | None,
+    cluster_by: str | None,
+    stated: tuple[float | None, float | None] | None,
+) -> Planned:
+    """Plan the test of a metric.
+
+    Args:
+        sources: Where its scores are.
+        name: As a gate names it.
+        confidence: Of the test; ``None``: that of its gate.
+        cluster_by: A label; ``None``: that of its gate.
+        stated: Standard deviations within and between cases, instead of those of the sources.
+    """
+    gate = sources.gate(name)
+    cluster_by = cluster_by or (gate.cluster_by if gate else None)
+    units = sources.units([case.id for case in sources.suite.cases], cluster_by)
+    cluster = len(units) / max(1, len(set(units)))
+    if stated is not None:
+        spread: Spread | None = Spread((stated[1] or 0.0) ** 2, None if stated[0] is None else stated[0] ** 2)
+        basis = "as stated"
+    else:
+        spread, basis = _spread(sources, name, cluster_by)
+    if spread is None:
+        return Planned(name, None, basis)
+    safe = gate is not None and gate.rule == "proven_safe"
+    level = confidence or (gate.confidence if gate else 0.95)
+    return Planned(name, Plan(spread, level, gate.max_drop if gate and not safe else 0.0), basis, cluster, safe)
+
+
+def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[Spread | None, str]:
+    import numpy as np
+
+    runs = sources.runs(name)
+    if not runs:
+        return None, "no run has two scores of it"
+    averaged = sources.suite.repeats.reduce == "mean"  # another reduction of n scores has no n-th of their variance
+    variances = [each for run in runs if averaged for each in run.variances]
+    within = math.fsum(variances) / len(variances) if variances else None
+    *_, last = runs
+    if len(runs) > 1 and (common := sorted(last.scores.keys() & runs[-2].scores.keys())):
+        here, there = (np.array([run.scores[name] for name in common]) for run in (last, runs[-2]))
+        units = sources.units(common, cluster_by)
+        if len(set(units)) >= _LEAST:
+            repeats = last.repeats, runs[-2].repeats
+            basis = f"differences of {counted(len(common), 'case')} between {runs[-2].name} and {last.name}"
+            return measured_spread(here, there, units, within=within, repeats=repeats), basis
+    if within is not None:
+        return Spread(0.0, within), f"repeats of {last.name}; a change is taken to move all cases alike"
+    ids = sorted(last.scores)
+    units = sources.units(ids, cluster_by)
+    if len(set(units)) < _LEAST:
+        return None, f"the cases of {last.name} are one cluster"
+    return (
+        run_spread(np.array([last.scores[each] for each in ids]), units),
+        f"scores of {last.name}, an upper bound: give --report of a second run, or of one with repeats",
+    )
+
+
+def _approved(path: Path) -> CaseStatistics | None:
+    scores = score_file(SuiteKey(str(path), str(path)))
+    if approved_scores(scores, str(scores)) is None:
+        return None
+    file = statistics_file(scores)
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return CaseStatistics.from_lines(lines, str(file))
+    except FileNotFoundError:
+        return None
+
+
+def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, pooled: bool) -> dict[str, float]:
+    import numpy as np
+
+    rows = np.flatnonzero(columns_of(table, "value", [metric]).judged[metric])
+    scores = pseudo_values(table, metric, rows) if pooled and len(rows) >= _LEAST else table.scores[metric][rows]
+    named = zip(rows, scores, strict=True)
+    return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}
+
+
+def _recorded(report: str, recorded: RecordedSuite, metric: str) -> _Run:
+    scores: dict[str, float] = {}
+    variances: list[float] = []
+    times = 1
+    for case in recorded.cases:
+        score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
+        if score is None or case.outcome in ("skipped", "not_run"):
+            continue
+        scores[case.id] = score
+        repeated = list(_repeats(case.details, metric))
+        if len(repeated) >= _LEAST:
+            times = max(times, len(repeated))
+            mean = math.fsum(repeated) / len(repeated)
+            variances.append(math.fsum((each - mean) ** 2 for each in repeated) / (len(repeated) - 1))
+    return _Run(report, scores, times, variances)
+
+
+def _repeats(details: Mapping[str, Any], metric: str) -> Iterator[float]:
+    """Yield the scores of a case's repeats."""
+    try:
+        yield from (float(each) for each in details["repeats"]["spread"][metric]["scores"] if each is not None)
+    except (KeyError, TypeError, ValueError):
+        return

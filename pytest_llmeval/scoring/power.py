@@ -1,0 +1,145 @@
+"""Planning: how many cases and repeats find a drop of a given size, by normal theory."""
+
+__all__ = ("Plan", "Spread", "measured_spread", "pseudo_values", "run_spread")
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.scoring.comparison.significance import detectable_shift
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.scoring.table import Table
+
+    IntArray = npt.NDArray[np.intp]
+
+_MOST_REPEATS = 1000
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How much the difference of one case between two runs varies (Miller 2024, "Adding Error Bars to Evals").
+
+    Attributes:
+        between: Variance over cases of what the change does to a case; where cases come in clusters, that of
+            independent cases whose mean would scatter as much.
+        within: Variance of a single answer's score when a case is repeated; ``None`` where it is not known, and is
+            then a part of `between`.
+    """
+
+    between: float
+    within: float | None = None
+
+    def of_case(self, repeats: int) -> float:
+        """Return the variance of one case's difference, if both runs repeat it so often."""
+        return self.between + 2 * (self.within or 0.0) / repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A test that is to find drops.
+
+    Attributes:
+        spread: Of the differences of cases.
+        confidence: Of the test, which is two-sided.
+        allowed: The drop that is tolerated; only what goes beyond it can be established.
+    """
+
+    spread: Spread
+    confidence: float = 0.95
+    allowed: float = 0.0
+
+    def detectable(self, cases: int, repeats: int = 1) -> float:
+        """Return the smallest true drop that is found in 80 of 100 runs."""
+        return self.allowed + detectable_shift(self._deviation(cases, repeats), self.confidence)
+
+    def limit(self, cases: int) -> float:
+        """Return what `detectable` comes down to with ever more repeats."""
+        return self.allowed + detectable_shift(math.sqrt(self.spread.between / cases), self.confidence)
+
+    def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
+        """Return the chance that a true drop is found."""
+        from scipy.special import ndtr, ndtri
+
+        deviation = self._deviation(cases, repeats)
+        if not deviation:
+            return float(drop > self.allowed)
+        return float(ndtr((drop - self.allowed) / deviation - ndtri((1 + self.confidence) / 2)))
+
+    def cases(self, drop: float, repeats: int = 1) -> int | None:
+        """Return how many cases find a true drop in 80 of 100 runs; ``None`` if the drop is tolerated."""
+        if drop <= self.allowed:
+            return None
+        shift = detectable_shift(math.sqrt(self.spread.of_case(repeats)), self.confidence)
+        return max(1, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
+
+    def repeats(self, drop: float, cases: int) -> int | None:
+        """Return how many repeats of so many cases find a true drop in 80 of 100 runs; ``None`` if no number does."""
+        for repeats in range(1, _MOST_REPEATS + 1):
+            if self.detectable(cases, repeats) <= drop + _ROUNDING:
+                return repeats
+        return None
+
+    def _deviation(self, cases: int, repeats: int) -> float:
+        return math.sqrt(self.spread.of_case(repeats) / cases)
+
+
+def measured_spread(
+    here: "FloatArray",
+    there: "FloatArray",
+    units: "IntArray",
+    *,
+    within: float | None = None,
+    repeats: tuple[int, int] = (1, 1),
+) -> Spread:
+    """Take the spread from two runs of the same cases.
+
+    Args:
+        here: One score per case, of the one run.
+        there: Of the other.
+        units: For every case the number of its cluster.
+        within: Variance of single answers, if repeats have shown it.
+        repeats: How many answers stand behind a score of either run.
+    """
+    total = _variance(here - there, units)
+    if within is None:
+        return Spread(total)
+    return Spread(max(0.0, total - within / repeats[0] - within / repeats[1]), within)
+
+
+def run_spread(scores: "FloatArray", units: "IntArray") -> Spread:
+    """Bound the spread from a single run: whatever its cases have in common with those of the next run lessens it."""
+    return Spread(2 * _variance(scores, units))
+
+
+def _variance(values: "FloatArray", units: "IntArray") -> float:
+    """Return the variance of a value that cases of one cluster share partly: of the mean, times the number of cases."""
+    import numpy as np
+
+    sums = np.bincount(units, weights=values - values.mean())
+    clusters = np.unique(units).size
+    return float(np.sum(sums**2)) / len(values) * clusters / (clusters - 1)
+
+
+def pseudo_values(table: "Table", metric: str, rows: "IntArray") -> "FloatArray":
+    """Return what each case contributes to a pooled metric (Tukey 1958); of a mean, the scores of the cases.
+
+    Args:
+        table: The cases.
+        metric: Its name.
+        rows: The cases that the metric is computed from.
+    """
+    import numpy as np
+
+    part = table.matrix[rows]
+    total = part.sum(axis=0, keepdims=True)
+    whole = table.summarize(total)[metric][0]
+    without = table.summarize(total - part)[metric]
+    with np.errstate(invalid="ignore"):  # a metric may be undefined without one of the cases
+        values: FloatArray = np.asarray(len(rows) * whole - (len(rows) - 1) * without)
+    return values

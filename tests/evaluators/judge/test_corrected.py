@@ -1,0 +1,114 @@
+"""``corrected(judge_score)``: the judge on all cases, corrected by people on some of them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_llmeval import Case, JudgeRequest, Result, Totals, get_evaluator, score
+from pytest_llmeval.evaluators.judge.agreement import JudgeAgreement
+from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.questions.rubric import Level, Rubric
+from pytest_llmeval.scoring.gates import parse_gate
+
+JUDGE = Judge(mode="continuous", corrected=True)
+NAME = "corrected(judge_score)"
+
+
+def case(name: str, verdict: float, human: Any = None) -> Case:
+    """A case whose prediction is what the judge will say."""
+    expected: Any = "Paris" if human is None else {"reference": "Paris", "human": human}
+    return Case(name, input="Where?", expected=expected, prediction=f"In Paris {verdict}")
+
+
+def scored(*cases: Case, judge: Judge = JUDGE, confidence: float | None = None) -> Result:
+    def answer(request: JudgeRequest) -> str:
+        said = str(request).rpartition("In Paris ")[2].split()[0].strip('"<')
+        return f'{{"score": {said}}}'
+
+    return score(judge, cases, confidence=confidence, judge=answer)
+
+
+def simulated(size: int, labelled: int, seed: int = 1) -> tuple[list[Case], np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    people = np.round(rng.beta(4, 2, size), 3)
+    judge = np.round(np.clip(people + 0.15 + rng.normal(0, 0.1, size), 0, 1), 3)
+    cases = [case(f"c{n:03}", judge[n], float(people[n]) if n < labelled else None) for n in range(size)]
+    return cases, judge, people
+
+
+def test_it_is_the_judge_on_all_cases_plus_what_people_add_on_theirs() -> None:
+    found = scored(case("a", 0.8), case("b", 0.6, 0.4), case("c", 1.0, [0.5, 0.7])).metrics
+    assert found["judge_score"].value == pytest.approx(0.8)
+    assert found[NAME].value == pytest.approx(0.8 + (-0.2 - 0.4) / 2)
+    assert (found[NAME].scored, found[NAME].undefined, found[NAME].mean) == (0, 3, None)
+
+
+def test_a_mild_judge_is_brought_back_to_what_people_say() -> None:
+    cases, judge, people = simulated(400, 100)
+    found = scored(*cases, confidence=0.95).metrics[NAME]
+    assert judge.mean() > people.mean() + 0.1
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < people.mean() < found.high < judge.mean()
+    deviation = math.sqrt(judge.var() / 400 + (people - judge)[:100].var() / 100 + 2 * covariance(judge, people) / 400)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * deviation, rel=0.1)
+
+
+def covariance(judge: np.ndarray, people: np.ndarray) -> float:
+    """Of the judge and what people add, on the labelled cases: both parts are resampled with the same cases."""
+    return float(np.cov(judge[:100], (people - judge)[:100])[0, 1])
+
+
+def test_gates_read_value_and_bounds() -> None:
+    result = scored(*simulated(200, 80)[0], confidence=0.95)
+    assert parse_gate(f"{NAME} >= 0.6").judge(result).outcome == "passed"
+    assert parse_gate(f"low({NAME}) >= 0.6").judge(result).outcome == "passed"
+    assert parse_gate(f"{NAME} >= 0.75").judge(result).outcome == "failed"
+
+
+def test_without_any_label_there_is_no_corrected_score() -> None:
+    found = scored(case("a", 0.8), case("b", 0.6))
+    assert found.metrics[NAME].value is None
+    assert found.metrics["judge_score"].value == pytest.approx(0.7)
+    assert "undefined" in parse_gate(f"{NAME} >= 0").judge(found).reason
+
+
+def test_the_judge_does_not_see_what_people_said() -> None:
+    labelled, plain = JUDGE.questions(case("a", 0.8, 0.2)), JUDGE.questions(case("a", 0.8))
+    assert [each.texts for each in labelled] == [each.texts for each in plain]
+
+
+def test_it_is_asked_for() -> None:
+    assert NAME not in [metric.name for metric in Judge(mode="continuous").describe()]
+    for judge, expected in (
+        (Judge(mode="continuous"), {"reference": "x", "human": 1}),
+        (JUDGE, {"human": 1, "town": 2}),
+    ):
+        (fault,) = judge.check(Case("a", input="?", expected=expected, prediction="x"))
+        assert fault == "found an object as expected, expected text or a list of texts"
+    with pytest.raises(ValueError, match="found corrected, expected it with evaluator judge"):
+        JudgeAgreement(mode="continuous", corrected=True)
+
+
+def test_a_rubric_has_a_corrected_share_of_passes_and_scales_the_scores_of_people() -> None:
+    levels = (Level(1, "bad"), Level(3, "fair"), Level(5, "good"))
+    judge = Judge(mode="rubric", rubric=Rubric(criteria="Is it kind?", levels=levels, pass_mark=3), corrected=True)
+    observed = [
+        judge.measure_judged(Case(str(n), input="?", expected=expected, prediction="x"), [Verdict(verdict)])
+        for n, (expected, verdict) in enumerate([("y", 5.0), ({"reference": "y", "human": [1, 3]}, 5.0), ("y", 1.0)])
+    ]
+    names = sorted({name for each in observed for name in each.counts})
+    assert "labelled" in names
+    metrics = judge.summarize(Totals.of(observed).sums())
+    assert metrics["corrected(judge_score)"][0] == pytest.approx(2 / 3 + (0.25 - 1))
+    assert metrics["corrected(judge_pass)"][0] == pytest.approx(2 / 3 + (0.5 - 1))
+
+
+@pytest.mark.parametrize("human", [1.5, "good", [0.5, None], True])
+def test_scores_of_people_are_checked(human: Any) -> None:
+    (fault,) = get_evaluator("judge", mode="continuous", corrected=True).check(case("a", 0.8, human))
+    assert fault.startswith("human: found ")
+    assert fault.endswith("expected a number from 0 to 1, or a list of them")

@@ -1,0 +1,117 @@
+"""Many small approved drops: the anchor, and the gate on what is lost since."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Project, Ran
+
+WITH_SYRUPY = ("asyncio", "hypothesispytest", "rerunfailures")
+SIZE = 60
+
+
+def write(project: "Project", wrong: int, gate: dict[str, Any] | None = None, **snapshot: Any) -> None:
+    cases = [{"id": f"c{n:02}", "expected": "red", "prediction": "blue" if n < wrong else "red"} for n in range(SIZE)]
+    gates = [{"metric": "f1", "max_drop": 0.02, **(gate or {})}]
+    project.suite("s.eval.yaml", cases, gates=gates, mode="bulk", snapshot={"tolerance": 1, **snapshot})
+
+
+def approve(project: "Project", wrong: int, *arguments: str, **how: Any) -> None:
+    write(project, wrong, **how)
+    ran = project.run("--snapshot-update", *arguments, without=WITH_SYRUPY)
+    assert ran.code == 0, ran.text
+
+
+def run(project: "Project") -> "Ran":
+    return project.run(without=WITH_SYRUPY)
+
+
+def anchor(project: "Project") -> Any:
+    scores = json.loads((project.path / "__llmeval__" / "s.scores.json").read_text(encoding="utf-8"))
+    there = (project.path / "__llmeval__" / "s.anchor.jsonl").exists()
+    assert there == ("anchor" in scores)
+    return scores["anchor"]["values"]["f1"] if there else None
+
+
+def test_drops_that_were_approved_one_by_one_fail_together(project: "Project") -> None:
+    for wrong in (0, 6, 12, 18):
+        approve(project, wrong)
+    assert anchor(project) == 1.0
+    ran = run(project)
+    assert ran.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
+    assert ran.code == 1
+    reason = ran.suites["s"]["gates"][1]["reason"]
+    assert reason.startswith("f1 1.0000 -> 0.7000, drop 0.3000")
+    assert "3 approvals since the anchor of " in reason
+    assert reason.endswith(": approved values 1.0000 -> 0.7000")
+
+
+def test_the_first_approved_run_is_the_anchor_and_needs_no_file(project: "Project") -> None:
+    approve(project, 6)
+    assert anchor(project) is None
+    assert run(project).gates("s") == {"drop(f1) <= 0.02": "passed"}
+
+
+def test_a_run_that_is_established_to_be_better_becomes_the_anchor_and_a_lucky_one_does_not(project: "Project") -> None:
+    approve(project, 30)
+    approve(project, 32)
+    approve(project, 28)
+    assert anchor(project) == 0.5
+    approve(project, 5)
+    assert anchor(project) is None
+    approve(project, 30, anchor="keep")
+    approve(project, 0, anchor="keep")
+    assert anchor(project) == pytest.approx(55 / 60, abs=1e-6)
+
+
+def test_the_user_names_the_anchor(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 20)
+    assert anchor(project) == 1.0
+    approve(project, 20, "--snapshot-anchor")
+    assert anchor(project) is None
+    refused = project.run("--snapshot-anchor", without=WITH_SYRUPY)
+    assert refused.code == 4
+    assert "--snapshot-anchor needs --snapshot-update" in refused.text
+
+
+def test_a_second_approval_of_the_same_run_changes_no_byte(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 10)
+    folder = project.path / "__llmeval__"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    approve(project, 10)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_another_suite_begins_a_new_anchor(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 10)
+    assert anchor(project) == 1.0
+    project.suite(
+        "s.eval.yaml",
+        [{"id": "new", "expected": "red", "prediction": "red"}],
+        gates=[{"metric": "f1", "max_drop": 0.02}],
+        snapshot=True,
+    )
+    assert project.run("--snapshot-update", without=WITH_SYRUPY).code == 0
+    assert anchor(project) is None
+
+
+def test_the_allowed_drift_is_the_users(project: "Project") -> None:
+    for wrong in (0, 6, 12):
+        approve(project, wrong, gate={"max_drift": 0.5})
+    assert run(project).gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.5": "passed"}
+
+
+def test_a_damaged_anchor_fails(project: "Project") -> None:
+    approve(project, 0)
+    approve(project, 3)
+    (project.path / "__llmeval__" / "s.anchor.jsonl").write_text("{}\n", encoding="utf-8")
+    ran = run(project)
+    assert ran.gates("s")["drift(f1) <= 0.06"] == "failed"
+    assert "the anchor cannot be used: found content with fingerprint" in ran.suites["s"]["gates"][1]["reason"]
+    (project.path / "__llmeval__" / "s.anchor.jsonl").unlink()
+    assert "the anchor s.anchor.jsonl cannot be read" in run(project).suites["s"]["gates"][1]["reason"]

@@ -1,0 +1,74 @@
+"""Planning: what cases and repeats find, and what is read from runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
+
+SPREAD = Spread(between=0.01, within=0.09)
+
+
+def test_the_detectable_drop_is_found_in_80_of_100_runs() -> None:
+    plan = Plan(SPREAD, allowed=0.02)
+    drop = plan.detectable(300, repeats=3)
+    assert plan.chance(drop, 300, repeats=3) == pytest.approx(0.8)
+    assert plan.chance(0.02, 300, repeats=3) == pytest.approx(0.025)
+    assert plan.cases(drop, repeats=3) == 300
+    assert plan.repeats(drop, 300) == 3
+
+
+def test_cases_lessen_all_spread_and_repeats_only_that_within_cases() -> None:
+    plan = Plan(SPREAD)
+    assert plan.detectable(400) == pytest.approx(plan.detectable(100) / 2)
+    assert plan.limit(100) < plan.detectable(100, repeats=1000) < plan.detectable(100, repeats=4) < plan.detectable(100)
+    assert plan.repeats(plan.limit(100) * 0.999, 100) is None
+
+
+def test_a_tolerated_drop_is_never_found() -> None:
+    plan = Plan(SPREAD, allowed=0.05)
+    assert plan.cases(0.05) is None
+    assert plan.chance(0.05, 10**9) == pytest.approx(0.025)
+    assert Plan(Spread(0.0)).chance(0.01, 10) == 1.0
+
+
+def test_two_runs_show_what_is_between_cases_and_repeats_what_is_within() -> None:
+    rng = np.random.default_rng(5)
+    size, times = 20_000, 4
+    level = rng.normal(0.6, 0.2, size)
+    change = rng.normal(-0.05, 0.1, size)
+    there = level + rng.normal(0, 0.3 / math.sqrt(times), size)
+    here = level + change + rng.normal(0, 0.3 / math.sqrt(times), size)
+    found = measured_spread(here, there, np.arange(size), within=0.09, repeats=(times, times))
+    assert found.between == pytest.approx(0.01, rel=0.1)
+    assert found.of_case(times) == pytest.approx(np.var(here - there, ddof=1))
+    assert measured_spread(here, there, np.arange(size)).of_case(7) == pytest.approx(np.var(here - there, ddof=1))
+
+
+def test_clusters_count_as_the_independent_cases_that_they_are_worth() -> None:
+    scores = np.repeat(np.random.default_rng(3).random(50), 4)
+    clusters = np.repeat(np.arange(50), 4)
+    apart, together = run_spread(scores, np.arange(200)), run_spread(scores, clusters)
+    deviation = math.sqrt(together.between / 2 / 200)
+    assert deviation == pytest.approx(np.std(scores[::4], ddof=1) / math.sqrt(50))
+    assert together.between == pytest.approx(4 * apart.between, rel=0.02)
+
+
+def test_pseudo_values_are_scores_where_a_metric_is_their_mean_and_sum_to_it_where_it_is_pooled() -> None:
+    answers = ["red", "blue", "red red", "red"]
+    result = score(
+        get_evaluator("text"), [Case(str(n), expected="red", prediction=each) for n, each in enumerate(answers)]
+    )
+    table = CaseStatistics.exact(result.records).table(result.evaluators)
+    assert pseudo_values(table, "f1", np.arange(4)) == pytest.approx([1, 0, 2 / 3, 1])
+    cases = [
+        Case(str(n), expected=["a"] * (n % 3 + 1), prediction=["a" if n % 2 else "b"] * (n % 3 + 1)) for n in range(60)
+    ]
+    result = score(get_evaluator("classification"), cases, confidence=None)
+    table = CaseStatistics.exact(result.records).table(result.evaluators)
+    found = pseudo_values(table, "accuracy", np.arange(60))
+    assert found.mean() == pytest.approx(result.metrics["accuracy"].value, abs=0.01)
+    assert set(np.round(found, 6)) != set(np.round(table.scores["accuracy"], 6))
