@@ -17,6 +17,7 @@ from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
+from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.service import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
@@ -116,7 +117,8 @@ class Imported:
 def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: str) -> Imported:
     """Turn scores into judgements of a suite's questions, as if its judge had given them for the present answers.
 
-    A score belongs to the case whose id, or label ``question_id``, it is given for. The reply is made up, so that the
+    A score belongs to the case whose id, or label ``question_id``, it is given for; files of `batch_judge` name the
+    conversation as well. The reply is made up, so that the
     mode reads it as just this score.
 
     Args:
@@ -135,11 +137,14 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
             given[name].append(case.id)
     used = set()
     for name, share in sorted(scores.items()):
-        ids = given.get(name, [])
+        ids = next((given[each] for each in scored_ids(name) if each in given), [])
         if len(ids) != 1:
             imported.faults.append(_unmatched(name, ids))
             continue
         (case_id,) = ids
+        if case_id in used:
+            imported.faults.append(f"{name}: found a second score of case {case_id}, expected one")
+            continue
         used.add(case_id)
         if case_id in asked.unknown:
             imported.faults.append(f"{name}: {asked.unknown[case_id]}")

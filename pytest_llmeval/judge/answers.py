@@ -3,9 +3,8 @@
 __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -102,29 +101,43 @@ def batch_judge(
     """Judge the results of a run, as many at once as allowed.
 
     Args:
-        results: From `run_eval`.
+        results: From `run_eval`. One with an ``error``, which was not answered, is not judged.
         llm: The judge, as for `judge_answer`. A plain function runs in several threads at once. A client is closed at
             the end, if it can be; those of this package may be used again.
         mode: ``auto``: by each result's question type, ``abstention`` where the question id ends in ``_abs``; or one
             mode for all.
-        cache_path: A JSON file ``{question_id: score}``. Only missing results are judged and added, even if the
-            judging is interrupted; what got no verdict is judged again the next time. Where results share a question id
-            the key is ``sample_id/question_id``. Scores are kept by id alone: use another file for other predictions,
-            another judge or another mode.
+        cache_path: A JSON file ``{sample_id/question_id#digest: score}``; the digest is that of mode, question, right
+            answer and answer. Only missing results are judged and added, even if the judging is interrupted; what got
+            no verdict is judged again the next time. The judge is no part of the key: use another file for another
+            judge.
         max_workers: How many calls are made at once.
 
     Returns:
-        A score from 0 to 1 for each result; ``None`` where the judge gave no verdict, which is logged.
+        A score from 0 to 1 for each result; ``None`` where there is no answer, and where the judge gave no verdict,
+        which is logged.
 
     Raises:
-        ValueError: An unknown mode, no judge although a score is missing that only one can give, `max_workers` below
-            1, or, with a file, two results of the same sample and question.
+        ValueError: An unknown mode, no judge although a score is missing that only one can give, or `max_workers`
+            below 1.
         SuiteError: The file is damaged; it is left unchanged.
         OSError: The file cannot be written.
     """
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     if max_workers < 1:
         raise ValueError(f"found max_workers {max_workers}, expected at least 1")
+    answered = [row for row, each in enumerate(results) if not getattr(each, "error", "")]
+    judged = _judged([results[row] for row in answered], llm, mode, cache_path, max_workers)
+    by_row = dict(zip(answered, judged, strict=True))
+    return [by_row.get(row) for row in range(len(results))]
+
+
+def _judged(
+    results: Sequence[AnsweredQuestion],
+    llm: Judgeable | None,
+    mode: str,
+    cache_path: str | Path | None,
+    max_workers: int,
+) -> list[float | None]:
     tasks = [
         _Task(
             route(each.question_type, each.question_id) if mode == _AUTO else mode,
@@ -134,26 +147,31 @@ def batch_judge(
         )
         for each in results
     ]
-    scores: list[float | None] = [None] * len(tasks)
     if cache_path is None:
+        scores: list[float | None] = [None] * len(tasks)
         _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
         return scores
-    from pytest_llmeval.judge.score_file import ScoreFile
+    from pytest_llmeval.judge.score_file import ScoreFile, score_key
 
-    keys = _keys(results)
+    keys = [
+        score_key(each.sample_id, each.question_id, astuple(task)) for each, task in zip(results, tasks, strict=True)
+    ]
+    once = dict(zip(keys, tasks, strict=True))
+    order = list(once)
     file = ScoreFile.open(Path(cache_path))
-    scores = [file.scores.get(key) for key in keys]
+    scores = [file.scores.get(key) for key in order]
 
     def keep(row: int, score: float) -> None:
-        file.add(keys[row], score)
+        file.add(order[row], score)
         if file.unsaved >= _CHUNK:
             file.save()
 
     try:
-        _judge_missing(tasks, llm, max_workers, scores, keep)
+        _judge_missing(list(once.values()), llm, max_workers, scores, keep)
     finally:
         file.save()
-    return scores
+    by_key = dict(zip(order, scores, strict=True))
+    return [by_key[key] for key in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +219,6 @@ def _judge_missing(
     if failed:
         first = next(iter(failed.values()))
         _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)
-
-
-def _keys(results: Sequence[AnsweredQuestion]) -> list[str]:
-    """Return what the scores of results are kept under."""
-    often = Counter(each.question_id for each in results)
-    keys = [
-        each.question_id if often[each.question_id] == 1 else f"{each.sample_id}/{each.question_id}" for each in results
-    ]
-    twice = [key for key, count in Counter(keys).items() if count > 1]
-    if twice:
-        raise ValueError(f"found several results for {twice[0]!r}, expected one: scores are stored by id")
-    return keys
 
 
 def _check_mode(mode: str, known: Sequence[str]) -> None:

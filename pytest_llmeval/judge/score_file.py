@@ -1,15 +1,42 @@
-"""A JSON file of scores, ``{question_id: score}``, completed from run to run."""
+"""A JSON file of scores, ``{key: score}``, completed from run to run."""
 
-__all__ = ("ScoreFile",)
+__all__ = ("ScoreFile", "score_key", "scored_ids")
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.data.files.writing import rewrite
+
+_DIGITS = 16
+_KEY = re.compile(rf"(.*)/(.*)#[0-9a-f]{{{_DIGITS}}}", re.DOTALL)
+
+
+def score_key(sample: str, question: str, asked: Sequence[str]) -> str:
+    """Return what a score is kept under: another answer, or the same id in another conversation, is another key.
+
+    Args:
+        sample: Id of the conversation.
+        question: Id of the question in it.
+        asked: Everything that the score depends on but the judge.
+    """
+    digest = sha256(json.dumps(list(map(str, asked))).encode()).hexdigest()[:_DIGITS]
+    return f"{sample}/{question}#{digest}"
+
+
+def scored_ids(key: str) -> list[str]:
+    """Return the ids of the case that a key may be about, the fullest first; a plain id is its own.
+
+    >>> scored_ids("conv-1/q7#0123456789abcdef"), scored_ids("q7")
+    (['conv-1/q7', 'q7'], ['q7'])
+    """
+    found = _KEY.fullmatch(key)
+    return [f"{found[1]}/{found[2]}", found[2]] if found is not None else [key]
 
 
 @dataclass

@@ -7,6 +7,7 @@ __all__ = (
     "record_whole_name",
     "terminal_width",
     "without_capture",
+    "worker_process",
 )
 
 import types
@@ -76,3 +77,8 @@ def without_capture(config: pytest.Config) -> AbstractContextManager[None]:
     """Let output of a running test reach the terminal; the capture manager's type and methods are private."""
     capture: CaptureManager | None = config.pluginmanager.get_plugin("capturemanager")
     return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+
+
+def worker_process(node: Any) -> int | None:
+    """Return the process id of a worker of xdist on this machine: execnet knows it, and has no public name for it."""
+    return int(node.gateway._rinfo().pid) if node.gateway.spec.popen else None  # noqa: SLF001

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from pytest_llmeval.plugin.pytest_private import worker_process
+
 
 class Termination:
     """Turns SIGTERM into a keyboard interrupt, in every process of a run."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._workers: set[int] = set()
+        self._workers: dict[str, int] = {}
         self._session: pytest.Session | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -31,13 +33,14 @@ class Termination:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
         """Note a worker on this machine."""
-        if node.gateway.spec.popen:
-            self._workers.add(node.workerinfo["pid"])
+        process = worker_process(node)
+        if process is not None:
+            self._workers[node.gateway.id] = process
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Forget a worker that has ended, since another process may get its id."""
-        self._workers.discard(getattr(node, "workerinfo", {}).get("pid"))
+        self._workers.pop(node.gateway.id, None)
 
     def pytest_unconfigure(self) -> None:
         """Stop listening."""
@@ -54,7 +57,7 @@ class Termination:
             return  # the run ends already: a second interrupt would cut off what it writes
         # Where Python loses an exception, as in the callback of a weak reference, the run ends after this test.
         self._session.shouldstop = "SIGTERM"
-        for process in self._workers:
+        for process in self._workers.values():
             with suppress(ProcessLookupError):
                 os.kill(process, number)
         raise KeyboardInterrupt("SIGTERM")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.beside import OWN_FOLDER
 from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.data.files.working import WORKING_FOLDER
+from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.run.collected import CollectedRun
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict
@@ -54,13 +57,16 @@ class Persisted:
 
 
 def persist(run: CollectedRun, judged: JudgedRun, stores: Stores) -> Persisted:
-    """Write everything that a run leaves behind.
+    """Write everything that a run leaves behind, and remove what killed runs were about to write.
 
     Args:
         run: What was collected.
         judged: The verdicts on it.
         stores: Where to.
     """
+    own = {Path(each.results.key.path).parent / OWN_FOLDER for each in run.suites}
+    for folder in {stores.root / WORKING_FOLDER, *own}:
+        remove_leftovers(folder)
     steps = (
         _settle_snapshots(run, judged, stores),
         _note_history(run, stores),

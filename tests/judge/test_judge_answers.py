@@ -3,9 +3,11 @@
 import asyncio
 import json
 import logging
+import re
 import signal
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,11 @@ class Scripted:
 
 def scored(*scores: float) -> list[str | BaseException]:
     return [json.dumps({"score": score}) for score in scores]
+
+
+def kept(path: Path) -> dict[str, float]:
+    """Return the scores of a file, without the digests of its keys."""
+    return {key.partition("#")[0]: score for key, score in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def plain(request: JudgeRequest) -> str:
@@ -178,7 +185,6 @@ def test_one_mode_can_be_asked_for_all() -> None:
         ({"mode": "rubric"}, "found the unknown mode 'rubric'"),
         ({"max_workers": 0}, "found max_workers 0, expected at least 1"),
         ({"results": [replace(RESULTS[0], question_type="x")]}, "found the unknown question type 'x'"),  # type: ignore[arg-type]  # a wrong value is the point
-        ({"results": [RESULTS[0], RESULTS[0]], "cache_path": "x.json"}, "found several results for 's/q0'"),
     ],
 )
 def test_wrong_arguments_are_told(
@@ -199,7 +205,7 @@ def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(
         assert batch_judge(RESULTS, llm=judge, cache_path=path) == [0.2, None, 0.4, None, 1.0]
     assert "2 of 5 answers have no verdict; the first: " in caplog.text
     assert "the judge replied 'maybe'" in caplog.text
-    assert json.loads(path.read_text()) == {"q0": 0.2, "q2": 0.4, "q4": 1.0}
+    assert kept(path) == {"s/q0": 0.2, "s/q2": 0.4, "s/q4": 1.0}
     again = Scripted(scored(0, 0.6, 0, 0.8, 0))
     assert batch_judge(RESULTS, llm=again, cache_path=path) == [0.2, 0.6, 0.4, 0.8, 1.0]
     assert len(again.prompts) == 2
@@ -217,22 +223,45 @@ def test_a_complete_file_needs_no_judge_and_is_not_written(tmp_path: Path) -> No
     assert batch_judge(RESULTS, llm=None, cache_path=path) == first
     assert [each.name for each in path.parent.iterdir()] == ["scores.json"]
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # as private as any file of the user
-    assert text == '{\n "q0": 0.0,\n "q1": 0.2,\n "q2": 0.4,\n "q3": 0.6,\n "q4": 0.8\n}\n'
+    assert re.sub("#[0-9a-f]{16}", "#", text) == (
+        '{\n "s/q0#": 0.0,\n "s/q1#": 0.2,\n "s/q2#": 0.4,\n "s/q3#": 0.6,\n "s/q4#": 0.8\n}\n'
+    )
 
 
-def test_other_scores_of_the_file_stay(tmp_path: Path) -> None:
+def test_other_scores_of_the_file_stay_and_an_id_alone_is_no_key(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     path.write_text('{"other": 1, "q1": 0.5, "问题": 0}')
-    assert batch_judge(RESULTS[:2], llm=Scripted(scored(0.2, 0)), cache_path=path) == [0.2, 0.5]
-    assert json.loads(path.read_text(encoding="utf-8")) == {"other": 1, "q0": 0.2, "q1": 0.5, "问题": 0}
+    assert batch_judge(RESULTS[:2], llm=Scripted(scored(0.2, 0)), cache_path=path) == [0.2, 0.0]
+    assert kept(path) == {"other": 1, "q1": 0.5, "s/q0": 0.2, "s/q1": 0.0, "问题": 0}
     assert "问题" in path.read_text(encoding="utf-8")
 
 
-def test_question_ids_that_repeat_are_kept_by_sample(tmp_path: Path) -> None:
+def test_no_result_gets_the_score_of_another_conversation_answer_or_mode(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
-    results = [result(1, sample="a"), result(1, sample="b"), result(2, sample="b")]
-    batch_judge(results, llm=Scripted(scored(0, 0.2, 0.4)), cache_path=path)
-    assert json.loads(path.read_text()) == {"a/q1": 0.2, "b/q1": 0.2, "q2": 0.4}
+    results = [result(0, sample="a"), result(1, sample="b"), result(0, sample="c"), result(1, answer="x", sample="b")]
+    for wanted, each in enumerate(results):
+        score = wanted / 10
+        assert batch_judge([each], llm=Scripted(scored(score, score)), cache_path=path) == [score]
+    assert batch_judge([results[0]], llm=plain, mode="preference", cache_path=path) == [1.0]
+    never = Scripted([AssertionError("asked")] * 2)
+    assert batch_judge(results, llm=never, cache_path=path) == [0.0, 0.1, 0.2, 0.3]
+
+
+def test_results_that_are_alike_in_everything_are_judged_once(tmp_path: Path) -> None:
+    judge = Scripted(scored(0.2, 0.4))
+    results = [RESULTS[0], RESULTS[1], RESULTS[0]]
+    assert batch_judge(results, llm=judge, cache_path=tmp_path / "scores.json") == [0.2, 0.4, 0.2]
+    assert len(judge.prompts) == 2
+
+
+def test_judging_with_one_file_at_the_same_time_loses_no_score(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    files = [ScoreFile.open(path) for _ in range(4)]
+    for number, file in enumerate(files):
+        file.add(str(number), 1.0)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ScoreFile.save, files))
+    assert json.loads(path.read_text()) == dict.fromkeys("0123", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +294,7 @@ def test_what_is_judged_when_a_run_is_stopped_is_kept(tmp_path: Path, stop: Base
     judge = Scripted([*scored(0, 0.2, 0.4), stop, *scored(1)])
     with pytest.raises(type(stop)):
         batch_judge(RESULTS, llm=judge, cache_path=path, max_workers=1)
-    assert json.loads(path.read_text()) == {"q0": 0.0, "q1": 0.2, "q2": 0.4}
+    assert kept(path) == {"s/q0": 0.0, "s/q1": 0.2, "s/q2": 0.4}
     assert batch_judge(RESULTS, llm=Scripted(scored(0, 0, 0, 0.6, 1)), cache_path=path) == [0.0, 0.2, 0.4, 0.6, 1.0]
 
 
@@ -285,21 +314,21 @@ def test_ctrl_c_keeps_what_is_judged_and_does_not_wait_for_what_is_not(tmp_path:
         batch_judge(RESULTS, llm=llm, cache_path=path, max_workers=1)
     assert not waiting.is_set()
     waiting.set()
-    assert json.loads(path.read_text()) == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
+    assert kept(path) == {"s/q0": 1.0, "s/q1": 1.0, "s/q2": 1.0}
 
 
 def test_the_file_is_written_now_and_then_before_the_end(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     results = [replace(RESULTS[0], question_id=str(number)) for number in range(40)]
-    kept: list[int] = []
+    lengths: list[int] = []
 
     def llm(request: JudgeRequest) -> str:
         del request
-        kept.append(len(json.loads(path.read_text())) if path.exists() else 0)
+        lengths.append(len(json.loads(path.read_text())) if path.exists() else 0)
         return '{"score": 1}'
 
     batch_judge(results, llm=llm, cache_path=path, max_workers=1)
-    assert sorted(set(kept)) == [0, 32]
+    assert sorted(set(lengths)) == [0, 32]
 
 
 class Gatekeeper:

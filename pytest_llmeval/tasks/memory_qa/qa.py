@@ -21,15 +21,18 @@ __all__ = (
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.judge.answers import batch_judge, is_unanswerable, judge_answer
 from pytest_llmeval.run.score import score
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
+from pytest_llmeval.tasks.memory_qa.saved import SavedResults
 
 _TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor")
 _SEMANTIC = ("bert_f1", "sbert_similarity")
@@ -75,7 +78,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class EvalResult:
-    """One answered question; plain data, so ``dataclasses.asdict`` saves it and ``EvalResult(**row)`` reads it back."""
+    """One question and its answer; plain data, so ``asdict`` saves it and ``EvalResult(**row)`` reads it back.
+
+    Attributes:
+        prediction: The answer; empty where there is none.
+        error: Why there is none; then no metric has a score.
+    """
 
     sample_id: str
     question_id: str
@@ -83,6 +91,7 @@ class EvalResult:
     question: str
     ground_truth: str
     prediction: str
+    error: str = ""
 
 
 class Memory(Protocol):
@@ -106,37 +115,77 @@ class Agent(Protocol):
         """Answer a question from memory."""
 
 
-def run_eval(dataset: Iterable[Sample], agent: Agent, *, show_progress: bool = True) -> list[EvalResult]:
+def run_eval(
+    dataset: Iterable[Sample],
+    agent: Agent,
+    *,
+    show_progress: bool = True,
+    save: str | Path | None = None,
+    resume: str | Path | None = None,
+) -> list[EvalResult]:
     """Ask an agent every question of every sample; its memory is reset before each sample.
 
-    Neither judges nor scores.
+    Neither judges nor scores. An exception of the agent costs the questions that it concerns, whose results say why.
 
     Args:
         dataset: The samples.
         agent: Answers from memory.
         show_progress: Show a progress bar on standard error.
+        save: A JSONL file to which every result is added as it arrives; it must not exist, unless it is resumed.
+        resume: Such a file of an earlier run, which may be absent. What it answers is not asked again; what got an
+            error is. New results are added to it, unless `save` names another file. A sample all of whose questions are
+            answered is not read into memory.
 
     Returns:
         One result per question, in order.
+
+    Raises:
+        FileExistsError: `save` exists.
+        SuiteError: `resume` holds something else than results.
+        OSError: A result cannot be written.
     """
     from tqdm import tqdm
 
+    saved = SavedResults.open(save, resume)
     results = []
     for sample in tqdm(dataset, desc="samples", disable=not show_progress):
+        known = [saved.known(sample.sample_id, pair.question_id, pair.question) for pair in sample.qa_pairs]
+        failure = _prepared(agent, sample) if None in known or not known else ""
+        for pair, row in zip(sample.qa_pairs, known, strict=True):
+            if row is not None:
+                results.append(EvalResult(**{**row, "question_type": QuestionType(row["question_type"])}))
+                continue
+            results.append(_asked(agent, sample, pair, failure))
+            saved.add(asdict(results[-1]))
+    return results
+
+
+def _prepared(agent: Agent, sample: Sample) -> str:
+    """Have an agent read a sample; return why it could not."""
+    try:
         agent.memory.reset()
         agent.ingest_sample(sample)
-        results += [
-            EvalResult(
-                sample_id=sample.sample_id,
-                question_id=pair.question_id,
-                question_type=QuestionType(pair.question_type),
-                question=pair.question,
-                ground_truth=pair.answer,
-                prediction=agent.answer(pair.question),
-            )
-            for pair in sample.qa_pairs
-        ]
-    return results
+    except Exception as error:  # noqa: BLE001 (the agent is the user's)
+        return format_error(error)
+    return ""
+
+
+def _asked(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResult:
+    prediction = ""
+    if not failure:
+        try:
+            prediction = agent.answer(pair.question)
+        except Exception as error:  # noqa: BLE001 (as above)
+            failure = format_error(error)
+    return EvalResult(
+        sample_id=sample.sample_id,
+        question_id=pair.question_id,
+        question_type=QuestionType(pair.question_type),
+        question=pair.question,
+        ground_truth=pair.answer,
+        prediction=prediction,
+        error=failure,
+    )
 
 
 def compute_metrics(
@@ -145,18 +194,19 @@ def compute_metrics(
     *,
     metrics: Sequence[str] | None = None,
     **options: Any,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Any]:
     """Aggregate answers and judge scores, overall and by question type.
 
     Args:
         results: From `run_eval`.
-        judge_scores: One per result, from 0 to 1; ``None`` if the judge gave no verdict.
+        judge_scores: One per result, from 0 to 1; ``None`` if the judge gave no verdict, or there is no answer.
         metrics: A part of `ALL_METRICS`; ``None`` computes all twelve.
         options: Of the evaluators that compute them, such as ``tokenizer`` or ``sbert_model``.
 
     Returns:
         ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is
         ``None``; without any result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
+        Results with an error have no score; where there are some, ``"errored"`` counts them beside ``"overall"``.
 
     Raises:
         ValueError: An unknown metric or option, or not one judge score per result.
@@ -181,14 +231,26 @@ def compute_metrics(
         )
         for number, each in enumerate(results)
     ]
-    columns = {**_scores(cases, wanted, options), "judge_score": list(judge_scores)}
+    answered = [row for row, each in enumerate(results) if not each.error]
+    columns = {
+        name: _spread(column, answered, len(cases))
+        for name, column in _scores([cases[row] for row in answered], wanted, options).items()
+    }
+    columns["judge_score"] = _spread([judge_scores[row] for row in answered], answered, len(cases))
     types: dict[str, list[int]] = {}
     for row, case in enumerate(cases):
         types.setdefault(case.labels["type"], []).append(row)
     return {
         "overall": _means(columns, wanted, range(len(cases))),
         "by_type": {name: {**_means(columns, wanted, rows), "count": len(rows)} for name, rows in types.items()},
+        **({"errored": len(cases) - len(answered)} if len(answered) < len(cases) else {}),
     }
+
+
+def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) -> list[float | None]:
+    """Return a column in which the other rows have no score."""
+    given = dict(zip(rows, scores, strict=True))
+    return [given.get(row) for row in range(length)]
 
 
 def _scores(cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any]) -> dict[str, list[float | None]]:

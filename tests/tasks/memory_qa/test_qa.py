@@ -3,13 +3,14 @@
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval import MissingExtraError, get_evaluator
+from pytest_llmeval import MissingExtraError, SuiteError, get_evaluator
 from pytest_llmeval.tasks.memory_qa import qa
 from pytest_llmeval.tasks.memory_qa.qa import (
     ALL_METRICS,
@@ -185,3 +186,96 @@ def test_the_metrics_are_those_of_the_evaluators() -> None:
     text = get_evaluator("text", metrics=list(qa._TEXT)).describe()
     semantic = get_evaluator("semantic").describe()
     assert ("judge_score", *(metric.name for metric in (*text, *semantic))) == ALL_METRICS
+
+
+class Failing(Agent):
+    """Fails on what it is told to, and notes what it was asked."""
+
+    def __init__(self, *bad: str) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def ingest_sample(self, sample: Sample) -> None:
+        super().ingest_sample(sample)
+        if sample.sample_id in self.bad:
+            raise RuntimeError("no memory")
+
+    def answer(self, question: str) -> str:
+        if question in self.bad:
+            raise ValueError("no idea")
+        return super().answer(question)
+
+
+TWO = [
+    SAMPLES[0],
+    Sample("s2", [], [QAPair("1", "who", "you", QuestionType.SINGLE_HOP)]),
+]
+
+
+def test_an_exception_of_the_agent_costs_the_questions_that_it_concerns() -> None:
+    results = run_eval([*TWO, SAMPLES[0]], Failing("when", "s2"), show_progress=False)
+    assert [(each.prediction, each.error) for each in results] == [
+        ("WHO", ""),
+        ("", "ValueError: no idea"),
+        ("", "RuntimeError: no memory"),
+        ("WHO", ""),
+        ("", "ValueError: no idea"),
+    ]
+
+
+def test_what_was_not_answered_has_no_score_and_is_not_judged() -> None:
+    results = run_eval(TWO, Failing("when"), show_progress=False)
+    prompts: list[str] = []
+
+    def judge(request: object) -> str:
+        prompts.append(str(request))
+        return '{"score": 0.5}'
+
+    scores = qa.batch_judge(results, llm=judge)
+    assert scores == [0.5, None, 0.5]
+    assert len(prompts) == 2
+    metrics = compute_metrics(results, scores, metrics=CHEAP)
+    assert metrics["overall"] == {"judge_score": 0.5, "exact_match": 0.0, "f1": 0.0}
+    assert metrics["by_type"]["temporal"] == {"judge_score": None, "exact_match": None, "f1": None, "count": 1}
+    assert metrics["errored"] == 1
+
+
+def test_results_are_saved_as_they_arrive_and_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+
+    class Killed(Agent):
+        def answer(self, question: str) -> str:
+            if len(self.memory.seen) == 6:
+                raise KeyboardInterrupt
+            return super().answer(question)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_eval(TWO, Killed(), show_progress=False, save=path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"sample_id": "s')
+    agent = Agent()
+    results = run_eval(TWO, agent, show_progress=False, resume=path)
+    assert agent.memory.seen == ["reset", "s2", "who"]
+    assert results == run_eval(TWO, Agent(), show_progress=False)
+    again = Agent()
+    assert run_eval(TWO, again, show_progress=False, resume=path) == results
+    assert again.memory.seen == []
+
+
+def test_a_question_with_an_error_is_asked_again_on_the_way_on(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    run_eval(TWO, Failing("when"), show_progress=False, resume=path)
+    agent = Agent()
+    results = run_eval(TWO, agent, show_progress=False, resume=path)
+    assert agent.memory.seen == ["reset", "s1", "when"]
+    assert not any(each.error for each in results)
+
+
+def test_saved_results_are_neither_written_over_nor_mistaken(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"sample_id": "s1"}\n', encoding="utf-8")
+    with pytest.raises(FileExistsError, match="resume="):
+        run_eval(TWO, Agent(), show_progress=False, save=path)
+    with pytest.raises(SuiteError, match=r"results.jsonl:1:1  found no result of run_eval"):
+        run_eval(TWO, Agent(), show_progress=False, resume=path)
+    assert path.read_text(encoding="utf-8") == '{"sample_id": "s1"}\n'

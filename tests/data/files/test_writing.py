@@ -1,0 +1,168 @@
+"""How files are written: old or new at any moment, one process at a time, never through a link."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.data.files import writing
+from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.writing import (
+    append_text,
+    locked,
+    remove_leftovers,
+    rewrite,
+    scratch_path,
+    write_text,
+)
+
+
+def dead_process() -> str:
+    """Return the name of a process that has ended."""
+    code = "from pytest_llmeval.data.files.processes import process_name; print(process_name())"
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+def test_a_file_is_replaced_in_one_step_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old", encoding="utf-8")
+    path.chmod(0o640)
+    with path.open(encoding="utf-8") as reader:
+        write_text(path, ["n\ud83d", "ew\n"])
+        assert reader.read() == "old"
+    assert path.read_bytes() == b"n\\ud83dew\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == ["report.json"]
+
+
+def test_a_file_whose_writing_fails_is_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("old", encoding="utf-8")
+
+    def parts() -> Iterator[str]:
+        yield "half"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_text(path, parts())
+    assert path.read_text(encoding="utf-8") == "old"
+    assert names(tmp_path) == ["report.json"]
+
+
+def test_what_was_written_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.json"
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(path.exists()))
+    write_text(path, ["text"])
+    assert seen == [False, True]
+
+
+def test_a_link_is_replaced_and_never_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("precious", encoding="utf-8")
+    path = tmp_path / "report.json"
+    path.symlink_to(outside)
+    write_text(path, ["text"])
+    assert (path.is_symlink(), path.read_text(encoding="utf-8")) == (False, "text")
+    path.unlink()
+    path.symlink_to(outside)
+    with pytest.raises(OSError, match="symbolic link"):
+        append_text(path, "text")
+    assert outside.read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize("folder", ["__llmeval__", ".llmeval"])
+def test_a_folder_of_ours_that_is_a_link_is_refused(tmp_path: Path, folder: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / folder).symlink_to(outside)
+    path = tmp_path / folder / "x.json"
+    for write in (lambda: write_text(path, ["x"]), lambda: append_text(path, "x"), lambda: rewrite(path, lambda: "x")):
+        with pytest.raises(OSError, match=f"{folder} is a symbolic link, expected a folder"):
+            write()
+    assert names(outside) == []
+
+
+def test_a_pipe_that_nobody_reads_is_refused_and_stays_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="No such device"):
+        write_text(path, ["text"])
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_text(path, ["text"])
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    assert path.is_fifo()
+
+
+def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: Path) -> None:
+    dead, alive = dead_process(), process_name()
+    gone = [f".llmeval-{dead}-00000000.tmp{suffix}" for suffix in ("", "-wal", "-shm")]
+    other_machine = ".llmeval-00000000-1-00000001.tmp"
+    old = ".llmeval-00000000-1-00000000.tmp"
+    stay = [f".llmeval-{alive}-00000000.tmp", other_machine, "report.json.tmp", f".llmeval-{dead}.tmp"]
+    for name in (*gone, old, *stay):
+        (tmp_path / name).touch()
+    past = (tmp_path / old).stat().st_mtime - STALE_S - 1
+    os.utime(tmp_path / old, (past, past))
+    write_text(tmp_path / "report.json", ["text"])
+    assert names(tmp_path) == sorted([*stay, "report.json"])
+    remove_leftovers(tmp_path / "absent")
+
+
+def test_a_scratch_name_is_used_once_and_names_its_process(tmp_path: Path) -> None:
+    assert scratch_path(tmp_path) != scratch_path(tmp_path)
+    assert process_name() in scratch_path(tmp_path).name
+    assert not has_ended(process_name())
+    assert has_ended(dead_process())
+    assert not has_ended("00000000-1")
+
+
+def test_rewriting_at_the_same_time_loses_nothing_and_leaves_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "lines.txt"
+
+    def add(number: int) -> bool:
+        def make() -> str:
+            there = path.read_text(encoding="utf-8").split() if path.exists() else []
+            return "".join(f"{each}\n" for each in sorted({*map(int, there), number}))
+
+        return rewrite(path, make)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(add, range(24)))
+    assert path.read_text(encoding="utf-8").split() == [str(number) for number in range(24)]
+    assert not add(7)
+    assert names(path.parent) == ["lines.txt"]
+
+
+def test_no_text_stands_for_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    assert not rewrite(path, lambda: "")
+    assert rewrite(path, lambda: "x")
+    assert rewrite(path, lambda: "")
+    assert names(tmp_path) == []
+
+
+def test_nothing_is_locked_where_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.jsonl"
+    rewrite(path, lambda: "x")
+    monkeypatch.delattr(writing, "locked")
+    assert not rewrite(path, lambda: "x")
+    with pytest.raises(NameError):
+        rewrite(path, lambda: "y")
+
+
+def test_a_lock_that_is_never_given_back_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "_LOCK_S", 0.0)
+    with locked(tmp_path / "x"), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(rewrite, tmp_path / "x", lambda: "x")
+        with pytest.raises(OSError, match="another process has held it for 0 s"):
+            waiting.result()

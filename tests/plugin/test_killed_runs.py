@@ -1,0 +1,101 @@
+"""Runs that are killed while targets answer: every answer that had arrived is kept, and none is asked for twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from llm_server import PATIENCE
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+WORDS = [f"w{number:02}" for number in range(20)]
+ANSWERED = 6
+FILE = "--llmeval-predictions=answers.jsonl"
+
+BOT = """\
+import asyncio
+import pathlib
+
+HERE = pathlib.Path(__file__).parent
+
+
+async def answer(word):
+    if not (HERE / "all").exists() and word >= "w06":
+        await asyncio.Event().wait()
+    with (HERE / "asked.txt").open("a") as file:
+        file.write(word + "\\n")
+    return word.upper()
+"""
+"""Answers the first six words, and the others once it may."""
+
+
+@pytest.fixture
+def asking(project: "Project") -> "Project":
+    project.asking("s.eval.yaml", "bot:answer", *WORDS)
+    project.write("bot.py", BOT)
+    return project
+
+
+def _kept(project: "Project") -> list[str]:
+    journals = [*(project.path / ".llmeval" / "answers").glob("*/*.jsonl"), project.path / "answers.jsonl"]
+    lines = [line for path in journals if path.exists() for line in path.read_text(encoding="utf-8").splitlines()]
+    return sorted(json.loads(line)["case"] for line in lines if line)
+
+
+def _asked(project: "Project") -> list[str]:
+    return sorted((project.path / "asked.txt").read_text(encoding="utf-8").split())
+
+
+def _journals(project: "Project") -> list[Path]:
+    return list((project.path / ".llmeval" / "answers").rglob("*.jsonl"))
+
+
+def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
+    """Run pytest until it waits for answers; send its main process a signal, and return its exit code."""
+    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", FILE, "--llmeval-report=report.json"]
+    line += [f"-n{workers}"] if workers else []
+    run = subprocess.Popen(line, cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        until = time.monotonic() + PATIENCE
+        while len(_kept(project)) < ANSWERED:
+            assert time.monotonic() < until
+            assert run.poll() is None
+            threading.Event().wait(0.01)
+        run.send_signal(number)
+        return run.wait(PATIENCE)
+    finally:
+        if number == signal.SIGKILL or run.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)  # its workers too
+            run.wait()
+
+
+def test_a_killed_run_goes_on_where_it_was(asking: "Project", workers: int) -> None:
+    assert _killed(asking, signal.SIGKILL, workers) == -signal.SIGKILL
+    assert not (asking.path / "answers.jsonl").exists()
+    (asking.path / "all").touch()
+    again = asking.run(FILE, workers=workers)
+    assert (again.code, again.counts["passed"]) == (0, len(WORDS))
+    assert _asked(asking) == WORDS
+    assert _kept(asking) == WORDS
+    assert _journals(asking) == []
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(asking: "Project", workers: int) -> None:
+    assert _killed(asking, signal.SIGTERM, workers) == pytest.ExitCode.INTERRUPTED
+    report = json.loads((asking.path / "report.json").read_text(encoding="utf-8"))
+    assert [suite["suite"] for suite in report["suites"]] == ["s"]
+    assert _kept(asking) == WORDS[:ANSWERED]
+    assert _journals(asking) == []
+    (asking.path / "all").touch()
+    assert asking.run(FILE, workers=workers).code == 0
+    assert _asked(asking) == WORDS
