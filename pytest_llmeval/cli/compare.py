@@ -126,14 +126,15 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     wanted = tuple(name for name in every if options.metric is None or name in options.metric)
     evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
     run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
+    label = here.clusters.label if here.clusters else None
     pairing = Pairing(run, baseline, {evaluator.name: evaluator})
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
-    found = differences(pairing, pairing.everything(), names, confidence=options.confidence)
+    found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
     vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
     lines = [heading, *_table(found, options), *(f"{name}: no longer has a value" for name in vanished)]
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
-    gates = [RegressionGate(name, limit, options.confidence, max_errors=errors) for name in judged]
+    gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
     return _Compared(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
 

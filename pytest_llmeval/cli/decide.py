@@ -142,7 +142,13 @@ class _Deciding:
             for case in self.suite.cases
             for outcome in [outcomes[case.id]]
         ]
-        passed = summarize({}, records, group_by=self.suite.group_by, confidence=self.suite.confidence)
+        passed = summarize(
+            {},
+            records,
+            group_by=self.suite.group_by,
+            confidence=self.suite.confidence,
+            cluster_by=self.suite.cluster_by,
+        )
         scores: dict[str, FloatArray] = {}
         for metric in self.recorded.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]

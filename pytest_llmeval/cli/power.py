@@ -43,7 +43,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--report", type=Path, action="append", metavar="FILE", help="JSON report of the suite; may be repeated"
     )
     parser.add_argument("--confidence", type=share, metavar="SHARE", help="of the test; default: that of the gate")
-    parser.add_argument("--cluster-by", metavar="LABEL", help="label of cases that belong together")
+    parser.add_argument(
+        "--cluster-by", metavar="LABEL", help="label of cases that belong together; default: cluster_by of the suite"
+    )
     parser.add_argument("--within", type=drop, metavar="SD", help="standard deviation of a case's score over repeats")
     parser.add_argument("--between", type=drop, metavar="SD", help="standard deviation of what a change does to a case")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the chance to find a drop into an SVG file")
@@ -91,7 +93,7 @@ def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
     if faults:
         return None, suite
     names = options.metric or sources.gated or (sources.metrics if stated is None else ("any metric",))
-    how = {"confidence": options.confidence, "cluster_by": options.cluster_by, "stated": stated}
+    how = {"confidence": options.confidence, "cluster_by": options.cluster_by or suite.cluster_by, "stated": stated}
     return [planned(sources, name, **how) for name in dict.fromkeys(names)], suite
 
 

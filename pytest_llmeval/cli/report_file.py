@@ -32,6 +32,7 @@ class RecordedCase:
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    cluster: str | None = None
 
     @property
     def ran(self) -> bool:
@@ -48,6 +49,13 @@ class RecordedGroup:
 
 
 @dataclass(frozen=True)
+class RecordedClusters:
+    """What a report says of the clusters of a suite."""
+
+    label: str
+
+
+@dataclass(frozen=True)
 class RecordedSuite:
     """A suite of a report."""
 
@@ -58,6 +66,7 @@ class RecordedSuite:
     cases: tuple[RecordedCase, ...]
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
     lower_is_better: tuple[str, ...] = ()
+    clusters: RecordedClusters | None = None
 
     def only(self, ids: AbstractSet[str]) -> "RecordedSuite":
         """Return the suite with some of its cases."""
@@ -135,7 +144,11 @@ class RecordedScores(Evaluator):
 
 def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseRecord]:
     """Return the cases of a report as records, whose only counts are the scores."""
-    return [_record(case, evaluator) for case in suite.cases]
+    label = suite.clusters.label if suite.clusters else ""
+    return [
+        replace(_record(case, evaluator), labels={label: case.cluster} if case.cluster is not None else {})
+        for case in suite.cases
+    ]
 
 
 def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:

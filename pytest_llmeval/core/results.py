@@ -6,6 +6,7 @@ __all__ = (
     "Call",
     "CaseRecord",
     "CaseResult",
+    "Clusters",
     "GroupResult",
     "MetricValue",
     "Outcome",
@@ -121,6 +122,21 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Clusters:
+    """Cases that belong together, such as the questions of one conversation.
+
+    Attributes:
+        label: Cases with the same value of it belong together; a case without it is on its own.
+        count: How many clusters there are.
+        design_effects: Metric name to the factor by which clusters raise the variance of its value.
+    """
+
+    label: str
+    count: int
+    design_effects: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """All metrics of a suite.
 
@@ -133,6 +149,7 @@ class Result:
         usage: Calls, tokens, cost and latencies by name; empty where nothing was asked.
         evaluators: Label to evaluator.
         records: What the metrics were computed from.
+        clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
     """
 
     metrics: Mapping[str, MetricValue]
@@ -148,6 +165,7 @@ class Result:
 
     evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
     records: Sequence[CaseRecord] = field(repr=False, default=())
+    clusters: Clusters | None = None
 
 
 class Call(NamedTuple):

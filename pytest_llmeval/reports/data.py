@@ -32,6 +32,7 @@ class SuiteReport:
         buckets: The cases that went wrong, by the ways that evaluators name.
         tables: Those that evaluators declare, with the numbers of this result.
         lower_is_better: Metrics of which less is better.
+        shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
     """
 
     suite: str
@@ -45,6 +46,7 @@ class SuiteReport:
     buckets: Sequence[FilledBucket] = ()
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
+    shared_inputs: int = 0
 
     @property
     def interval_name(self) -> str:

@@ -37,12 +37,16 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         key: {name: {"cases": group.cases, "metrics": _metrics(group.metrics)} for name, group in members.items()}
         for key, members in suite.result.groups.items()
     }
+    label = suite.result.clusters.label if suite.result.clusters else ""
+    clusters = {each.id: each.labels[label] for each in suite.result.records if label in each.labels}
     return {
         "suite": suite.suite,
         "path": suite.path,
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
+        **({"clusters": asdict(suite.result.clusters)} if suite.result.clusters else {}),
+        **({"shared_inputs": suite.shared_inputs} if suite.shared_inputs else {}),
         **({"usage": asdict(suite.usage)} if suite.usage is not None else {}),
         **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,
@@ -52,6 +56,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
             {
                 "id": case.id,
                 "outcome": case.outcome,
+                **({"cluster": clusters[case.id]} if case.id in clusters else {}),
                 "metrics": dict(case.metrics),
                 "details": dict(case.details),
                 "reason": case.reason,

@@ -11,6 +11,7 @@ from tabulate import tabulate
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
+from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
@@ -75,7 +76,7 @@ def _suite(suite: SuiteReport) -> list[str]:
         ),
         "",
     ]
-    for line in asking_lines(suite):
+    for line in (*asking_lines(suite), *cluster_lines(suite)):
         lines += [text(line), ""]
     rows = [
         (

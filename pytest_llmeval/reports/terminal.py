@@ -13,6 +13,7 @@ from tabulate import tabulate
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
 from pytest_llmeval.reports.asking import asking_lines
+from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
@@ -58,6 +59,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     )
     yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}")
     yield from map(Line, asking_lines(suite))
+    yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in cluster_lines(suite))
     rows = [
         (
             name,

@@ -18,9 +18,13 @@ from pytest_llmeval.scoring.regression_verdicts import Finding
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
+from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+_MANY_SHARED = 10
+_SHARE_SHARED = 0.1
 
 JUDGES_OFF = "judges are off"
 
@@ -131,7 +135,14 @@ def _examine(
     """Summarise a suite, and judge it as far as that can be done without the other suites."""
     key, total = collected.results.key, collected.results.total or suite.total
     rows = list(claim_calls(_rows(suite, collected.results.records, run.broken)))
-    result = summarize(suite.metrics, rows, group_by=suite.group_by, confidence=suite.confidence, faulty=suite.faulty)
+    result = summarize(
+        suite.metrics,
+        rows,
+        group_by=suite.group_by,
+        confidence=suite.confidence,
+        faulty=suite.faulty,
+        cluster_by=suite.cluster_by,
+    )
     report = SuiteReport(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.shown,
@@ -143,6 +154,7 @@ def _examine(
         tables=fill_tables(suite.metrics, result),
         buckets=fill_buckets(suite.metrics, result.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
+        shared_inputs=_shared_inputs(suite),
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
@@ -154,6 +166,15 @@ def _examine(
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot)), findings
+
+
+def _shared_inputs(suite: Suite) -> int:
+    """Return how many cases have the input of an earlier one, if these are many and in no cluster that is named."""
+    if suite.cluster_by or any(gate.cluster_by for gate in suite.regressions):
+        return 0
+    inputs = [fingerprint(case.input) for case in suite.cases if case.input is not None]
+    shared = len(inputs) - len(set(inputs))
+    return shared if shared >= max(_MANY_SHARED, _SHARE_SHARED * len(suite.cases)) else 0
 
 
 def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Iterable[CaseRecord]:

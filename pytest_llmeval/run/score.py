@@ -34,6 +34,7 @@ def score(
     *,
     judge: "Judgeable | None" = None,
     max_workers: int = 8,
+    cluster_by: str | None = None,
 ) -> Result:
     """Score cases that carry their predictions.
 
@@ -45,6 +46,7 @@ def score(
         judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request. Nothing
             is cached here; suites are.
         max_workers: Most calls of the judge at a time.
+        cluster_by: A label; intervals draw cases with the same value of it together.
 
     Returns:
         Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
@@ -69,7 +71,9 @@ def score(
         else:
             reason = format_error(measured)
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
-    return summarize({evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence)
+    return summarize(
+        {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by
+    )
 
 
 def _measure_asking(

@@ -1,6 +1,6 @@
 """Gates against a baseline: allowed drop, rule and test."""
 
-__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "regression_from_mapping")
+__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "clustered", "regression_from_mapping")
 
 import math
 from collections.abc import Mapping
@@ -85,6 +85,23 @@ class RegressionGate:
         return replace(self, max_drop=allowed, rule="proven_drop", max_drift=None, anchored=True)
 
 
+def clustered(gate: RegressionGate, cluster_by: str | None) -> RegressionGate:
+    """Return a gate with the clusters of its suite, unless it names others.
+
+    Raises:
+        ValueError: Its test supports no clusters.
+    """
+    if cluster_by is None or gate.cluster_by is not None:
+        return gate
+    _check_test(gate.test)
+    return replace(gate, cluster_by=cluster_by)
+
+
+def _check_test(test: Test) -> None:
+    if test in _PAIRED_ONLY:
+        raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
+
+
 def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     """Build a gate from its mapping form, whose types have been checked.
 
@@ -106,8 +123,8 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     statistic, metric = split_statistic(data["metric"])
     if statistic not in get_args(Statistic):
         raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
-    if data.get("test") in _PAIRED_ONLY and data.get("cluster_by") is not None:
-        raise ValueError(f"found cluster_by with test {data['test']}, expected one of bootstrap, bca, permutation")
+    if data.get("test") is not None and data.get("cluster_by") is not None:
+        _check_test(data["test"])
     if data.get("rule") == "anytime" and (strange := [key for key in _SINGLE_RUN if data.get(key)]):
         raise ValueError(f"found {strange[0]} with rule anytime, expected neither: it watches whole suites run by run")
     max_drift = data.get("max_drift")

@@ -8,7 +8,17 @@ from typing import Any
 
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import PASS_RATE, UNLABELLED, CaseRecord, CaseResult, GroupResult, MetricValue, Result
+from pytest_llmeval.core.results import (
+    PASS_RATE,
+    UNLABELLED,
+    CaseRecord,
+    CaseResult,
+    Clusters,
+    GroupResult,
+    MetricValue,
+    Result,
+)
+from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.table import Table, present
 from pytest_llmeval.scoring.usage import USAGE
 
@@ -20,6 +30,7 @@ def summarize(
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
     faulty: int = 0,
+    cluster_by: str | None = None,
 ) -> Result:
     """Summarise recorded cases.
 
@@ -29,6 +40,7 @@ def summarize(
         group_by: Label names; each gives a partition of the cases, those without the label under ``(none)``.
         confidence: Of the intervals; ``None`` leaves them out.
         faulty: Cases of the suite that have no record because they could not be read; they are missing.
+        cluster_by: A label; intervals draw cases with the same value of it together.
 
     Returns:
         Metrics of suite, groups and cases. Independent of the order in which cases ran.
@@ -46,9 +58,9 @@ def summarize(
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
         groups[key] = {}
         for name, rows in sorted(members.items()):
-            metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence))
+            metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
             groups[key][name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
-    whole = table.metrics(everything, confidence)
+    whole = table.metrics(everything, confidence, cluster_by)
     whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
     metrics, pass_rate, usage = _split(table, whole)
     return Result(
@@ -60,7 +72,12 @@ def summarize(
         usage,
         index.evaluators,
         records,
+        None if cluster_by is None else _clusters(table, cluster_by),
     )
+
+
+def _clusters(table: Table, label: str) -> Clusters:
+    return Clusters(label, len(set(unit_numbers(table.records, label).tolist())), table.design_effects(label))
 
 
 def _split(

@@ -13,6 +13,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
 from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
@@ -64,6 +65,7 @@ class Table:
             self.names[label] = names
             blocks.append(block)
         self.matrix = np.hstack(blocks)
+        self.records = records
         ran = np.array([record.ran for record in records], dtype=bool)
         self.missing = ~ran
         self.errored = {
@@ -136,18 +138,40 @@ class Table:
                         undefined[full][row] = self.failed[full][row] = True
         return undefined
 
-    def metrics(self, rows: Sequence[int], confidence: float | None) -> dict[str, MetricValue]:
-        """Summarise some of the cases."""
+    def design_effects(self, cluster_by: str) -> dict[str, float]:
+        """Return the design effects of the values over all cases, where there are any."""
+        units = unit_numbers(self.records, cluster_by)
+        totals = self._totals(self.matrix)
+        value, without = self.summarize(totals), self.summarize(totals - self.matrix)
+        found = {name: design_effect(value[name] - without[name], units) for name in self.owner}
+        return {name: effect for name, effect in found.items() if effect is not None}
+
+    def _totals(self, part: "FloatArray") -> "FloatArray":
+        import numpy as np
+
+        if not part.size:
+            return np.zeros((1, self.matrix.shape[1]))
+        return np.array([[math.fsum(column) for column in part.T]])
+
+    def metrics(
+        self, rows: Sequence[int], confidence: float | None, cluster_by: str | None = None
+    ) -> dict[str, MetricValue]:
+        """Summarise some of the cases.
+
+        Args:
+            rows: The cases.
+            confidence: Of the intervals; ``None`` leaves them out.
+            cluster_by: A label; intervals draw cases with the same value of it together.
+        """
         import numpy as np
 
         part = self.matrix[rows]
-        totals = (
-            np.array([[math.fsum(column) for column in part.T]]) if part.size else np.zeros((1, self.matrix.shape[1]))
-        )
-        values = self.summarize(totals)
+        values = self.summarize(self._totals(part))
+        units = unit_numbers([self.records[row] for row in rows], cluster_by)
         resampled: dict[str, FloatArray] = {}
         if confidence is not None and len(rows) >= _INTERVAL_CASES:
-            resampled = self.summarize(resampled_totals(part, resample_count(len(rows))))
+            block = by_unit(part, units)
+            resampled = self.summarize(resampled_totals(block, resample_count(len(block))))
         missing = int(self.missing[rows].sum())
         out = {}
         for name, label in self.owner.items():
@@ -158,7 +182,8 @@ class Table:
             measured = int(judged[rows].sum())
             value = present(values[name][0]) if measured else None
             bounds = None
-            if value is not None and confidence is not None and name in resampled and measured >= _INTERVAL_CASES:
+            drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
+            if value is not None and confidence is not None and name in resampled and drawn >= _INTERVAL_CASES:
                 bounds = percentile_interval(resampled[name], confidence)
             out[name] = MetricValue(
                 value=value,

@@ -61,8 +61,8 @@ def _kind(scores: SuiteScores) -> object:
 def _better(here: CaseStatistics, there: CaseStatistics, suite: Suite) -> bool:
     pairing = Pairing(here, there, suite.metrics)
     names = [name for name in {gate.metric: 0 for gate in suite.regressions} if name in pairing.table.owner]
-    found = differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE).values()
-    certain = [each.drop for each in found if each.drop and (each.p_value or 0.0) <= 1 - _CONFIDENCE]
+    found = differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
+    certain = [each.drop for each in found.values() if each.drop and (each.p_value or 0.0) <= 1 - _CONFIDENCE]
     return bool(certain) and max(certain) < 0
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -26,9 +27,9 @@ from pytest_llmeval.snapshots.keeper import (
     SuiteRun,
     deciding_labels,
     shown_beside,
-    statistics_of,
 )
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
     EVERYTHING,
     changed_cases,
@@ -71,22 +72,23 @@ def examine_regressions(
         return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
-    found = [*verdicts, *baseline.doubts]
+    # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
+    found = [*(each for each in verdicts if each.metric != EVERYTHING), *baseline.doubts]
     findings = [_examined(gate, baseline, found, incomplete) for gate in gates]
     if baseline.approved is None:
         return findings
     findings = _watched(findings, suite_run, keeper, baseline.approved.cases.statistics)
     if incomplete or any(each.kind == "not_comparable" for each in found):
         return findings
-    statistics, scores = CaseStatistics.of(suite_run.records), score_file(suite_run.key)
-    return [*findings, *drift_findings(gates, statistics, suite_run.suite, baseline.approved, scores)]
+    scores = score_file(suite_run.key)
+    return [*findings, *drift_findings(gates, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
 
 
 def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
     """Judge the gates that weigh all runs since the approval, and have this run's part in them noted."""
     if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
         return list(findings)
-    watch = RunWatch(approval, fingerprint(statistics_of(suite_run.records)))
+    watch = RunWatch(approval, fingerprint(suite_run.statistics.text))
     earlier = earlier_looks(keeper.root, suite_run.key, watch)
     out = []
     for finding in findings:
@@ -129,13 +131,16 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(CaseStatistics.of(suite_run.records), statistics, suite_run.suite.metrics)
-    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, settings)), approved=approved)
+    pairing = Pairing(suite_run.statistics, statistics, suite_run.suite.metrics)
+    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, pairing.matching, settings)), approved=approved)
 
 
-def _doubts(suite_run: SuiteRun, approved: SuiteScores, settings: SnapshotSettings) -> Iterator[Verdict]:
+def _doubts(
+    suite_run: SuiteRun, approved: SuiteScores, matching: Matching, settings: SnapshotSettings
+) -> Iterator[Verdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
     comparable, deciding = comparable_of(suite_run.suite, suite_run.judges), deciding_labels(suite_run.suite)
+    approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(suite_run.records)):
         yield not_comparable(EVERYTHING, changed, settings)
     for metric in dict.fromkeys(gate.metric for gate in suite_run.suite.regressions):

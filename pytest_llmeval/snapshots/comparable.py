@@ -1,6 +1,6 @@
 """What must be equal for two runs to be comparable: cases, evaluators, thresholds, judges."""
 
-__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "fingerprint")
+__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "digests_of", "fingerprint")
 
 import json
 import os
@@ -12,7 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 from pytest_llmeval.suite.suite import Suite
 
 _SELECTS = "metrics"
@@ -75,7 +77,7 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
         judges: Label of an evaluator to what is known of its judge.
     """
     cases = sorted(suite.cases, key=lambda case: case.id)  # their order changes no metric
-    limits = {case.id: {name: str(limit) for name, limit in suite.limits(case).items()} for case in cases}
+    limits = {case.id: _limits(suite, case) for case in cases}
     limited = any(limits.values())
     return Comparable(
         cases=fingerprint([case.id for case in cases]),
@@ -85,6 +87,22 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
+
+
+def digests_of(suite: Suite) -> dict[str, CaseDigest]:
+    """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
+    limits = {case.id: _limits(suite, case) for case in suite.cases}
+    return {
+        case.id: CaseDigest(
+            fingerprint([case.input, case.expected, case.labels]),
+            fingerprint(limits[case.id]) if limits[case.id] else "",
+        )
+        for case in suite.cases
+    }
+
+
+def _limits(suite: Suite, case: Case) -> dict[str, str]:
+    return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 
 def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:

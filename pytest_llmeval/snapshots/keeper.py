@@ -1,26 +1,30 @@
 """The snapshots of a run: comparison, approval, and notes for the history."""
 
-__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside", "statistics_of")
+__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.anchors import next_anchor
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
+from pytest_llmeval.snapshots.comparable import comparable_of, digests_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     anchor_file,
     approve,
     approved_scores,
     read_if_there,
+    read_statistics,
     score_file,
     statistics_file,
     texts_of,
@@ -29,7 +33,14 @@ from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.rises import weigh_rises
 from pytest_llmeval.snapshots.scores import Anchor, Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.verdicts import EVERYTHING, judge_scores, not_judged
+from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
+from pytest_llmeval.snapshots.verdicts import (
+    EVERYTHING,
+    changed_cases,
+    judge_scores,
+    not_comparable,
+    not_judged,
+)
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -70,6 +81,11 @@ class SuiteRun(NamedTuple):
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = {}
     watch: RunWatch | None = None
+
+    @property
+    def statistics(self) -> CaseStatistics:
+        """What is kept of its cases."""
+        return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
 
 @dataclass
@@ -140,8 +156,7 @@ class Keeper:
     def _anchor(
         self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
     ) -> tuple[Anchor | None, str]:
-        statistics = CaseStatistics.of(suite_run.records)
-        return next_anchor(old, new, statistics, suite_run.suite, path, keep=settings.anchor == "keep")
+        return next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=settings.anchor == "keep")
 
     def _verdicts(
         self,
@@ -161,6 +176,9 @@ class Keeper:
                 Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
                 for name, score in new.metrics.items()
             ]
+        part = _unchanged_part(old, new, settings, suite_run, shown)
+        if part is not None:
+            old, new = part.old, part.new
         verdicts = judge_scores(
             old,
             new,
@@ -171,8 +189,15 @@ class Keeper:
             warn_unused=self.mode.warn_unused,
         )
         path = statistics_file(score_file(suite_run.key))
-        verdicts = weigh_rises(verdicts, suite_run.records, suite_run.suite.metrics, path, old)
-        return [_approved(each) for each in verdicts] if writes else verdicts
+        verdicts = weigh_rises(verdicts, suite_run.statistics, suite_run.suite, path, old)
+        if part is not None:
+            over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
+            verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
+            verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
+        if writes:
+            return [_approved(each) for each in verdicts]
+        command = self.mode.command(suite_run.key.shown)
+        return [_with_command(each, command) for each in verdicts]
 
     def _pending(
         self, path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[Verdict], *, writes: bool
@@ -180,9 +205,14 @@ class Keeper:
         before, after = texts_of(old), texts_of(new)
         if old is not None and not writes:
             after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
-        failed = {verdict.metric for verdict in verdicts if verdict.outcome == "failed"}
-        holds = frozenset() if EVERYTHING in failed else frozenset(after.keys() - failed)
-        return PendingFile(path, before, after, holds)
+        failed = {_counted_as(verdict) for verdict in verdicts if verdict.outcome == "failed"}
+        if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
+            # What concerns the file is one line of the report, and counts as one snapshot.
+            judged = {verdict.metric for verdict in verdicts}
+            before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
+            before |= {REST: "approved"} if old is not None else {}
+            after[REST] = "of this run"
+        return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
     def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
         """Have a run's part in gates that weigh many runs written into the history."""
@@ -212,7 +242,7 @@ def shown_beside(key: SuiteKey, path: Path) -> str:
 
 def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
     """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = statistics_of(suite_run.records)
+    statistics = suite_run.statistics.text
     scores = SuiteScores(
         suite=Path(suite_run.key.path).name,
         test=suite_run.key.test,
@@ -223,11 +253,6 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         groups=groups_of(suite_run.result, settings),
     )
     return scores, statistics
-
-
-def statistics_of(records: Sequence[CaseRecord]) -> str:
-    """Return the text of the statistics of cases."""
-    return "".join(f"{line}\n" for line in CaseStatistics.of(records).to_lines())
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
@@ -244,6 +269,32 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
 def _gated(suite: Suite) -> set[str]:
     """Return the metrics on whose own fall a gate decides: not that of groups, or of the mean over cases."""
     return {gate.metric for gate in suite.regressions if gate.by is None and gate.statistic == "value"}
+
+
+def _unchanged_part(
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun, shown: str
+) -> UnchangedPart | None:
+    """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
+    if not changed_cases(old, new.comparable, new.cases.count):
+        return None
+    path = statistics_file(score_file(suite_run.key))
+    try:
+        baseline = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), shown)
+    except (OSError, UnicodeDecodeError, SuiteError):
+        return None
+    metrics = suite_run.suite.metrics
+    return unchanged_part(old, new, Pairing(suite_run.statistics, baseline, metrics), metrics, settings)
+
+
+def _with_command(verdict: Verdict, command: str) -> Verdict:
+    """Add how the rest is approved to a verdict on cases that are not the same."""
+    if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
+
+
+def _counted_as(verdict: Verdict) -> str:
+    return REST if verdict.metric == EVERYTHING else verdict.metric
 
 
 def _approved(verdict: Verdict) -> Verdict:

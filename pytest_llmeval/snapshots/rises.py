@@ -8,8 +8,6 @@ from io import StringIO
 from pathlib import Path
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import interval
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
@@ -17,19 +15,20 @@ from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.files import read_statistics
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
 
 
 def weigh_rises(
-    verdicts: Sequence[Verdict], records: Sequence[CaseRecord], metrics: MetricIndex, path: Path, old: SuiteScores
+    verdicts: Sequence[Verdict], statistics: CaseStatistics, suite: Suite, path: Path, old: SuiteScores
 ) -> list[Verdict]:
     """Tell improvements that are established from rises that may be chance.
 
     Args:
         verdicts: On the scores of a run.
-        records: Of the run, one per case.
-        metrics: Of the suite.
+        statistics: Of the run.
+        suite: Of the scores.
         path: The file of what was counted in each case when the scores were approved; without it, nothing is known of
             chance.
         old: The approved scores.
@@ -41,9 +40,9 @@ def weigh_rises(
         approved = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), path.name)
     except (OSError, UnicodeDecodeError, SuiteError):
         return list(verdicts)
-    pairing = Pairing(CaseStatistics.of(records), approved, metrics)
+    pairing = Pairing(statistics, approved, suite.metrics)
     known = [name for name in rises if name in pairing.table.owner]
-    found = differences(pairing, pairing.everything(), known, confidence=_CONFIDENCE)
+    found = differences(pairing, pairing.everything(), known, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
     return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
 
 

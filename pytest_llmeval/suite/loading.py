@@ -57,7 +57,7 @@ class _Loader(SettingsReader):
     def load(self) -> Suite:
         entry = self._top_level()
         evaluators = self.read_evaluators(entry.evaluators)
-        gates = self.read_gates(entry.gates)
+        gates = self.read_gates(entry.gates, entry.cluster_by)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
             path=self.path,
@@ -75,6 +75,7 @@ class _Loader(SettingsReader):
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
             judge=self.read_judge(entry.judge),
+            cluster_by=entry.cluster_by,
             group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
             bulk=entry.mode == "bulk",
             confidence=self.read_confidence(entry.confidence),
@@ -135,8 +136,10 @@ class _Loader(SettingsReader):
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
         """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
         labels = sorted({label for case in cases for label in case.labels})
-        places = {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
-        clusters = (gate.cluster_by for gate in suite.regressions if gate.cluster_by)
+        places: dict[str | None, tuple[str | int, ...]] = {entry.cluster_by: ("cluster_by",)}
+        places |= {name: ("group_by", number) for number, name in enumerate(entry.group_by)}
+        clusters = [gate.cluster_by for gate in suite.regressions if gate.cluster_by]
+        clusters += [suite.cluster_by] if suite.cluster_by else []
         for name in dict.fromkeys([*suite.group_by, *clusters]) if cases else ():
             if name not in labels:
                 known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"

@@ -21,7 +21,7 @@ from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.gates import Gate, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, regression_from_mapping
+from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.suite.registry import Registry
@@ -172,12 +172,12 @@ class SettingsReader:
             self.fault(place, f"found min {checked.min} above max {checked.max}, expected min <= max")
         return Limit(checked.min, checked.max)
 
-    def read_gates(self, entries: Sequence[Any]) -> tuple[Gate | RegressionGate, ...]:
-        """Read ``gates``."""
+    def read_gates(self, entries: Sequence[Any], cluster_by: str | None) -> tuple[Gate | RegressionGate, ...]:
+        """Read ``gates``; those against a baseline have the clusters of the suite."""
         gates: dict[str, Gate | RegressionGate] = {}
         for number, entry in enumerate(entries):
             place: tuple[str | int, ...] = ("gates", number)
-            gate = self._gate(entry, place)
+            gate = self._gate(entry, place, cluster_by)
             if gate is None:
                 continue
             judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
@@ -192,7 +192,7 @@ class SettingsReader:
             gates[str(gate)] = gate
         return tuple(gates.values())
 
-    def _gate(self, entry: Any, place: tuple[str | int, ...]) -> Gate | RegressionGate | None:
+    def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> Gate | RegressionGate | None:
         try:
             if isinstance(entry, str):
                 return parse_gate(entry)
@@ -200,8 +200,9 @@ class SettingsReader:
                 checked = self.check(GateEntry, entry, place)
                 if checked is None:
                     return None
-                against_baseline = any(key in entry for key in REGRESSION_KEYS)
-                return (regression_from_mapping if against_baseline else gate_from_mapping)(vars(checked))
+                if any(key in entry for key in REGRESSION_KEYS):
+                    return clustered(regression_from_mapping(vars(checked)), cluster_by)
+                return gate_from_mapping(vars(checked))
         except ValueError as error:
             self.fault(place, str(error))
             return None

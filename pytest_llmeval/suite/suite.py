@@ -82,6 +82,7 @@ class SuiteEntry:
     description: str | None = None
     target: Any = None
     group_by: tuple[str, ...] = ()
+    cluster_by: str | None = None
     mode: Literal["items", "bulk"] = "items"
     repeats: Any = 1
     judge: Any = None
@@ -108,6 +109,7 @@ class Suite:
         snapshot: Whether and how its scores are compared with approved ones; ``None`` leaves it to the ini option.
         target: Where predictions come from, for cases that carry none.
         group_by: Labels to report by; those that gates judge by are among them.
+        cluster_by: A label whose cases belong together, for every interval and test.
         bulk: Whether all cases run in one test item.
         confidence: Of intervals; ``None`` for none.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
@@ -126,6 +128,7 @@ class Suite:
     snapshot: SnapshotSettings | None = None
     target: TargetSpec | None = None
     group_by: tuple[str, ...] = ()
+    cluster_by: str | None = None
     bulk: bool = False
     confidence: float | None = 0.95
     description: str = ""

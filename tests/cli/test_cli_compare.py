@@ -105,6 +105,16 @@ def test_only_cases_that_ran_in_both_reports_are_compared(tmp_path: Path, capsys
         assert ["pass_rate", "1.0000", "1.0000", "0.0000"] in [line.split()[:4] for line in out.splitlines()]
 
 
+def test_cases_of_a_cluster_are_compared_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = write_report(tmp_path / "a.json", {"f1": BAD}, clusters={"label": "talk", "count": 5, "design_effects": {}})
+    data: Any = json.loads(Path(here).read_text(encoding="utf-8"))
+    for number, case in enumerate(data["suites"][0]["cases"]):
+        case["cluster"] = str(number // 8)
+    Path(here).write_text(json.dumps(data), encoding="utf-8")
+    assert main(["compare", here, write_report(tmp_path / "b.json", {"f1": GOOD})]) == 0
+    assert "only 2 clusters changed" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("limit", [[], ["--max-drop", "0.5"]])
 def test_two_halves_of_a_suite_cannot_be_compared(
     limit: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -86,14 +86,14 @@ def test_a_part_of_the_suite_is_not_judged(project: "Project") -> None:
     assert reason(ran) == "not judged: 2 of 60 cases ran"
 
 
-def test_other_cases_are_compared_unpaired_and_said_so(project: "Project") -> None:
+def test_a_new_case_is_no_drop_of_the_others(project: "Project") -> None:
     approve(project)
-    write_suite(project, wrong=40, size=70)
+    write_suite(project, wrong=3, size=61)
     ran = project.run(without=WITH_SYRUPY)
-    assert ran.code == 1
-    assert "70 against 60 cases" in reason(ran)
-    assert "unpaired: 60 cases in common, 10 only in this run, 0 only in the baseline" in reason(ran)
-    assert reason(ran).endswith("not comparable: different cases (70, 60 when approved)")
+    assert ran.code == 0
+    assert "drop 0.0000 (95% interval" in reason(ran)
+    assert "60 paired cases" in reason(ran)
+    assert "; 60 unchanged cases compared; 1 new (c60)" in reason(ran)
 
 
 def test_another_way_to_measure_is_not_compared(project: "Project") -> None:

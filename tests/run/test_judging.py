@@ -13,6 +13,9 @@ from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.reports.clusters import cluster_lines
+from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
 from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.scoring.gates import parse_gate
@@ -130,3 +133,34 @@ def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
     report = judge_run(run, Keeper(Mode())).report(run, duration_s=1.5, faults={"z": ["no"], "y": ["none"]})
     assert (report.started_at, report.commit, report.duration_s) == ("2026-01-02T00:00:00+00:00", "abc", 1.5)
     assert ([each.suite for each in report.suites], list(report.faults)) == (["s"], ["y", "z"])
+
+
+def asked(size: int, inputs: int, **more: Any) -> Suite:
+    cases = [Case(str(number), input=number % inputs, expected="x") for number in range(size)]
+    return length_suite(*cases, path=Path("/root/s.eval.yaml"), **more)
+
+
+@pytest.mark.parametrize(
+    ("size", "inputs", "cluster_by", "shared"),
+    [(50, 10, None, 40), (50, 10, "talk", 0), (12, 3, None, 0), (200, 185, None, 0), (200, 180, None, 20)],
+)
+def test_many_cases_that_share_an_input_are_told_unless_clusters_are_named(
+    size: int, inputs: int, cluster_by: str | None, shared: int
+) -> None:
+    suite = asked(size, inputs, cluster_by=cluster_by)
+    report = judge(collected(suite, *(measured(case.id) for case in suite.cases))).suites[0].report
+    assert report.shared_inputs == shared
+    warned = [line for line in cluster_lines(report) if line.startswith("warning: ")]
+    assert len(warned) == bool(shared)
+    assert all(f"{shared} of {size} cases have the input of an earlier case" in line for line in warned)
+
+
+def test_the_report_says_what_clusters_cost() -> None:
+    cases = [Case(str(number), expected="x", labels={"talk": str(number // 4)}) for number in range(8)]
+    suite = length_suite(*cases, path=Path("/root/s.eval.yaml"), cluster_by="talk")
+    records = [measured(case.id, 1 + 3 * (int(case.id) // 4)) for case in cases]
+    report = judge(collected(suite, *records)).suites[0].report
+    assert list(cluster_lines(report)) == ["8 cases in 2 clusters by talk; design effect 7.00 (length)"]
+    (written,) = to_json(RunReport("", 0.0, "", None, [report]))["suites"]
+    assert (written["clusters"]["label"], written["clusters"]["count"]) == ("talk", 2)
+    assert written["cases"][5]["cluster"] == "1"

@@ -196,10 +196,10 @@ def test_mcnemar_refuses_scores_between_0_and_1() -> None:
 
 
 def test_other_cases_are_judged_unpaired_and_said_so() -> None:
-    found = judge(gate(test="wilcoxon"), run(noisy(50, 1, 0.4)), run(noisy(60, 2)))
+    found = judge(gate(test="wilcoxon"), run(noisy(50, 1, 0.4), start=100), run(noisy(60, 2)))
     assert found.outcome == "failed"
     assert "50 against 60 cases" in found.reason
-    assert "unpaired: 50 cases in common, 0 only in this run, 10 only in the baseline" in found.reason
+    assert "unpaired: 0 cases in common, 50 only in this run, 60 only in the baseline" in found.reason
     assert "bootstrap instead of wilcoxon, which needs paired cases" in found.reason
 
 
@@ -241,7 +241,7 @@ def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
 def test_what_cannot_be_compared_fails_with_its_reason(
     here: list[Any], there: list[Any], reason: str, rule: str
 ) -> None:
-    found = judge(gate(0.1, rule=rule), run(here), run(there))
+    found = judge(gate(0.1, rule=rule), run(here, start=100 * (len(here) != len(there))), run(there))
     assert (found.outcome, found.reason) == ("failed", reason)
 
 

@@ -90,3 +90,20 @@ def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
     data["gates"][0]["test"] = "t"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, schema)
+
+
+def test_the_clusters_of_a_suite_are_those_of_its_gates(tmp_path: Path) -> None:
+    head = HEAD.replace("talk: 1", "talk: 1, turn: 2")
+    gates = "[{metric: f1, max_drop: 0}, {metric: pass_rate, max_drop: 0, cluster_by: turn}]"
+    suite = load_text(f"{head}cluster_by: talk\ngates: {gates}\n", tmp_path)
+    assert suite.cluster_by == "talk"
+    assert [gate.cluster_by for gate in suite.regressions] == ["talk", "turn"]
+
+
+def test_clusters_of_a_suite_that_cannot_be_used_are_faults(tmp_path: Path) -> None:
+    (fault,) = load_text(f"{HEAD}cluster_by: tlak\n", tmp_path).faults
+    assert str(fault).endswith(
+        "3:13  cluster_by: unknown label 'tlak', expected one of: kind, talk (did you mean 'talk'?)"
+    )
+    with pytest.raises(SuiteError, match="found cluster_by with test mcnemar, expected one of bootstrap, bca"):
+        load_text(f"{HEAD}cluster_by: talk\ngates: [{{metric: f1, max_drop: 0, test: mcnemar}}]\n", tmp_path)

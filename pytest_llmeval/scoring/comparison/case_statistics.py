@@ -1,12 +1,13 @@
 """The counts of each case of a run, stored for comparison with later runs. No texts."""
 
-__all__ = ("CaseStatistics",)
+__all__ = ("CaseDigest", "CaseStatistics")
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, get_args
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
@@ -15,8 +16,20 @@ from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.scoring.table import Table
 
 _OUTCOMES = get_args(Outcome)
-_KEYS = ("id", "outcome", "labels", "counts", "undefined", "errored", "errors")
+_KEYS = ("id", "outcome", "data", "limits", "labels", "counts", "undefined", "errored", "errors")
 _DIGITS = 12
+
+
+class CaseDigest(NamedTuple):
+    """What a case was, as fingerprints.
+
+    Attributes:
+        data: Of its input, expectation and labels.
+        limits: Of its thresholds; nothing where it has none.
+    """
+
+    data: str
+    limits: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,28 +38,41 @@ class CaseStatistics:
 
     Attributes:
         records: One per case, without details and reasons.
+        digests: Id to what the case was; files of earlier versions have none.
     """
 
     records: tuple[CaseRecord, ...]
+    digests: Mapping[str, CaseDigest] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[CaseRecord], evaluators: Iterable[str] | None = None) -> "CaseStatistics":
+    def of(
+        cls,
+        records: Iterable[CaseRecord],
+        evaluators: Iterable[str] | None = None,
+        digests: Mapping[str, CaseDigest] | None = None,
+    ) -> "CaseStatistics":
         """Keep what comparisons need of recorded cases.
 
         Args:
             records: One per case; those that did not run included.
             evaluators: Labels of the evaluators to keep; default: all.
+            digests: Id to what the case was, as far as it is known.
 
         Returns:
             The statistics. Counts have twelve significant digits, which files of different machines agree about.
         """
         kept = None if evaluators is None else frozenset(evaluators)
-        return cls(tuple(sorted((_bare(record, kept) for record in records), key=lambda record: record.id)))
+        bare = sorted((_bare(record, kept) for record in records), key=lambda record: record.id)
+        return cls(tuple(bare), dict(digests or {}))
 
     @classmethod
     def exact(cls, records: Iterable[CaseRecord]) -> "CaseStatistics":
         """Store case records unchanged, to compare two runs of one process."""
         return cls(tuple(sorted(records, key=lambda record: record.id)))
+
+    def only(self, ids: AbstractSet[str]) -> "CaseStatistics":
+        """Return the statistics of some of the cases."""
+        return CaseStatistics(tuple(record for record in self.records if record.id in ids), self.digests)
 
     def table(self, evaluators: Mapping[str, Evaluator]) -> Table:
         """Return the matrix of the cases, which gives the metrics."""
@@ -55,7 +81,12 @@ class CaseStatistics:
     def to_lines(self) -> Iterator[str]:
         """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
         for record in self.records:
-            yield json.dumps(_to_json(record), allow_nan=False)
+            yield json.dumps(_to_json(record, self.digests.get(record.id)), allow_nan=False)
+
+    @property
+    def text(self) -> str:
+        """The lines, each with its end."""
+        return "".join(f"{line}\n" for line in self.to_lines())
 
     @classmethod
     def from_lines(cls, lines: Iterable[str], file: str = "case statistics") -> "CaseStatistics":
@@ -69,19 +100,22 @@ class CaseStatistics:
             SuiteError: Lines are not what `to_lines` writes, or an id occurs twice; all faults are listed.
         """
         records: dict[str, CaseRecord] = {}
+        digests: dict[str, CaseDigest] = {}
         faults = []
         for number, line in enumerate(lines, 1):
             try:
-                record = _from_json(line)
+                record, digest = _from_json(line)
             except _Fault as fault:
                 faults.append(Fault(file, number, 1, fault.field, fault.message))
                 continue
             if record.id in records:
                 faults.append(Fault(file, number, 1, "id", f"found {record.id!r} twice, expected it once"))
             records[record.id] = record
+            if digest is not None:
+                digests[record.id] = digest
         if faults:
             raise SuiteError(faults)
-        return cls.of(records.values())
+        return cls.of(records.values(), digests=digests)
 
 
 class _Fault(Exception):  # noqa: N818 (it never leaves this module)
@@ -115,9 +149,11 @@ def _rounded(count: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def _to_json(record: CaseRecord) -> dict[str, Any]:
+def _to_json(record: CaseRecord, digest: CaseDigest | None) -> dict[str, Any]:
     """Return a record as JSON data; empty parts are left out, except that a measured case has its counts."""
     data: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
+    if digest is not None:
+        data |= {name: value for name, value in digest._asdict().items() if value}
     if record.labels:
         data["labels"] = dict(record.labels)
     if record.observations:
@@ -131,7 +167,7 @@ def _to_json(record: CaseRecord) -> dict[str, Any]:
     return data
 
 
-def _from_json(line: str) -> CaseRecord:
+def _from_json(line: str) -> tuple[CaseRecord, CaseDigest | None]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -161,7 +197,14 @@ def _from_json(line: str) -> CaseRecord:
     if strange := sorted((undefined.keys() | errored.keys()) - counts.keys()):
         raise _Fault("counts", f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
     errors = _names(data.get("errors", []), "errors")
-    return CaseRecord(data["id"], labels, data["outcome"], observations, errors)
+    return CaseRecord(data["id"], labels, data["outcome"], observations, errors), _digest(data)
+
+
+def _digest(data: Mapping[str, Any]) -> CaseDigest | None:
+    for key in CaseDigest._fields:
+        if not isinstance(data.get(key, ""), str):
+            raise _Fault(key, f"found {data[key]!r:.40}, expected text")
+    return CaseDigest(data["data"], data.get("limits", "")) if "data" in data else None
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -66,9 +66,9 @@ class Comparison:
 
     Attributes:
         metrics: Metric name to difference; metrics of only one of the runs have no difference. ``pass_rate`` is last.
-        paired: Whether both runs have the same cases, so that they were compared case by case.
+        paired: Whether the runs share cases; these were then compared case by case, and the others not at all.
         common: How many cases they share.
-        only_current: How many only the current run has.
+        only_current: How many only the current run has; an edited case is another one.
         only_baseline: How many only the baseline has.
         confidence: Of the intervals.
         method: ``percentile`` or ``bca``.
@@ -96,8 +96,9 @@ def compare(
 ) -> Comparison:
     """Compare two runs metric by metric.
 
-    Both runs are resampled with the same weights, and every resample gives a difference (paired bootstrap). Where the
-    runs do not have the same cases, each is resampled on its own, which sees less.
+    Both runs are resampled with the same weights, and every resample gives a difference (paired bootstrap). Cases
+    that only one run has are left out. Where the runs have no case in common, each is resampled on its own, which sees
+    less.
 
     Args:
         result: The current run.
@@ -106,6 +107,7 @@ def compare(
         method: Of the intervals: percentiles, or bias-corrected and accelerated ones.
         statistic: ``value``, over summed counts, or ``mean``, over the scores of the cases.
         cluster_by: A label; cases with the same value of it are drawn together, such as those of one conversation.
+            Default: the clusters of the current run.
 
     Returns:
         The differences. Equal data give equal numbers, in any order of the cases.
@@ -114,6 +116,8 @@ def compare(
         ValueError: An argument is not one of the above, or no case has the label.
     """
     pairing = Pairing(*_runs(result, baseline), result.evaluators)
+    if cluster_by is None and result.clusters is not None:
+        cluster_by = result.clusters.label
     if not 0 < confidence < 1:
         raise ValueError(f"found confidence {confidence!r}, expected a number between 0 and 1, such as 0.95")
     if method not in ("percentile", "bca"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from pytest_llmeval.scoring.clusters import by_unit
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table, present
@@ -167,7 +168,7 @@ class _Resampling:
         drawn = (rows.current,) if pairing.paired else rows
         self.units = [pairing.units(part, cluster_by) for part in drawn]
         blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
-        self.blocks = [_by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
+        self.blocks = [by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
         totals = _total(here), _total(there)
         self.values = columns.formula(totals[0]), columns.formula(totals[1])
         with np.errstate(all="ignore"):
@@ -249,17 +250,6 @@ def _total(block: FloatArray) -> FloatArray:
     import numpy as np
 
     return np.array([[math.fsum(column) for column in block.T]])
-
-
-def _by_unit(block: FloatArray, units: IntArray) -> FloatArray:
-    import numpy as np
-
-    size = int(units.max()) + 1 if units.size else 0
-    if size == len(block):
-        return block
-    out = np.zeros((size, block.shape[1]))
-    np.add.at(out, units, block)
-    return out
 
 
 def _distinct(units: IntArray, chosen: BoolArray) -> int:

@@ -95,6 +95,8 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
             f"unpaired: {counted(pairing.common, 'case')} in common, {pairing.only_current} only in this run, "
             f"{pairing.only_baseline} only in the baseline"
         )
+    elif pairing.only_current or pairing.only_baseline:
+        yield str(pairing.matching)
     if estimate.dropped:
         yield f"{counted(estimate.dropped, 'case')} left out, scored in one run only"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import UNLABELLED
+from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.matching import match
 from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
@@ -32,9 +34,10 @@ class Pairing:
 
     Attributes:
         table: Rows of the current run, then those of the baseline, each sorted by id.
-        paired: Whether both runs have the same cases.
+        matching: Which cases the runs share.
+        paired: Whether they share any: then these are compared in pairs, and the others not at all.
         common: How many cases they share.
-        only_current: How many only the current run has.
+        only_current: How many only the current run has; an edited case is another one.
         only_baseline: How many only the baseline has.
         estimates: What has been computed from it, by what was asked.
     """
@@ -42,19 +45,21 @@ class Pairing:
     def __init__(
         self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator] | MetricIndex
     ) -> None:
+        self.matching = match(current, baseline)
+        same = frozenset(self.matching.unchanged)
+        self.paired = bool(same) or not (current.records or baseline.records)
+        if self.paired:
+            current, baseline = current.only(same), baseline.only(same)
         self._records = (*current.records, *baseline.records)
         self._size = len(current.records)
         self.table = Table(evaluators, self._records)
-        here = {record.id for record in current.records}
-        there = {record.id for record in baseline.records}
-        self.common = len(here & there)
-        self.only_current = len(here - there)
-        self.only_baseline = len(there - here)
-        self.paired = here == there
+        self.common = len(same)
+        self.only_current = len(self.matching.new) + len(self.matching.edited)
+        self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
         self.estimates: dict[Hashable, Any] = {}
 
     def everything(self) -> Rows:
-        """Return all cases."""
+        """Return all cases that are compared."""
         import numpy as np
 
         return Rows(np.arange(self._size), np.arange(self._size, len(self._records)))
@@ -80,14 +85,4 @@ class Pairing:
 
     def units(self, rows: IntArray, cluster_by: str | None) -> IntArray:
         """Return the cluster number of each case; a case without the label is a cluster of its own."""
-        import numpy as np
-
-        if cluster_by is None:
-            return np.arange(len(rows))
-        keys = []
-        for row in rows:
-            record = self._records[row]
-            name = record.labels.get(cluster_by)
-            keys.append((1, record.id) if name is None else (0, name))
-        place = {key: number for number, key in enumerate(sorted(set(keys)))}
-        return np.array([place[key] for key in keys], dtype=np.intp)
+        return unit_numbers([self._records[row] for row in rows], cluster_by)

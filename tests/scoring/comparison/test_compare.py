@@ -101,9 +101,17 @@ def test_pairing_sees_what_unpaired_runs_do_not() -> None:
     assert "unpaired: 0 cases in common, 100 only in this run, 100 only in the baseline" in apart.metrics["score"].notes
 
 
-def test_other_cases_are_compared_unpaired_with_all_their_cases() -> None:
-    found = compare(run(noisy(50, 1)), run(noisy(60, 2)))
-    assert (found.paired, found.common, found.only_current, found.only_baseline) == (False, 50, 0, 10)
+def test_common_cases_are_compared_in_pairs_and_the_others_left_out() -> None:
+    found = compare(run([1.0] * 50), run([1.0] * 50 + [0.0] * 10))
+    assert (found.paired, found.common, found.only_current, found.only_baseline) == (True, 50, 0, 10)
+    metric = found.metrics["score"]
+    assert (metric.cases, metric.baseline_cases, metric.difference) == (50, 50, 0)
+    assert "50 unchanged cases compared; 10 gone (c050, c051, c052, c053, c054 and 5 more)" in metric.notes
+
+
+def test_runs_without_a_common_case_are_compared_with_all_their_cases() -> None:
+    found = compare(run(noisy(50, 1), start=100), run(noisy(60, 2)))
+    assert (found.paired, found.common, found.only_current, found.only_baseline) == (False, 0, 50, 60)
     metric = found.metrics["score"]
     assert (metric.cases, metric.baseline_cases) == (50, 60)
     both = [noisy(50, 1), noisy(60, 2)]
@@ -186,7 +194,7 @@ def test_few_changed_cases_cannot_be_significant() -> None:
 
 
 def test_two_unpaired_cases_cannot_be_significant() -> None:
-    found = compare(run([0, 0]), run([1, 1, 1])).metrics["score"]
+    found = compare(run([0, 0], start=5), run([1, 1, 1])).metrics["score"]
     assert found.p_value == pytest.approx(2 / math.comb(4, 2))
 
 

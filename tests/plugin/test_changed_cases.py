@@ -1,0 +1,100 @@
+"""Snapshots and gates of suites whose cases were added, edited or removed since they were approved."""
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_llmeval.snapshots.comparable import fingerprint
+from pytest_llmeval.snapshots.layout import parse, render
+from pytest_llmeval.snapshots.scores import SuiteScores
+
+if TYPE_CHECKING:
+    from conftest import Project, Ran
+
+WITHOUT = ("asyncio", "hypothesispytest", "rerunfailures")
+COMMAND = "approve this run with pytest --llmeval --snapshot-update s.eval.yaml"
+
+
+def cases(size: int = 5, wrong: int = 0) -> list[dict[str, Any]]:
+    return [
+        {"id": f"c{n}", "input": f"{n}?", "expected": "red", "prediction": "blue" if n < wrong else "red"}
+        for n in range(size)
+    ]
+
+
+def write_suite(project: "Project", listed: list[dict[str, Any]], **top: Any) -> None:
+    settings = {"snapshot": {"metrics": ["f1", "pass_rate"]}, "thresholds": {"f1": 0.1}, **top}
+    project.suite("s.eval.yaml", listed, **settings)
+
+
+def approve(project: "Project", listed: list[dict[str, Any]], **top: Any) -> None:
+    write_suite(project, listed, **top)
+    project.run("--snapshot-update", without=WITHOUT)
+
+
+def verdicts(ran: "Ran") -> dict[str, tuple[str, str]]:
+    return {each["metric"]: (each["outcome"], each["reason"]) for each in ran.suites["s"]["snapshot"]}
+
+
+def counted(ran: "Ran") -> str:
+    lines = ran.text.splitlines()
+    return lines[next(n for n, line in enumerate(lines) if "snapshot report summary" in line) + 1]
+
+
+CHANGES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "new": ([*cases(), {"id": "x", "expected": "red", "prediction": "blue"}], "5 unchanged cases compared; 1 new (x)"),
+    "gone": (cases(4), "4 unchanged cases compared; 1 gone (c4)"),
+    "edited": ([*cases(4), {**cases()[4], "input": "?"}], "4 unchanged cases compared; 1 edited (c4)"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_unchanged_cases_are_judged_and_the_rest_asks_for_approval(project: "Project", change: str) -> None:
+    listed, named = CHANGES[change]
+    approve(project, cases())
+    write_suite(project, listed)
+    ran = project.run(without=WITHOUT)
+    found = verdicts(ran)
+    assert found["*"] == ("failed", f"not comparable: {named}; {COMMAND}")
+    over = f"; over the {named.partition(' compared')[0]}"
+    assert found["f1"] == ("passed", f"is 1, as approved{over}")
+    assert found["pass_rate"] == ("passed", f"is 1, as approved{over}")
+    assert counted(ran) == "1 snapshot failed. 2 snapshots passed."
+    project.run("--snapshot-update", without=WITHOUT)
+    assert "*" not in verdicts(project.run(without=WITHOUT))
+
+
+def test_a_drop_among_the_unchanged_cases_is_seen_beside_a_new_one(project: "Project") -> None:
+    policy = {"snapshot": {"metrics": ["f1"], "not_comparable": "warn"}}
+    approve(project, cases(), **policy)
+    write_suite(project, [*cases(wrong=1), {"id": "x", "expected": "red", "prediction": "red"}], **policy)
+    ran = project.run(without=WITHOUT)
+    outcome, reason = verdicts(ran)["f1"]
+    assert outcome == "failed"
+    assert reason == "fell from 1 to 0.8, worse by 0.2; tolerance 0; over the 5 unchanged cases"
+    assert counted(ran) == "1 snapshot failed. 1 snapshot passed."
+
+
+def forget(project: "Project", statistics: str) -> None:
+    """Replace the statistics of an approved run, with the fingerprints that vouch for them."""
+    folder = project.path / "__llmeval__"
+    path = folder / "s.scores.json"
+    scores = parse(path, path.name, SuiteScores)
+    cases = replace(scores.cases, statistics=fingerprint(statistics))
+    path.write_text(render(replace(scores, cases=cases)), encoding="utf-8")
+    (folder / "s.cases.jsonl").write_text(statistics, encoding="utf-8")
+
+
+def test_a_baseline_of_an_earlier_version_is_not_comparable_as_a_whole(project: "Project") -> None:
+    approve(project, cases())
+    old = project.path / "__llmeval__" / "s.cases.jsonl"
+    lines = [json.loads(line) for line in old.read_text(encoding="utf-8").splitlines()]
+    assert all(line.pop("data") and line.pop("limits") for line in lines)
+    forget(project, "".join(f"{json.dumps(line)}\n" for line in lines))
+    assert verdicts(project.run(without=WITHOUT))["f1"] == ("passed", "is 1, as approved")
+    write_suite(project, cases(6))
+    ran = project.run(without=WITHOUT)
+    assert verdicts(ran) == {"*": ("failed", f"not comparable: different cases (6, 5 when approved); {COMMAND}")}
+    assert counted(ran) == "1 snapshot failed."
