@@ -263,7 +263,7 @@ class JudgeService:
         client = asked.suite_judge.client
         if client is None:
             raise NoJudgeError(
-                "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, give --llmeval-judge-model, "
+                "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
                 "or define the fixture judge_client"
             )
         async with self.limit.slot():

@@ -70,8 +70,8 @@ def test_money_without_a_price_is_a_fault_before_the_first_call(judged: "Judged"
     ran = judged.project.run("--llmeval-budget=usd=1", "--llmeval-judge=record", workers=workers)
     assert ran.code != 0
     assert (
-        "s.eval.yaml  judge: found the judge 'openai:m', without a known price, but --llmeval-budget limits "
-        "money: expected 'price: {input: USD, output: USD}'" in ran.text
+        "s.eval.yaml  judge: found the judge 'openai:m', without a known price, but --llmeval-budget limits USD: "
+        "expected 'price: {input: USD, output: USD}'" in ran.text
     )
     assert judged.asked() == {"a": 1}
     replayed = judged.project.run("free.eval.yaml", "--llmeval-budget=usd=1", "--llmeval-judge=replay")

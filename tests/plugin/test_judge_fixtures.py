@@ -89,7 +89,7 @@ def test_a_fixture_that_is_missing_is_told_without_our_code(judged: "Judged") ->
     judged.suite("s.eval.yaml", ["a"], judge="fixture:mine")
     ran = judged.project.run()
     assert ran.counts == {"failed": 1}
-    assert "found the judge 'fixture:mine' and no fixture judge_client, expected one that returns the judge" in ran.text
+    assert "found the judge 'fixture:mine' without a fixture judge_client" in ran.text
     assert "def connect" not in ran.text
 
 

@@ -126,7 +126,7 @@ def _loaded(load: Callable[..., Any], name: str, *options: Any) -> Any:
     model, cause = _attempt(load, name, *options)
     if model is None:
         raise MissingDataError(
-            f"cannot load model {name!r} ({cause}); name a folder that holds it, or run once with "
+            f"cannot load model {name!r} ({cause}); name a folder that contains it, or run once with "
             "network access (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE not set) to download it"
         )
     return model

@@ -39,8 +39,7 @@ def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep:
             return PydanticAiJudge(spec, patience)
         case "fixture":
             raise JudgeError(
-                f"found the judge {spec.model!r} and no fixture judge_client, expected one that returns the judge: "
-                "define it in conftest.py"
+                f"found the judge {spec.model!r} without a fixture judge_client: define the fixture in conftest.py"
             )
         case _:
             raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")

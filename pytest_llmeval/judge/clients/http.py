@@ -79,8 +79,8 @@ class HttpJudge:
             )
         if not (key.isascii() and key.isprintable()):
             raise JudgeError(
-                f"{self.dialect.provider}: found characters in the environment variable {self._variable} that no HTTP "
-                "header can carry, expected a key"
+                f"{self.dialect.provider}: found characters in the environment variable {self._variable} that are not "
+                "allowed in an HTTP header, expected a key"
             )
         return key
 

@@ -58,7 +58,7 @@ def test_a_key_that_no_header_can_carry_is_told_without_showing_it(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
     message = fault(ask, reply("yes"))
-    assert "characters in the environment variable OPENAI_API_KEY that no HTTP header can carry" in message
+    assert "characters in the environment variable OPENAI_API_KEY that are not allowed in an HTTP header" in message
     assert "key" not in message.partition("carry, ")[0].replace("OPENAI_API_KEY", "")
 
 
@@ -192,7 +192,7 @@ def test_a_spec_without_model_cannot_be_connected() -> None:
 
 
 def test_a_fixtures_judge_cannot_be_connected() -> None:
-    with pytest.raises(JudgeError, match=r"'fixture:mine' and no fixture judge_client"):
+    with pytest.raises(JudgeError, match=r"'fixture:mine' without a fixture judge_client"):
         connect(JudgeSpec("fixture:mine"))
 
 
