@@ -314,7 +314,7 @@ def test_model_that_cannot_be_loaded_is_named_with_cause_and_remedy(tmp_path: Pa
             evaluator.measure(case("a dog", "the cat"))
         message = str(caught.value)
         assert message.startswith(f"cannot load model {absent!r} (")
-        assert "name a folder that holds it, or run once with network access" in message
+        assert "name a folder that contains it, or run once with network access" in message
 
 
 @needs_packages
