@@ -252,6 +252,8 @@ def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statist
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(beside):
+        if beside.is_dir():  # found out only after the scores were written, it would leave them without statistics
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
         waiting = _waiting(beside, fingerprint(statistics))
         write_text(waiting, [statistics])
         if anchor:

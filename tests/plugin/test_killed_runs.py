@@ -59,6 +59,15 @@ def _journals(project: "Project") -> list[Path]:
     return list((project.path / ".llmeval" / "answers").rglob("*.jsonl"))
 
 
+def _wait_for_the_end_of(group: int) -> None:
+    """Wait until no process of a group is left: a run that starts earlier leaves their answers to them."""
+    until = time.monotonic() + PATIENCE
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(group, 0)
+            threading.Event().wait(0.01)
+
+
 def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
     """Run pytest until it waits for answers; send its main process a signal, and return its exit code."""
     line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", FILE, "--llmeval-report=report.json"]
@@ -77,6 +86,7 @@ def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
             with suppress(ProcessLookupError):
                 os.killpg(run.pid, signal.SIGKILL)  # its workers too
             run.wait()
+            _wait_for_the_end_of(run.pid)
 
 
 def test_a_killed_run_goes_on_where_it_was(asking: "Project", workers: int) -> None:

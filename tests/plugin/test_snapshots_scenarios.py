@@ -322,7 +322,7 @@ def test_a_file_that_cannot_be_written_fails_the_run(project: "Project", workers
     ran = project.run("-v", "--snapshot-update", workers=workers, without=WITHOUT)
     assert ran.code == 1
     assert snapshots(ran) == {"a": {"*": "FAILED"}}
-    assert "a.cases.jsonl: not written: " in ran.section("FAILURES")
+    assert "not written: Is a directory" in ran.section("FAILURES")
     assert not (project.path / "__llmeval__" / "a.scores.json").exists()
 
 

@@ -218,5 +218,5 @@ def remembering() -> None:
     pair = QAPair("1", "When?", "May", QuestionType.TEMPORAL)
     results = run_eval([Sample("s", ["hello"], [pair])], Agent(), show_progress=False)
     assert_type(results, list[EvalResult])
-    assert_type(compute_metrics(results, [1.0, None], metrics=["f1"]), dict[str, dict[str, Any]])
+    assert_type(compute_metrics(results, [1.0, None], metrics=["f1"]), dict[str, Any])
     assert_type(token_f1("May", "May"), float)
