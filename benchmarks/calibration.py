@@ -1,31 +1,41 @@
-"""Are the statistics of comparisons right? False alarms, coverage and power of simulated pairs of runs.
+"""Are the statistics right? False alarms, coverage and power of simulated runs, where the truth is known.
 
-Run: ``python benchmarks/calibration.py [--plot calibration.svg]``. Prints the table of ``docs/regressions.md``.
+Run: ``python benchmarks/calibration.py [--plot calibration.svg]``. Prints the tables of ``docs/regressions.md``.
 
-Every simulated run answers cases that differ in difficulty. Both runs answer the same cases, independently given the
-difficulty; the second is worse by a known drop. The intervals use the package's own weights and quantile rule. Three
-metrics: binary (a case is right or wrong), bounded (a score between 0 and 1), micro-F1 (a formula over summed counts).
+Pairs of runs: both answer the same cases, which differ in difficulty, independently given the difficulty; the second
+is worse by a known drop. In clustered runs, five cases each belong together: half of the answers are that of the
+cluster, and clusters are what is drawn. The intervals use the package's weights, levels and limits for few changes.
+Single runs: is the true value in the interval that a report shows?
 """
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy import stats
 from tabulate import tabulate
 
-from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED
-from pytest_llmeval.scoring.comparison.significance import mcnemar_tails, two_sided
+from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.evaluators.measures.confusion import Margins, average, cohen_kappa
+from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates
+from pytest_llmeval.scoring.comparison.significance import detectable_shift, mcnemar_tails, two_sided
+from pytest_llmeval.scoring.intervals import Resampled, expanded, nominal, value_interval, wilson_interval
 from pytest_llmeval.scoring.resample import resampled_totals
 
-SIZES = (50, 200, 1000)
+SIZES = (20, 50, 200, 1000)
 DROPS = (0.0, 0.02, 0.05, 0.1)
-SIMULATIONS, RESAMPLES, CHUNK = 4_000, 2_000, 500
+SIMULATIONS, RESAMPLES, CHUNK = 2_000, 2_000, 500
 LEVEL = 0.05
+RESOLVED = 25
+"""Of so many resamples on a side, `Resampled` takes quantiles; beyond, a normal distribution."""
+CLUSTER = 5
+EASIEST = 0.2
+"""The smallest chance of a right answer, so that no larger drop can be simulated."""
 SEED = 11
+LABELS = ('"a"', '"b"', '"c"')
 
 Array = np.ndarray
 Counts = list[Array]
@@ -65,6 +75,7 @@ class World:
     name: str
     answer: Callable[[np.random.Generator, Array], Counts]
     formula: Callable[[Counts, int], Array]
+    clustered: bool = False
     rare: bool = False
 
 
@@ -72,53 +83,88 @@ WORLDS = (
     World("binary", binary, mean),
     World("bounded", bounded, mean),
     World("micro-F1", micro_f1, f1),
+    World("binary, clustered", binary, mean, clustered=True),
+    World("bounded, clustered", bounded, mean, clustered=True),
     World("binary, 2 % wrong", binary, mean, rare=True),
 )
 
 
 @dataclass(frozen=True)
-class Share:
-    """What a setting came to, as shares of its simulations."""
+class Pairs:
+    """What many pairs of runs came to, one entry per pair.
 
-    outside: float
-    covered: float
-    found: float
-    bca_outside: float
-    bca_covered: float
-    mcnemar: float | None
-    warned: float
+    Attributes:
+        estimates: The difference.
+        deviations: Its standard deviation, as resampled.
+        alarms: Whether its interval excludes 0.
+        falls: Whether its interval is below 0.
+        covered: Whether its interval holds the truth.
+        exact: Whether McNemar's test excludes 0; NaN where it does not apply.
+        mid_p: The same with the mid-p-value.
+        p_values: Of a fall, one-sided.
+    """
+
+    estimates: Array
+    deviations: Array
+    alarms: Array
+    falls: Array
+    covered: Array
+    exact: Array
+    mid_p: Array
+    p_values: Array
 
 
-def simulate(world: World, size: int, drop: float) -> Share:
+def simulate(world: World, size: int, drop: float) -> Pairs:
     """Simulate pairs of runs of `size` cases of which the second is worse by `drop`."""
-    rng = np.random.default_rng([SEED, size, round(drop * 100), WORLDS.index(world)])
-    weights = resampled_totals(np.eye(size), RESAMPLES)
-    parts = [list(_chunk(world, rng, weights, drop)) for _ in range(SIMULATIONS // CHUNK)]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Share(*(None if np.isnan(column).all() else float(column.mean()) for column in columns))
+    rng = np.random.default_rng([SEED, size, round(drop * 10_000), WORLDS.index(world)])
+    units = size // CLUSTER if world.clustered else size
+    weights = resampled_totals(np.eye(units), RESAMPLES)
+    parts = [_chunk(world, rng, weights, size, drop) for _ in range(SIMULATIONS // CHUNK)]
+    return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _chunk(world: World, rng: np.random.Generator, weights: Array, drop: float) -> Iterator[Array]:
-    size = weights.shape[1]
+def _chunk(world: World, rng: np.random.Generator, weights: Array, size: int, drop: float) -> list[Array]:
     shape = (size, CHUNK)
+    units = weights.shape[1]
     chance = 0.96 + 0.04 * rng.random(shape) if world.rare else difficulty(rng, shape)
-    before, after = world.answer(rng, chance), world.answer(rng, chance - drop)
-    resampled = np.sort(
-        world.formula([weights @ part for part in after], size)
-        - world.formula([weights @ part for part in before], size),
-        axis=0,
-    )
-    tail = np.full(CHUNK, LEVEL / 2)
-    low, high = _quantile(resampled, tail), _quantile(resampled, 1 - tail)
-    yield (low > 0) | (high < 0)
-    yield (low <= -drop) & (high >= -drop)
-    yield high < 0
-    low, high = _bca(world, before, after, resampled)
-    yield (low > 0) | (high < 0)
-    yield (low <= -drop) & (high >= -drop)
-    yield _mcnemar(before[0], after[0]) if world.answer is binary else np.full(CHUNK, np.nan)
-    changed = np.any([here != there for here, there in zip(after, before, strict=True)], axis=0)
-    yield changed.sum(axis=0) < FEW_CHANGED
+    before, after = (_answers(world, rng, each) for each in (chance, chance - drop))
+    changed = np.any([a != b for a, b in zip(after, before, strict=True)], axis=0).sum(axis=0)
+    estimate = world.formula([part.sum(axis=0) for part in after], size)
+    estimate -= world.formula([part.sum(axis=0) for part in before], size)
+    resampled = world.formula([weights @ part for part in after], size)
+    resampled -= world.formula([weights @ part for part in before], size)
+    ordered = np.sort(resampled, axis=0)
+    low, high = _interval(ordered, units)
+    few = 0.5**changed > LEVEL / 2
+    alarms = ((low > 0) | (high < 0)) & ~few
+    shares = (1 + (resampled >= -1e-12).sum(axis=0)) / (1 + len(resampled))
+    p_values = np.maximum([nominal(share, units) for share in shares], 0.5**changed)
+    exact, mid_p = (_mcnemar(before[0], after[0], mid_p=way) for way in (False, True))
+    if world.answer is not binary or world.clustered:
+        exact = mid_p = np.full(CHUNK, np.nan)
+    covered = (low <= -drop) & (high >= -drop)
+    return [estimate, resampled.std(axis=0), alarms, alarms & (high < 0), covered, exact, mid_p, p_values]
+
+
+def _answers(world: World, rng: np.random.Generator, chance: Array) -> Counts:
+    """Return the counts of what is drawn: cases, or clusters of them."""
+    counts = world.answer(rng, chance)
+    if not world.clustered:
+        return counts
+    leader = np.arange(len(chance)) // CLUSTER * CLUSTER
+    follows = rng.random(chance.shape) < 0.5
+    counts = [np.where(follows, part[leader], part) for part in counts]
+    return [part.reshape(-1, CLUSTER, part.shape[1]).sum(axis=1) for part in counts]
+
+
+def _interval(ordered: Array, units: int) -> tuple[Array, Array]:
+    """Return one interval per column, as `Resampled` would for one."""
+    level = expanded(LEVEL / 2, units)
+    if level * len(ordered) >= RESOLVED:
+        levels = np.full(ordered.shape[1], level)
+        return _quantile(ordered, levels), _quantile(ordered, 1 - levels)
+    middle, far = ordered.mean(axis=0), -stats.norm.ppf(level) * ordered.std(axis=0)
+    return np.minimum(ordered[RESOLVED - 1], middle - far), np.maximum(ordered[-RESOLVED], middle + far)
 
 
 def _quantile(ordered: Array, level: Array) -> Array:
@@ -130,50 +176,142 @@ def _quantile(ordered: Array, level: Array) -> Array:
     return ordered[below, columns] + (place - below) * (ordered[above, columns] - ordered[below, columns])
 
 
-def _bca(world: World, before: Counts, after: Counts, resampled: Array) -> tuple[Array, Array]:
-    size = len(before[0])
-    totals = [[part.sum(axis=0) for part in run] for run in (after, before)]
-    estimate = world.formula(totals[0], size) - world.formula(totals[1], size)
-    without = [
-        [total - part for total, part in zip(*pair, strict=True)] for pair in zip(totals, (after, before), strict=True)
-    ]
-    jackknife = world.formula(without[0], size - 1) - world.formula(without[1], size - 1)
-    influence = jackknife.mean(axis=0) - jackknife
-    squares = (influence**2).sum(axis=0)
-    a = np.where(squares > 0, (influence**3).sum(axis=0) / np.maximum(6 * squares**1.5, 1e-300), 0.0)
-    below = (resampled < estimate - 1e-12).sum(axis=0) + (np.abs(resampled - estimate) <= 1e-12).sum(axis=0) / 2
-    z0 = ndtri(np.clip(below / RESAMPLES, 1 / (RESAMPLES + 1), RESAMPLES / (RESAMPLES + 1)))
-    levels = (ndtr(z0 + (z0 + z) / (1 - a * (z0 + z))) for z in (ndtri(LEVEL / 2), -ndtri(LEVEL / 2)))
-    low, high = (_quantile(resampled, level) for level in levels)
-    return low, high
-
-
-def _mcnemar(before: Array, after: Array) -> Array:
+def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
     worse, better = (before > after).sum(axis=0), (after > before).sum(axis=0)
-    tails = (mcnemar_tails(int(b), int(c), len(before), 0.0) for b, c in zip(worse, better, strict=True))
-    return np.array([two_sided(min(each)) <= LEVEL for each in tails])
+    tails = (mcnemar_tails(int(b), int(c), len(before), 0.0, mid_p=mid_p) for b, c in zip(worse, better, strict=True))
+    return np.array([float(two_sided(min(each)) <= LEVEL) for each in tails])
 
 
-def table(shares: dict[tuple[str, int, float], Share]) -> str:
-    """Return the table of the documentation."""
+Runs = Mapping[tuple[str, int, float], Pairs]
+
+
+def pairs_table(runs: Runs) -> str:
+    """Return the table of comparisons."""
     rows = []
     for world in WORLDS:
         for size in SIZES:
-            same = shares[world.name, size, 0.0]
-            cells = [f"{same.outside:.3f}", f"{same.bca_outside:.3f}"]
-            cells.append("" if same.mcnemar is None else f"{same.mcnemar:.3f}")
-            if world.rare:
-                cells += ["", "", "", "", ""]
-            else:
-                worse = shares[world.name, size, 0.05]
-                cells += [f"{worse.covered:.3f}", f"{worse.bca_covered:.3f}"]
-                cells += [f"{shares[world.name, size, drop].found:.2f}" for drop in DROPS[1:]]
-            rows.append((world.name, size, *cells, f"{same.warned:.0%}"))
-    headers = ("metric", "cases", "false alarms", "BCa", "McNemar", "coverage", "BCa", "2", "5", "10", "warned")
+            same = runs[world.name, size, 0.0]
+            exact = [] if np.isnan(same.exact).all() else [f"{same.exact.mean():.3f}", f"{same.mid_p.mean():.3f}"]
+            cells = [f"{same.alarms.mean():.3f}", *(exact or ["", ""])]
+            if not world.rare:
+                cells.append(f"{runs[world.name, size, 0.05].covered.mean():.3f}")
+                for drop in DROPS[1:]:
+                    found = runs[world.name, size, drop]
+                    oracle = np.mean(found.estimates < stats.norm.ppf(LEVEL / 2) * same.estimates.std())
+                    cells.append(f"{found.falls.mean():.2f} / {oracle:.2f}")
+            rows.append((world.name, size, *cells, *[""] * (7 - len(cells))))
+    headers = ("metric", "cases", "false alarms", "McNemar", "mid-p", "coverage", "2", "5", "10")
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def plot(shares: dict[tuple[str, int, float], Share], path: Path) -> None:
+def promises(runs: Runs) -> str:
+    """Return how many drops are found that are as large as is called detectable; 0.80 is promised."""
+    rows = []
+    for world in WORLDS[:3]:
+        for size in SIZES:
+            deviation = float(np.median(runs[world.name, size, 0.0].deviations))
+            drop = detectable_shift(deviation, 1 - LEVEL, units=size, binary=world.answer is binary)
+            found = f"{simulate(world, size, drop).falls.mean():.2f}" if drop < EASIEST else "too large to simulate"
+            rows.append((world.name, size, f"{drop:.3f}", found))
+    return tabulate(rows, ("metric", "cases", "detectable drop", "found"), tablefmt="github", disable_numparse=True)
+
+
+def shares_table() -> str:
+    """Return the coverage of Wilson's interval, computed without simulation."""
+    rows = []
+    for cases in (10, 30, 100, 1000):
+        bounds = [wilson_interval(hits, cases, 1 - LEVEL) for hits in range(cases + 1)]
+        cells = []
+        for share in (0.5, 0.8, 0.9, 0.95, 0.99):
+            inside = [low <= share <= high for low, high in bounds]
+            cells.append(f"{float(stats.binom.pmf(range(cases + 1), cases, share) @ inside):.3f}")
+        rows.append((cases, *cells))
+    return tabulate(rows, ("cases", "0.5", "0.8", "0.9", "0.95", "0.99"), tablefmt="github", disable_numparse=True)
+
+
+def confusion_cells(rng: np.random.Generator, chance: Array) -> Counts:
+    """Nine cells of a confusion matrix; one label per case, of unequal frequency."""
+    gold = rng.choice(3, p=(0.5, 0.3, 0.2), size=chance.shape)
+    wrong = (gold + rng.integers(1, 3, chance.shape)) % 3
+    answer = np.where(rng.random(chance.shape) < chance, gold, wrong)
+    return [((gold == right) & (answer == said)).astype(float) for right in range(3) for said in range(3)]
+
+
+def _margins(sums: Counts) -> Margins:
+    cells = {(right, said): sums[3 * i + j] for i, right in enumerate(LABELS) for j, said in enumerate(LABELS)}
+    return Margins.of(cells, len(sums[0]))
+
+
+def kappa(sums: Counts, _cases: int) -> Array:
+    return cohen_kappa(_margins(sums))
+
+
+def macro_f1(sums: Counts, _cases: int) -> Array:
+    return average(_margins(sums), "macro")["f1"]
+
+
+VALUES = (
+    ("f1 of texts", bounded, mean, Metric("f1")),
+    ("F1 of pairs, pooled", micro_f1, f1, Metric("pair_f1")),
+    ("macro F1", confusion_cells, macro_f1, Metric("f1_macro")),
+    ("Cohen's kappa", confusion_cells, kappa, Metric("cohen_kappa", low=-1.0)),
+)
+
+
+def values_table(simulations: int = 2_000) -> str:
+    """Return the coverage of the intervals of values, and of plain percentiles beside."""
+    rows = []
+    for name, answer, formula, metric in VALUES:
+        rng = np.random.default_rng(SEED)
+        many = answer(rng, difficulty(rng, (1_000_000, 1))[:, 0])
+        truth = float(formula([part.sum(keepdims=True) for part in many], 1_000_000)[0])
+        for size in (20, 30, 100, 1000):
+            weights = resampled_totals(np.eye(size), RESAMPLES)
+            inside = plain = 0
+            for _ in range(simulations):
+                counts = answer(rng, difficulty(rng, (size, 1))[:, 0])
+                value = float(formula([part.sum(keepdims=True) for part in counts], size)[0])
+                resampled = formula(list((weights @ np.column_stack(counts)).T), size)
+                bounds = value_interval(resampled, value, counts[0] + 2, size, metric, 1 - LEVEL)
+                inside += bounds is not None and bounds[0] <= truth <= bounds[1]
+                low, high = np.nanquantile(resampled, (LEVEL / 2, 1 - LEVEL / 2))
+                plain += bool(low <= truth <= high)
+            rows.append((name, size, f"{inside / simulations:.3f}", f"{plain / simulations:.3f}"))
+    headers = ("metric", "cases", "coverage", "plain percentiles")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def families(runs: Runs) -> str:
+    """Say how often a gate beside 19 clean ones finds a drop of 5 points of a bounded score of 200 cases."""
+    rng = np.random.default_rng(SEED)
+    worse, clean = (runs["bounded", 200, drop].p_values for drop in (0.05, 0.0))
+    beside = [[each, *rng.choice(clean, 19)] for each in worse]
+    found = np.mean([two_sided_adjusted(each)[0] <= LEVEL for each in beside])
+    noise = np.mean([min(two_sided_adjusted(rng.choice(clean, 20))) <= LEVEL for _ in worse])
+    alone = np.mean(2 * worse <= LEVEL)
+    return (
+        f"alone or primary {alone:.2f}, secondary beside 19 clean gates {found:.2f}; 20 clean gates fail in {noise:.3f}"
+    )
+
+
+def two_sided_adjusted(p_values: "list[float] | Array") -> list[float]:
+    return [each[0] for each in adjusted_gates([[two_sided(each)] for each in p_values])]
+
+
+def far_tails(simulations: int = 20_000) -> str:
+    """Say how often p-values of equally good runs are below what resamples resolve."""
+    rng = np.random.default_rng(SEED)
+    size = 50
+    weights = resampled_totals(np.eye(size), RESAMPLES)
+    chance = difficulty(rng, (size, simulations))
+    before, after = bounded(rng, chance)[0], bounded(rng, chance)[0]
+    resampled = weights @ (after - before) / size
+    p_values = np.array([min(Resampled(each).tails(0.0)) for each in resampled.T])
+    p_values = np.array([two_sided(nominal(each, size)) for each in p_values])
+    return ", ".join(f"below {at:g} in {np.mean(p_values <= at):.5f}" for at in (0.05, 0.01, 0.001, 0.0002))
+
+
+def plot(runs: Runs, path: Path) -> None:
     """Draw false alarms and power; the same numbers give the same bytes."""
     import matplotlib as mpl
 
@@ -185,38 +323,46 @@ def plot(shares: dict[tuple[str, int, float], Share], path: Path) -> None:
     left.axhspan(0.03, 0.07, color="0.9")
     left.axhline(LEVEL, color="0.6", linewidth=0.8)
     for number, world in enumerate(WORLDS):
-        rates = [shares[world.name, size, 0.0].outside for size in SIZES]
-        left.plot(SIZES, rates, marker="osv^"[number], color=f"C{number}", label=world.name)
-        for size, style in zip(SIZES, (":", "--", "-"), strict=True):
-            if not world.rare:
-                power = [shares[world.name, size, drop].found for drop in DROPS]
+        rates = [runs[world.name, size, 0.0].alarms.mean() for size in SIZES]
+        left.plot(SIZES, rates, marker="osv^Dx"[number], color=f"C{number}", label=world.name)
+        for size, style in zip(SIZES[1:], (":", "--", "-"), strict=True):
+            if not (world.rare or world.clustered):
+                power = [runs[world.name, size, drop].falls.mean() for drop in DROPS]
                 right.plot([100 * drop for drop in DROPS], power, style, color=f"C{number}", marker="osv^"[number])
     left.set(xscale="log", xticks=SIZES, xticklabels=SIZES, ylim=(0, 0.1), xlabel="cases", ylabel="false alarms")
     left.minorticks_off()
     left.legend(frameon=False, fontsize=8)
     right.axhline(0.8, color="0.6", linewidth=0.8)
     right.set(ylim=(0, 1.02), xlabel="true drop, points", ylabel="drops found")
-    for size, style in zip(SIZES, (":", "--", "-"), strict=True):
+    for size, style in zip(SIZES[1:], (":", "--", "-"), strict=True):
         right.plot([], [], style, color="0.3", label=f"{size} cases")
     right.legend(frameon=False, fontsize=8)
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulate comparisons and print how often they are right.")
+    parser = argparse.ArgumentParser(description="Simulate runs and print how often the statistics are right.")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the results into an SVG file")
     options = parser.parse_args()
     started = time.perf_counter()
-    shares = {
+    runs = {
         (world.name, size, drop): simulate(world, size, drop)
         for world in WORLDS
         for size in SIZES
         for drop in (DROPS[:1] if world.rare else DROPS)
     }
-    print(table(shares))
+    for title, text in (
+        ("comparisons; power / power of the oracle", pairs_table(runs)),
+        ("promised drops", promises(runs)),
+        ("coverage of shares", shares_table()),
+        ("coverage of other values", values_table()),
+        ("a gate among 20", families(runs)),
+        ("p-values of equally good runs", far_tails()),
+    ):
+        print(f"{title}\n\n{text}\n")
     print(f"{SIMULATIONS} simulations of {RESAMPLES} resamples each, {time.perf_counter() - started:.0f} s")
     if options.plot:
-        plot(shares, options.plot)
+        plot(runs, options.plot)
 
 
 if __name__ == "__main__":

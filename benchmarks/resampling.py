@@ -12,7 +12,8 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.scoring.resample import percentile_interval, resampled_totals
+from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
+from pytest_llmeval.scoring.resample import resampled_totals
 
 CASES, COUNTS, RESAMPLES, ROUNDS = 10_000, 12, 10_000, 5
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -22,7 +23,7 @@ def intervals() -> None:
     matrix = np.random.default_rng(7).integers(0, 5, size=(CASES, COUNTS)).astype(float)
     totals = resampled_totals(matrix, RESAMPLES)
     for column in range(1, COUNTS):
-        percentile_interval(totals[:, column] / totals[:, 0], 0.95)
+        resampled_interval(Resampled(totals[:, column] / totals[:, 0]), 0.95, CASES)
 
 
 def run(seed: int) -> Result:

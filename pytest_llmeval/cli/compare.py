@@ -15,6 +15,7 @@ from pytest_llmeval.core.wording import counted, interval, number, unknown_name
 if TYPE_CHECKING:
     from pytest_llmeval.cli.report_file import RecordedSuite
     from pytest_llmeval.scoring.comparison.compare import Difference
+    from pytest_llmeval.scoring.gates import GateResult
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
 _COMPARE = (
@@ -64,18 +65,18 @@ def _compare(options: Namespace) -> int:
     if unknown:
         say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
         return 2
-    findings: list[Finding] = []
+    verdicts: list[GateResult] = []
     gone = False
     uncompared: list[str] = []
     for key in common:
         found = _suite(here[key], there[key], options)
         say(found.lines)
-        findings += found.tests
+        verdicts += judge_regressions(found.tests)
         gone = gone or found.vanished
         if not found.tests and not found.vanished:
             uncompared.append(found.name)
     if options.max_drop is not None:
-        failed = [each for each in judge_regressions(findings) if each.outcome == "failed"]
+        failed = [each for each in verdicts if each.outcome == "failed"]
         say(f"FAILED  {each.gate}  ({each.reason})" for each in failed)
         if failed or gone:
             return 1

@@ -160,5 +160,8 @@ def _record(case: RecordedCase, evaluator: RecordedScores) -> CaseRecord:
         if score is not None:
             counts |= {f"sum {name}": score, f"cases {name}": 1}
     absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
-    observations = {evaluator.name: Observation(counts, undefined=absent)}
+    if case.outcome == "errored":
+        observations = {evaluator.name: Observation(counts, errored=absent)}
+    else:
+        observations = {evaluator.name: Observation(counts, undefined=absent)}
     return CaseRecord(case.id, outcome=case.outcome, observations=observations, reason=case.reason)

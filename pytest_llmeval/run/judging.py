@@ -14,10 +14,10 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
-from pytest_llmeval.scoring.regression_verdicts import Finding
+from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
-from pytest_llmeval.snapshots.baselines import examine_regressions, with_regressions
+from pytest_llmeval.snapshots.baselines import examine_regressions
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
@@ -97,18 +97,16 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         The suites with their verdicts. A suite that cannot be judged, because its file or one of its evaluators fails,
         has its own failed verdict and does not affect other suites.
     """
-    examined: list[tuple[JudgedSuite, Sequence[Finding]]] = []
+    suites: list[JudgedSuite] = []
     failures: dict[SuiteKey, str] = {}
     for each in run.suites:
         if each.suite is None:
             failures[each.results.key] = each.fault
             continue
         try:
-            examined.append(_examine(each.suite, each, run, keeper))
+            suites.append(_judge(each.suite, each, run, keeper))
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
             failures[each.results.key] = fault_of(error)
-    reports = with_regressions([judged.report for judged, _ in examined], [findings for _, findings in examined])
-    suites = [judged._replace(report=report) for (judged, _), report in zip(examined, reports, strict=True)]
     verdicts = [
         SuiteVerdict(key, GateResult("summary", "failed", None, None, f"not judged: {why}"))
         for key, why in failures.items()
@@ -129,10 +127,8 @@ def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
     return (SuiteVerdict(judged.key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose)
 
 
-def _examine(
-    suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: Keeper
-) -> tuple[JudgedSuite, Sequence[Finding]]:
-    """Summarise a suite, and judge it as far as that can be done without the other suites."""
+def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: Keeper) -> JudgedSuite:
+    """Summarise a suite, and judge it."""
     key, total = collected.results.key, collected.results.total or suite.total
     rows = list(claim_calls(_rows(suite, collected.results.records, run.broken)))
     result = summarize(
@@ -165,7 +161,8 @@ def _examine(
     gates = [
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
-    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot)), findings
+    gates += judge_regressions(findings)
+    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot))
 
 
 def _shared_inputs(suite: Suite) -> int:

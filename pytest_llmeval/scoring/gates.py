@@ -91,6 +91,7 @@ class Gate:
         min_cases: Groups of which fewer cases ran are not judged.
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
+        min_scored: How many cases must have a score; with fewer, the gate fails.
     """
 
     metric: str
@@ -100,6 +101,7 @@ class Gate:
     min_cases: int = 1
     max_errors: int = 0
     partial: bool = False
+    min_scored: int = 0
 
     def __str__(self) -> str:
         subject = self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
@@ -173,6 +175,9 @@ class Gate:
             unknown = self.metric in _FIGURES and metric.value is None
             why = f"unknown: {self._unknown(among)}" if unknown else scored
             return "failed", None, f"{self._subject()} is {why}"
+        if metric.scored < self.min_scored:
+            few = f"{counted(metric.scored, 'case')} scored, expected at least {self.min_scored}{absent}"
+            return "failed", value, f"{self._subject()} is {number(value)}: {few}"
         missed = [bound for bound in self.bounds if not bound.holds(value)]
         if missed:
             expected = " and ".join(map(str, missed))
@@ -257,7 +262,7 @@ def check_counts(data: Mapping[str, Any]) -> None:
     Raises:
         ValueError: One is too small, or has no meaning without another key.
     """
-    for name, least in (("min_cases", 1), ("max_errors", 0)):
+    for name, least in (("min_cases", 1), ("min_scored", 1), ("max_errors", 0), ("max_left_out", 0)):
         count = data.get(name)
         if count is not None and int(count) < least:
             raise ValueError(f"found {name} {count}, expected at least {least}")
@@ -292,6 +297,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
         partial=bool(data.get("partial")),
+        min_scored=int(data.get("min_scored") or 0),
     )
 
 

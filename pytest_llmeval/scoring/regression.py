@@ -1,6 +1,14 @@
 """Gates against a baseline: allowed drop, rule and test."""
 
-__all__ = ("REGRESSION_KEYS", "RegressionGate", "Rule", "clustered", "regression_from_mapping")
+__all__ = (
+    "REGRESSION_KEYS",
+    "Adjustment",
+    "Alternative",
+    "RegressionGate",
+    "Rule",
+    "clustered",
+    "regression_from_mapping",
+)
 
 import math
 from collections.abc import Mapping
@@ -14,16 +22,30 @@ from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
 Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
-REGRESSION_KEYS = ("max_drop", "max_drift", "rule", "test", "confidence", "cluster_by")
+Alternative: TypeAlias = Literal["two_sided", "less"]
+Adjustment: TypeAlias = Literal["familywise", "fdr"]
+
+REGRESSION_KEYS = (
+    "max_drop",
+    "max_drift",
+    "rule",
+    "test",
+    "confidence",
+    "alternative",
+    "cluster_by",
+    "primary",
+    "adjust",
+    "max_left_out",
+)
 """Keys of gates against a baseline only."""
 
 _DRIFT = 3
 """How many drops of the size of `max_drop` may add up."""
 
-_SINGLE_RUN = ("test", "by", "partial")
+_SINGLE_RUN = ("test", "by", "partial", "alternative", "primary")
 """What has no meaning for a rule that weighs many runs."""
 
-_PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "wilcoxon")
+_PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +66,12 @@ class RegressionGate:
         min_cases: Groups of which fewer cases can be compared are not judged.
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
+        alternative: ``two_sided``, as the interval; ``less`` spends the whole level on runs that are worse.
+        primary: Whether the gate is judged at the full level, beside other primary gates only.
+        adjust: With `by`: ``familywise`` bounds the chance that any group fails by chance, ``fdr`` the expected share
+            of such groups among those that fail.
+        min_scored: How many cases must be compared; with fewer, the gate fails.
+        max_left_out: How many cases may be left out of the comparison; ``None``: none for ``proven_safe``, else any.
         max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
         anchored: Whether the gate is about the anchor instead of the last approval.
     """
@@ -59,6 +87,11 @@ class RegressionGate:
     min_cases: int = 1
     max_errors: int = 0
     partial: bool = False
+    alternative: Alternative = "two_sided"
+    primary: bool = False
+    adjust: Adjustment = "familywise"
+    min_scored: int = 0
+    max_left_out: int | None = None
     max_drift: float | None = None
     anchored: bool = False
 
@@ -68,7 +101,9 @@ class RegressionGate:
             self.rule if self.rule != "proven_drop" else "",
             self.test if self.test != "bootstrap" else "",
             f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
+            self.alternative if self.alternative != "two_sided" else "",
             f"cluster_by {self.cluster_by}" if self.cluster_by else "",
+            self.adjust if self.adjust != "familywise" else "",
         ]
         text = ", ".join([text, *filter(None, extras)])
         return f"{text} by {self.by}" if self.by else text
@@ -77,6 +112,23 @@ class RegressionGate:
     def subject(self) -> str:
         """The metric as the gate names it."""
         return self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
+
+    @property
+    def sides(self) -> int:
+        """On how many sides of the difference the test may err."""
+        return 1 if self.alternative == "less" else 2
+
+    @property
+    def interval_confidence(self) -> float:
+        """The confidence of the interval whose bound says the same as the test."""
+        return 1 - 2 * (1 - self.confidence) / self.sides
+
+    @property
+    def left_out_limit(self) -> float:
+        """How many cases may be left out."""
+        if self.max_left_out is not None:
+            return self.max_left_out
+        return 0 if self.rule == "proven_safe" else math.inf
 
     @property
     def drift(self) -> "RegressionGate":
@@ -120,6 +172,10 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     confidence = 0.95 if data.get("confidence") is None else data["confidence"]
     if not 0 < confidence < 1:
         raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
+    if data.get("alternative") == "less" and confidence <= 0.5:  # noqa: PLR2004 (no interval is below)
+        raise ValueError(f"found confidence {confidence} with alternative less, expected more than 0.5")
+    if data.get("adjust") is not None and data.get("by") is None:
+        raise ValueError("found adjust without by, expected both: it says how groups are judged together")
     statistic, metric = split_statistic(data["metric"])
     if statistic not in get_args(Statistic):
         raise ValueError(f"found {data['metric']!r} with max_drop, expected a metric or its mean, such as mean(f1)")
@@ -131,7 +187,8 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     if max_drift is not None and not max_drop <= max_drift < math.inf:
         raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
     check_counts(data)
-    others = {key: data[key] for key in ("rule", "test", "cluster_by", "by") if data.get(key) is not None}
+    optional = ("rule", "test", "cluster_by", "by", "alternative", "primary", "adjust", "max_left_out")
+    others = {key: data[key] for key in optional if data.get(key) is not None}
     return RegressionGate(
         metric,
         float(max_drop),
@@ -140,6 +197,7 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
         partial=bool(data.get("partial")),
+        min_scored=int(data.get("min_scored") or 0),
         max_drift=None if max_drift is None else float(max_drift),
         **others,
     )

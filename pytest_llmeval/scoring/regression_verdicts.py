@@ -4,16 +4,47 @@ __all__ = ("Finding", "examine", "judge_regressions")
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, interval, limit, number
+from pytest_llmeval.scoring.comparison.detectable import detectable_drop, safe_drop
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
+from pytest_llmeval.scoring.comparison.estimation import Estimate
+from pytest_llmeval.scoring.comparison.inference import span
+from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
-from pytest_llmeval.scoring.comparison.significance import detectable_shift, holm, two_sided
 from pytest_llmeval.scoring.gates import GateOutcome, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 
 _SMALLEST_SHOWN = 0.0001
+
+
+@dataclass(frozen=True, slots=True)
+class _Adjusted:
+    """A p-value among the tests that are judged together.
+
+    Attributes:
+        p_value: Adjusted.
+        groups: How many groups the gate judges.
+        gates: How many gates are judged together.
+    """
+
+    p_value: float
+    groups: int = 1
+    gates: int = 1
+
+    @property
+    def tests(self) -> int:
+        """By how much the level is divided if nothing else is found."""
+        return self.groups * self.gates
+
+    def method(self, gate: RegressionGate) -> str:
+        """Say how it was adjusted."""
+        within = "Benjamini-Hochberg" if gate.adjust == "fdr" else "Hochberg"
+        parts = [f"{within} over {self.groups} groups"] if self.groups > 1 else []
+        parts += [f"Holm over {self.gates} gates"] if self.gates > 1 else []
+        return f" by {' and '.join(parts)}" if parts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,52 +56,51 @@ class _Examined:
     cases: int
     found: Evidence | None = None
     fault: str = ""
+    metric: Metric = field(default=Metric(""))
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that the rule wants to see refuted; doubled, so that it agrees with the interval."""
+        """Of the hypothesis that the rule wants to see refuted; it agrees with the interval."""
         if self.found is None or self.found.tails is None:
             return 1.0
         drops = self.gate.rule == "proven_drop"
-        return two_sided(self.found.tails.above if drops else self.found.tails.below)
+        return min(1.0, self.gate.sides * (self.found.tails.above if drops else self.found.tails.below))
 
-    def verdict(self, adjusted: float, tests: int) -> tuple[GateOutcome, float | None, str]:
-        """Return outcome, drop and reason.
-
-        Args:
-            adjusted: The p-value, adjusted for the tests made together.
-            tests: How many these were.
-        """
+    def verdict(self, adjusted: _Adjusted) -> tuple[GateOutcome, float | None, str]:
+        """Return outcome, drop and reason."""
         found, gate = self.found, self.gate
         drop = None if found is None else found.drop
         if found is None or self.fault:
             return "failed", drop, self.fault
-        proven = adjusted <= 1 - gate.confidence
+        proven = adjusted.p_value <= 1 - gate.confidence
         holds = proven != (gate.rule == "proven_drop")
-        return "passed" if holds else "failed", drop, "; ".join(self._said(found, proven, adjusted, tests))
+        return "passed" if holds else "failed", drop, "; ".join(self._said(found, proven, adjusted))
 
-    def _said(self, found: Evidence, proven: bool, adjusted: float, tests: int) -> list[str]:
+    def _said(self, found: Evidence, proven: bool, adjusted: _Adjusted) -> list[str]:
         gate, data = self.gate, found.estimate
         paired = f"{counted(data.cases, 'paired case')}"
         cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
         between = "no interval" if found.interval is None else interval(*found.interval)
-        name = "" if found.interval is None else f"{gate.confidence * 100:g}% interval "
+        name = "" if found.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
         text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, drop {number(found.drop)}"
         parts = [f"{text} ({name}{between}, {cases})"]
-        p_value = f"p {_p(adjusted)}" + (f" by Holm over {tests} tests" if tests > 1 else "")
+        p_value = f"p {_p(adjusted.p_value)}{adjusted.method(gate)}"
         if gate.rule == "proven_drop":
             parts.append(f"a drop beyond {limit(gate.max_drop)} is {'' if proven else 'not '}established, {p_value}")
         else:
             parts.append(f"a drop of {limit(gate.max_drop)} is {'' if proven else 'not '}ruled out, {p_value}")
-        return [*parts, self._detectable(found, tests), *found.notes]
+        if gate.rule == "proven_safe" and data.left_out:
+            worst = "has no bound" if found.worst is None else f"drop {number(found.worst)}"
+            parts.append(f"with the cases left out at their worst, {worst}")
+        return [*parts, self._detectable(found, adjusted.tests), *found.notes]
 
     def _detectable(self, found: Evidence, tests: int) -> str:
-        if not found.deviation:
-            return "smallest detectable drop unknown"
-        shift = detectable_shift(found.deviation, 1 - (1 - self.gate.confidence) / tests)
-        if self.gate.rule == "proven_drop":
-            return f"smallest detectable drop {number(self.gate.max_drop + shift)}"
-        return f"smallest max_drop that an equally good run meets {number(shift)}"
+        metric, tail = self.metric, (1 - self.gate.confidence) / self.gate.sides
+        if self.gate.rule == "proven_safe":
+            return safe_drop(found, tail, span(metric))
+        end, baseline = metric.low if metric.higher_is_better else metric.high, found.estimate.baseline
+        room = math.inf if end is None or baseline is None else abs(baseline - end)
+        return detectable_drop(found, self.gate.max_drop, tail / tests, room, self.gate.test)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,35 +127,54 @@ class Finding:
 
 
 def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
-    """Judge the regression gates of a run together.
+    """Judge the regression gates of a suite together.
 
-    The p-values of all tests of ``proven_drop`` are adjusted by Holm's method: the chance that a run without any drop
-    beyond what is allowed fails, by any gate, stays at the level of the confidence. Those of ``proven_safe``
-    are not: such a run passes only if all of them hold, which is no more likely than that one does.
+    The p-values of ``proven_drop`` are adjusted, so that the chance that a run without any drop beyond what is allowed
+    fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
+    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. Those of
+    ``proven_safe`` are not adjusted: such a run passes only if all of them hold, which is no more likely than that one
+    does.
 
     Args:
-        findings: Of all suites.
+        findings: Of one suite.
 
     Returns:
         One verdict per finding.
     """
-    tests = [each for finding in findings for each in finding.examined if each.gate.rule == "proven_drop"]
-    family = [each for each in tests if not each.fault]
-    adjusted = dict(zip(map(id, family), holm([each.p_value for each in family]), strict=True))
+    drops = [finding for finding in findings if finding.gate.rule == "proven_drop"]
+    adjusted: dict[int, _Adjusted] = {}
+    for primary in (True, False):
+        adjusted |= _adjusted([finding for finding in drops if finding.gate.primary is primary])
     return [_judged(finding, adjusted) for finding in findings]
 
 
-def _judged(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
+def _adjusted(findings: Sequence[Finding]) -> dict[int, _Adjusted]:
+    """Return the adjusted p-values of the tests of gates that are judged together, by identity of the test."""
+    tests = [[each for each in finding.examined if not each.fault] for finding in findings]
+    tests = [group for group in tests if group]
+    within = [
+        (benjamini_hochberg if group[0].gate.adjust == "fdr" else hochberg)([each.p_value for each in group])
+        for group in tests
+    ]
+    return {
+        id(each): _Adjusted(p_value, len(group), len(tests))
+        for group, p_values in zip(tests, adjusted_gates(within), strict=True)
+        for each, p_value in zip(group, p_values, strict=True)
+    }
+
+
+def _judged(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     found = _verdict(finding, adjusted)
     return replace(found, reason=f"{found.reason}; {finding.doubt}") if finding.doubt else found
 
 
-def _verdict(finding: Finding, adjusted: Mapping[int, float]) -> GateResult:
+def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
         return GateResult(str(gate), finding.outcome, finding.value, gate.max_drop, finding.reason)
-    tests = max(1, len(adjusted)) if gate.rule == "proven_drop" else 1
-    verdicts = [(each.group, *each.verdict(adjusted.get(id(each), each.p_value), tests)) for each in finding.examined]
+    verdicts = [
+        (each.group, *each.verdict(adjusted.get(id(each), _Adjusted(each.p_value)))) for each in finding.examined
+    ]
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
         return GateResult(str(gate), outcome, drop, gate.max_drop, reason)
@@ -183,13 +232,15 @@ def _examine(gate: RegressionGate, group: str, pairing: Pairing, rows: Rows) -> 
             gate.metric,
             statistic=gate.statistic,
             max_drop=gate.max_drop,
-            confidence=gate.confidence,
+            confidence=gate.interval_confidence,
             test=gate.test,
             cluster_by=gate.cluster_by,
+            worst_case=gate.rule == "proven_safe",
         )
     except Untestable as error:
         return _Examined(gate, group, len(rows.current), fault=str(error))
-    return _Examined(gate, group, found.estimate.cases, found, _fault(gate, found))
+    metric = pairing.table.metric(gate.metric)
+    return _Examined(gate, group, found.estimate.cases, found, _fault(gate, found), metric)
 
 
 def _fault(gate: RegressionGate, found: Evidence) -> str:
@@ -198,9 +249,16 @@ def _fault(gate: RegressionGate, found: Evidence) -> str:
     if data.errored > gate.max_errors:
         allowed = f", {gate.max_errors} allowed" if gate.max_errors else ""
         return f"{counted(data.errored, 'case')} errored{allowed}"
-    if found.drop is not None:
-        return ""
-    if not data.cases and data.dropped:
+    if data.left_out > gate.left_out_limit:
+        left_out = f"{counted(data.left_out, 'case')} left out of the comparison, errored or not run"
+        return f"{left_out}; max_left_out is {gate.left_out_limit:g}"
+    if data.cases < gate.min_scored:
+        return f"{counted(data.cases, 'case')} compared, expected at least {gate.min_scored}"
+    return "" if found.drop is not None else _without_drop(gate, data)
+
+
+def _without_drop(gate: RegressionGate, data: Estimate) -> str:
+    if not data.cases and data.left_out:
         return f"no case has {gate.subject} in both runs"
     if data.value is None:
         return f"{gate.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")

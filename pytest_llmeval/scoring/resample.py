@@ -1,11 +1,11 @@
-"""Bootstrap weights, and intervals from resampled totals.
+"""Bootstrap weights, and totals of resampled cases.
 
 A resample of n cases is a row of n integer weights that add up to n (Efron's bootstrap: how often each case was
 drawn). All resampled totals of all counts are one product ``weights @ matrix``, done in slices so that the weights
 are never in memory as a whole.
 """
 
-__all__ = ("SEED", "percentile_interval", "resample_count", "resampled_totals", "swapped_totals")
+__all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -101,23 +101,3 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray]
         for done in pending:
             done.result()
     return totals
-
-
-def percentile_interval(values: "FloatArray", confidence: float) -> tuple[float, float] | None:
-    """Return the percentile interval of resampled metric values (Efron and Tibshirani 1993, chapter 13).
-
-    Args:
-        values: One per resample; a value that is not finite belongs to a resample in which the metric is undefined.
-        confidence: Between 0 and 1, such as 0.95.
-
-    Returns:
-        Lower and upper bound, or ``None`` where fewer than half of the resamples have a value.
-    """
-    import numpy as np
-
-    finite = values[np.isfinite(values)]
-    if finite.size * 2 <= values.size:
-        return None
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(finite, (tail, 1 - tail))
-    return float(low), float(high)

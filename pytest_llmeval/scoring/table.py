@@ -14,7 +14,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
-from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals
+from pytest_llmeval.scoring.intervals import value_interval
+from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ class Table:
         }
         self.failed = {name: self.errored[label].copy() for name, label in self.owner.items()}
         self.undefined = self._leave_out(records)
-        self.signature = {name: owned.metric.signature for name, owned in self.owned.items()}
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
     def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
@@ -184,7 +184,7 @@ class Table:
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
             if value is not None and confidence is not None and name in resampled and drawn >= _INTERVAL_CASES:
-                bounds = percentile_interval(resampled[name], confidence)
+                bounds = value_interval(resampled[name], value, finite, drawn, self.metric(name), confidence)
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,
@@ -194,7 +194,7 @@ class Table:
                 undefined=len(rows) - int(finite.size) - errored - missing,
                 errored=errored,
                 missing=missing,
-                signature=self.signature[name],
+                signature=self.metric(name).signature,
             )
         return out
 

@@ -1,21 +1,19 @@
 """Regression gates: comparison of a run with the approved case statistics."""
 
-__all__ = ("examine_regressions", "with_regressions")
+__all__ = ("examine_regressions",)
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
-from itertools import islice
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
+from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.scoring.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
@@ -150,10 +148,3 @@ def _doubts(
             changed = changed_signature(there.signature, here.signature)
         if changed:
             yield not_comparable(metric, changed, settings)
-
-
-def with_regressions(reports: Sequence[SuiteReport], findings: Sequence[Sequence[Finding]]) -> Iterator[SuiteReport]:
-    """Yield the reports with the verdicts on their regression gates, which are judged together."""
-    verdicts: Iterator[GateResult] = iter(judge_regressions([each for part in findings for each in part]))
-    for report, part in zip(reports, findings, strict=True):
-        yield replace(report, gates=[*report.gates, *islice(verdicts, len(part))])

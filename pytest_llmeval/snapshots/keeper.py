@@ -2,7 +2,7 @@
 
 __all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
@@ -14,6 +14,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.anchors import next_anchor
@@ -171,10 +172,14 @@ class Keeper:
         if old is None and not writes:
             command = self.mode.command(suite_run.key.shown)
             return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
+        warned = list(_warned(new))
         if old is None:
             return [
-                Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
-                for name, score in new.metrics.items()
+                *warned,
+                *(
+                    Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
+                    for name, score in new.metrics.items()
+                ),
             ]
         part = _unchanged_part(old, new, settings, suite_run, shown)
         if part is not None:
@@ -185,7 +190,7 @@ class Keeper:
             settings,
             suite_run.suite.metrics,
             deciding=deciding_labels(suite_run.suite),
-            gated=_gated(suite_run.suite),
+            gated=_gated(suite_run, old),
             warn_unused=self.mode.warn_unused,
         )
         path = statistics_file(score_file(suite_run.key))
@@ -195,7 +200,7 @@ class Keeper:
             verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
             verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
         if writes:
-            return [_approved(each) for each in verdicts]
+            return [*warned, *map(_approved, verdicts)]
         command = self.mode.command(suite_run.key.shown)
         return [_with_command(each, command) for each in verdicts]
 
@@ -247,12 +252,16 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         suite=Path(suite_run.key.path).name,
         test=suite_run.key.test,
         variant=suite_run.key.variant,
-        cases=Cases(len(suite_run.records), fingerprint(statistics)),
+        cases=Cases(len(suite_run.records), fingerprint(statistics), sum(map(_errored, suite_run.records))),
         comparable=comparable_of(suite_run.suite, suite_run.judges),
         metrics=metrics_of(suite_run.result, settings),
         groups=groups_of(suite_run.result, settings),
     )
     return scores, statistics
+
+
+def _errored(record: CaseRecord) -> bool:
+    return bool(record.errors) or any(each.errored for each in record.observations.values())
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
@@ -266,9 +275,37 @@ def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
     return labels
 
 
-def _gated(suite: Suite) -> set[str]:
-    """Return the metrics on whose own fall a gate decides: not that of groups, or of the mean over cases."""
-    return {gate.metric for gate in suite.regressions if gate.by is None and gate.statistic == "value"}
+def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
+    """Return what says whether a gate decides on the fall of a metric.
+
+    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison.
+    """
+    gated = {gate.metric for gate in suite_run.suite.regressions if gate.by is None and gate.statistic == "value"}
+
+    def decides(metric: str) -> bool:
+        return metric in gated and not _left_out(suite_run, old, metric)
+
+    return decides
+
+
+def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
+    path = statistics_file(score_file(suite_run.key))
+    try:
+        baseline = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), path.name)
+    except (OSError, UnicodeDecodeError, SuiteError):
+        return True
+    pairing = Pairing(suite_run.statistics, baseline, suite_run.suite.metrics)
+    return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
+
+
+def _warned(scores: SuiteScores) -> Iterator[Verdict]:
+    """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
+    if scores.cases.errored:
+        errored = counted(scores.cases.errored, "case")
+        reason = (
+            f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
+        )
+        yield Verdict(EVERYTHING, "approved", "passed", reason=reason)
 
 
 def _unchanged_part(

@@ -32,8 +32,14 @@ def _checksum(scores: SuiteScores | TestScores) -> str:
 
 
 def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
-    """Return what a file holds; files without an anchor are as they were before there was any."""
-    return {name: each for name, each in asdict(scores).items() if name != "anchor" or each is not None}
+    """Return what a file holds; what it has none of is left out, as in files of older versions."""
+    data = asdict(scores)
+    if isinstance(scores, SuiteScores):
+        if scores.anchor is None:
+            del data["anchor"]
+        if not scores.cases.errored:
+            del data["cases"]["errored"]
+    return data
 
 
 def _text(data: Mapping[str, Any]) -> str:

@@ -103,12 +103,14 @@ class Cases:
     Attributes:
         count: How many.
         statistics: Fingerprint of the file beside this one that has what was counted in each of them.
+        errored: How many could not be scored, or not wholly; no later run can be compared with it in these.
     """
 
     __pydantic_config__: ClassVar = _STRICT
 
     count: int
     statistics: str
+    errored: int = 0
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def judge_scores(
     metrics: MetricIndex,
     *,
     deciding: Callable[[str], Collection[str]],
-    gated: Collection[str] = (),
+    gated: Callable[[str], bool] = lambda _: False,
     warn_unused: bool = False,
 ) -> list[Verdict]:
     """Judge the scores of a whole suite.
@@ -96,7 +96,7 @@ def judge_scores(
         settings: Of the suite.
         metrics: Of the suite; they know which direction is better.
         deciding: Gives the labels of the evaluators that decide a metric.
-        gated: Metrics on whose drop a gate decides, unless the settings have a tolerance for them.
+        gated: Whether a gate decides on the drop of a metric, unless the settings have a tolerance for it.
         warn_unused: Whether a vanished metric is only reported.
 
     Returns:
@@ -118,7 +118,7 @@ def judge_scores(
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
         verdict = _judged(metric, approved, score, settings, better=not metrics.lower_is_better(metric))
-        if verdict.outcome == "failed" and metric in gated and settings.leaves(metric):
+        if verdict.outcome == "failed" and settings.leaves(metric) and gated(metric):
             verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
         verdicts.append(verdict)
     gone = [name for name in old.metrics if name not in new.metrics]

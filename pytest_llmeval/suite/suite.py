@@ -17,7 +17,7 @@ from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.comparison.drop_tests import Test
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import RegressionGate, Rule
+from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
@@ -59,6 +59,11 @@ class GateEntry:
     rule: Rule | None = None
     test: Test | None = None
     cluster_by: str | None = None
+    alternative: Alternative | None = None
+    primary: bool | None = None
+    adjust: Adjustment | None = None
+    min_scored: int | None = None
+    max_left_out: int | None = None
 
 
 @dataclass(frozen=True)

@@ -137,8 +137,8 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 
 | metric       | value   | 95% interval   | mean   | scored   | undefined   | errored   | missing   |
 |--------------|---------|----------------|--------|----------|-------------|-----------|-----------|
-| exact\_match | 0.0000  | 0.0000..0.0000 | 0.0000 | 2        | 0           | 1         | 1         |
-| f1           | 0.7500  | 0.5000..1.0000 | 0.7500 | 2        | 0           | 1         | 1         |
+| exact\_match | 0.0000  | 0.0000..0.6576 | 0.0000 | 2        | 0           | 1         | 1         |
+| f1           | 0.7500  | 0.0000..1.0000 | 0.7500 | 2        | 0           | 1         | 1         |
 
 ### Gates
 
@@ -234,8 +234,8 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
         "capitals  (suites/capitals.eval.yaml)",
         "5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pass rate 0.3333",
         "metric        value    95% interval    mean  scored  undef  err  miss",
-        "exact_match  0.0000  0.0000..0.0000  0.0000       2      0    1     1",
-        "f1           0.7500  0.5000..1.0000  0.7500       2      0    1     1",
+        "exact_match  0.0000  0.0000..0.6576  0.0000       2      0    1     1",
+        "f1           0.7500  0.0000..1.0000  0.7500       2      0    1     1",
         "by kind: 2 groups (-v shows them)",
         "gate FAILED  f1 >= 0.7  (1 case errored)",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",

@@ -5,32 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparisons import binary, gate, judge, noisy, pairing, run
 from scipy import stats
-from test_compare import noisy, run
 
 from pytest_llmeval import Case, Result, get_evaluator, score
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
-
-
-def pairing(here: Result, there: Result) -> Pairing:
-    return Pairing(CaseStatistics.exact(here.records), CaseStatistics.exact(there.records), here.evaluators)
-
-
-def judge(gate: RegressionGate, here: Result, there: Result, **said: str) -> GateResult:
-    return judge_regressions([examine(gate, pairing(here, there), **said)])[0]
-
-
-def gate(max_drop: float = 0.0, **others: Any) -> RegressionGate:
-    return RegressionGate(**{"metric": "score", "max_drop": max_drop, **others})
-
-
-def binary(worse: int, better: int, same: int) -> tuple[Result, Result]:
-    """A run and its baseline."""
-    return run([0] * worse + [1] * (better + same)), run([1] * worse + [0] * better + [1] * same)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +97,7 @@ def test_the_reason_is_one_sentence_with_all_that_matters() -> None:
     assert found.value == pytest.approx(0.175)
     assert found.reason == (
         "score 0.9750 -> 0.8000, drop 0.1750 (95% interval 0.1150..0.2400, 200 paired cases); "
-        "a drop beyond 0.05 is established, p 0.0002; smallest detectable drop 0.1377"
+        "a drop beyond 0.05 is established, p 0.0001; smallest detectable drop 0.1603"
     )
 
 
@@ -211,7 +191,9 @@ def test_equal_runs_prove_no_drop_and_safety_only_if_they_are_many() -> None:
             safe = judge(gate(0.02, test=test, rule="proven_safe"), result, result)
             assert safe.outcome == outcome
             assert f"p {min(1, 2 * 0.98**size):.4f}" in safe.reason
-            assert "smallest detectable drop unknown" in safe.reason
+            most = 1 - 0.025 ** (1 / size)
+            assert f"smallest max_drop that an equally good run meets {most:.4f}" in safe.reason
+            assert f"95% interval -{most:.4f}..{most:.4f}" in safe.reason
 
 
 def test_a_single_case_proves_nothing() -> None:
@@ -229,9 +211,9 @@ def test_all_cases_fallen_alike_is_no_certainty_if_they_are_few() -> None:
 @pytest.mark.parametrize(
     ("here", "there", "reason"),
     [
-        ([None] * 3, [1] * 3, "no case has score in both runs"),
+        ([None] * 3, [1] * 3, "score is undefined"),
         ([None] * 3, [None] * 3, "score is undefined, in the baseline too"),
-        ([1] * 3, [None] * 3, "no case has score in both runs"),
+        ([1] * 3, [None] * 3, "score has no value in the baseline"),
         ([1, "error", 1], [1] * 3, "1 case errored"),
         ([None] * 3, [1] * 4, "score is undefined"),
         ([1] * 3, [None] * 4, "score has no value in the baseline"),
@@ -249,7 +231,7 @@ def test_errored_cases_can_be_tolerated_and_are_left_out_of_the_pairs() -> None:
     found = judge(gate(0.1, max_errors=1), run(["error", *[1] * 30]), run([1] * 31))
     assert found.outcome == "passed"
     assert "30 paired cases" in found.reason
-    assert "1 case left out, scored in one run only" in found.reason
+    assert "1 case left out, errored or not run" in found.reason
     assert (
         judge(gate(0.1, max_errors=1), run(["error", "error", 1]), run([1] * 3)).reason == "2 cases errored, 1 allowed"
     )
@@ -280,7 +262,7 @@ def test_groups_are_judged_one_by_one() -> None:
     assert found.outcome == "failed"
     assert found.reason.startswith("1 of 2 groups fail: x: score 1.0000 -> 0.3333, drop 0.6667")
     assert found.reason.endswith("not judged, under 10 cases: z")
-    assert "by Holm over 2 tests" in found.reason
+    assert "by Hochberg over 2 groups" in found.reason
     assert judge(gate(by="talk", min_cases=10), there, there).reason.startswith("all 2 groups pass, largest drop x: ")
     assert judge(gate(by="talk", min_cases=99), here, there).reason == "no group by 'talk' has 99 cases to compare"
 
@@ -292,7 +274,7 @@ def test_many_gates_need_stronger_evidence_than_one() -> None:
     assert f"p {22 / 1024:.4f};" in alone[0].reason
     together = judge_regressions([examine(gate(test="mcnemar"), each) for each in (none, weak, none)])
     assert [each.outcome for each in together] == ["passed"] * 3
-    assert f"p {3 * 22 / 1024:.4f} by Holm over 3 tests" in together[1].reason
+    assert f"p {3 * 22 / 1024:.4f} by Holm over 3 gates" in together[1].reason
 
 
 def test_proofs_of_safety_are_not_adjusted_since_all_must_hold() -> None:

@@ -1,12 +1,10 @@
-"""Bootstrap totals and percentile intervals."""
-
-import math
+"""Totals of resampled cases."""
 
 import numpy as np
 import pytest
 
 from pytest_llmeval.scoring import resample
-from pytest_llmeval.scoring.resample import percentile_interval, resample_count, resampled_totals, swapped_totals
+from pytest_llmeval.scoring.resample import resample_count, resampled_totals, swapped_totals
 
 
 @pytest.mark.parametrize(
@@ -75,40 +73,3 @@ def test_more_draws_allow_full_precision_for_more_cases() -> None:
 def test_a_fault_while_multiplying_is_raised() -> None:
     with pytest.raises(TypeError):
         resampled_totals(np.array([[object()]]), 3)
-
-
-@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95])
-def test_the_interval_is_that_of_numpy_quantiles(confidence: float) -> None:
-    values = np.random.default_rng(3).normal(size=999)
-    expected = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    assert percentile_interval(values, confidence) == pytest.approx(tuple(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([1.0, 2.0, 3.0], (1.0, 3.0)),
-        ([1.0, math.nan, 3.0], (1.0, 3.0)),
-        ([1.0, math.inf, 3.0], (1.0, 3.0)),
-        ([1.0, math.nan], None),
-        ([math.nan, math.nan, 3.0], None),
-        ([], None),
-    ],
-)
-def test_resamples_without_value_are_left_out_and_few_left_give_no_interval(
-    values: list[float], expected: tuple[float, float] | None
-) -> None:
-    found = percentile_interval(np.array(values), 1 - 1e-12)
-    assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))
-
-
-@pytest.mark.parametrize("share", [0.3, 0.5])
-def test_the_interval_of_a_share_is_about_as_wide_as_normal_theory_says(share: float) -> None:
-    size = 400
-    hits = np.zeros((size, 1))
-    hits[: int(size * share)] = 1
-    bounds = percentile_interval(resampled_totals(hits, resample_count(size))[:, 0] / size, 0.95)
-    assert bounds is not None
-    theory = 2 * 1.96 * math.sqrt(share * (1 - share) / size)
-    assert bounds[1] - bounds[0] == pytest.approx(theory, rel=0.1)
-    assert bounds[0] < share < bounds[1]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import Estimate, Statistic, estimate
-from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, doubts, least_tail
+from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, least_tail
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, two_sided
+from pytest_llmeval.scoring.intervals import Tails
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Difference:
         high: Upper bound.
         p_value: Two-sided, of the hypothesis that there is no difference, by the same resamples as the interval; with
             fewer than six changed cases never below 0.05.
-        cases: Cases compared: paired, those that both runs could judge; else those of the current run.
+        cases: Cases compared: paired, those with a part in the metric in either run; else those of the current run.
         baseline_cases: Cases of the baseline.
         higher_is_better: The metric's direction.
         detectable: The smallest true difference that such a comparison finds in 80 of 100 runs, by normal theory;
@@ -183,10 +184,13 @@ def _difference(
     found: Estimate, pairing: Pairing, name: str, confidence: float, method: Method, cluster_by: str | None
 ) -> Difference:
     low = high = p_value = detectable = None
-    if bootstrap := Bootstrap.of(found, method):
-        low, high = bootstrap.interval(confidence)
-        p_value = two_sided(max(least_tail(found), min(bootstrap.tails(0.0))))
-        detectable = detectable_shift(bootstrap.deviation, confidence) or None
+    metric = pairing.table.metric(name)
+    if bootstrap := Bootstrap.of(found, method, metric):
+        least = least_tail(found)
+        tails = Tails(*(max(least, each) for each in bootstrap.tails(0.0)))
+        low, high = agreeing(bootstrap.interval(confidence), tails, 0.0, (1 - confidence) / 2)
+        p_value = two_sided(min(tails))
+        detectable = detectable_shift(bootstrap.deviation, confidence, units=found.units) or None
     return Difference(
         found.value,
         found.baseline,
@@ -196,7 +200,7 @@ def _difference(
         p_value,
         found.cases,
         found.baseline_cases,
-        pairing.table.metric(name).higher_is_better,
+        metric.higher_is_better,
         detectable,
         tuple(doubts(found, pairing, cluster_by)),
     )

@@ -5,23 +5,24 @@ __all__ = ("Evidence", "Test", "Untestable", "evidence")
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, Statistic, columns_of, estimate
-from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, doubts, least_tail
+from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, agreeing, doubts, least_tail, span
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.comparison.significance import (
-    Tails,
     few_changes_tail,
     mcnemar_interval,
     mcnemar_tails,
     wilcoxon_tails,
 )
+from pytest_llmeval.scoring.intervals import Resampled, Tails
 from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.scoring.comparison.pairing import IntArray
 
-Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "wilcoxon", "permutation"]
+Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
 
 _SAME = 1e-9
 """A pooled value that differs from the mean of the scores by no more is that mean."""
@@ -56,6 +57,8 @@ class Evidence:
         tails: One-sided p-values of the drop around the one that is allowed; ``None`` where nothing can be tested.
         deviation: Standard deviation of the drop; 0 where it is unknown.
         notes: What to keep in mind.
+        worst: The drop if every case that is left out fell as far as it can; ``None`` where that was not asked for, or
+            has no bound.
     """
 
     estimate: Estimate
@@ -64,6 +67,7 @@ class Evidence:
     tails: Tails | None
     deviation: float
     notes: tuple[str, ...]
+    worst: float | None = None
 
 
 def evidence(
@@ -76,6 +80,7 @@ def evidence(
     confidence: float,
     test: Test,
     cluster_by: str | None,
+    worst_case: bool = False,
 ) -> Evidence:
     """Test the drop of a metric.
 
@@ -89,39 +94,69 @@ def evidence(
         test: ``bootstrap`` and ``bca`` work for every metric. The others test paired cases; where the runs do not have
             the same cases, ``bootstrap`` takes their place.
         cluster_by: A label; cases with the same value of it count as one.
+        worst_case: Whether cases that are left out count as fallen as far as they can.
 
     Raises:
         Untestable: The test does not apply to the metric.
     """
     question = _Question(pairing, rows, metric, statistic, max_drop, confidence, cluster_by)
+    if worst_case:
+        data = _estimate(question)
+        if data.left_out:
+            return _bounded(question, data, test)
+    return _tested(question, test)
+
+
+def _bounded(question: _Question, data: Estimate, test: Test) -> Evidence:
+    """Test what the drop of the cases compared may be, if all others fell as far as they can."""
+    every = data.cases + data.left_out
+    allowed = -1.0
+    if data.left_out_drop is not None and data.cases:
+        allowed = (question.max_drop * every - data.left_out_drop) / data.cases
+    found = _tested(question._replace(max_drop=max(0.0, allowed)), test)
+    if data.left_out_drop is None or found.drop is None:
+        return replace(found, tails=None)
+    worst = (found.drop * data.cases + data.left_out_drop) / every
+    return replace(found, tails=found.tails if allowed >= 0 else Tails(1.0, 1.0), worst=worst)
+
+
+def _tested(question: _Question, test: Test) -> Evidence:
     found = _bootstrap(question, corrected=test == "bca")
-    if found.drop is None or test in ("bootstrap", "bca"):
-        return _guarded(question, found)
-    if not pairing.paired:
-        return replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
-    if test == "mcnemar":
-        return _mcnemar(question, found)
-    tested = _wilcoxon(question) if test == "wilcoxon" else _permutation(question)
-    return _guarded(question, replace(found, tails=tested))
+    if found.drop is None:
+        return found
+    if test not in ("bootstrap", "bca") and not question.pairing.paired:
+        found = replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
+    elif test in ("mcnemar", "mcnemar_mid_p"):
+        found = _mcnemar(question, found, mid_p=test == "mcnemar_mid_p")
+    elif test == "wilcoxon":
+        found = _guarded(question, replace(found, tails=_wilcoxon(question)))
+    elif test == "permutation":
+        found = _guarded(question, replace(found, tails=_permutation(question)))
+    else:
+        found = _guarded(question, found)
+    if found.interval is None or found.tails is None:
+        return found
+    tail = (1 - question.confidence) / 2
+    return replace(found, interval=agreeing(found.interval, found.tails, question.max_drop, tail))
+
+
+def _estimate(question: _Question, *, jackknife: bool = False) -> Estimate:
+    pairing, rows, name, statistic = question[:4]
+    found = estimate(pairing, rows, [name], statistic=statistic, cluster_by=question.cluster_by, jackknife=jackknife)
+    return found[name]
 
 
 def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     pairing, name = question.pairing, question.metric
-    found = estimate(
-        pairing,
-        question.rows,
-        [name],
-        statistic=question.statistic,
-        cluster_by=question.cluster_by,
-        jackknife=corrected,
-    )[name]
+    found = _estimate(question, jackknife=corrected)
     notes = tuple(doubts(found, pairing, question.cluster_by))
     difference = found.difference
     if difference is None:
         return Evidence(found, None, None, None, 0.0, notes)
-    falls = pairing.table.metric(name).higher_is_better
+    metric = pairing.table.metric(name)
+    falls = metric.higher_is_better
     drop = -difference if falls else difference
-    bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile")
+    bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile", metric)
     if bootstrap is None:
         return Evidence(found, drop, None, None, 0.0, notes)
     low, high = bootstrap.interval(question.confidence)
@@ -145,16 +180,14 @@ def _guarded(question: _Question, found: Evidence) -> Evidence:
     if found.tails is None:
         return found
     above, below = found.tails
-    changed, metric = found.estimate.changed, question.pairing.table.metric(question.metric)
+    changed, reach = found.estimate.changed, span(question.pairing.table.metric(question.metric))
     if changed is not None and changed < FEW_CHANGED:
-        share = 0.0
-        if metric.low is not None and metric.high is not None and metric.high > metric.low:
-            share = min(1.0, question.max_drop / (metric.high - metric.low))
+        share = min(1.0, question.max_drop / reach) if reach else 0.0
         below = max(below, few_changes_tail(changed, found.estimate.units, share))
     return replace(found, tails=Tails(max(above, least_tail(found.estimate)), below))
 
 
-def _mcnemar(question: _Question, found: Evidence) -> Evidence:
+def _mcnemar(question: _Question, found: Evidence, *, mid_p: bool) -> Evidence:
     import numpy as np
 
     here, there = _case_scores(question, "mcnemar")
@@ -167,8 +200,8 @@ def _mcnemar(question: _Question, found: Evidence) -> Evidence:
     worse, better, pairs = int(np.sum(drops > 0)), int(np.sum(drops < 0)), len(drops)
     return replace(
         found,
-        interval=mcnemar_interval(worse, better, pairs, question.confidence),
-        tails=mcnemar_tails(worse, better, pairs, question.max_drop),
+        interval=mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p),
+        tails=mcnemar_tails(worse, better, pairs, question.max_drop, mid_p=mid_p),
         notes=(*found.notes, f"{worse} worse, {better} better"),
     )
 
@@ -181,19 +214,36 @@ def _drops(question: _Question, here: "FloatArray", there: "FloatArray") -> "Flo
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
+def _compared(question: _Question, columns: Columns) -> Rows:
+    """Return the paired cases that both runs have measured, and that have a score in one of them at least."""
+    pairing, rows, name = question[:3]
+    lost = pairing.table.failed[name] | pairing.table.missing
+    judged = columns.judged[name]
+    here, there = (judged[part] & ~lost[part] for part in rows)
+    kept = (here | there) & ~lost[rows.current] & ~lost[rows.baseline]
+    return Rows(rows.current[kept], rows.baseline[kept])
+
+
 def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArray]":
-    """Return the scores of the cases that have one in both runs.
+    """Return the scores of the cases in both runs.
 
     Raises:
-        Untestable: The metric is more than the mean of its cases' scores.
+        Untestable: The metric is more than the mean of its cases' scores, or cases have one in one run only.
     """
-    pairing, rows, name, statistic = question[:4]
+    import numpy as np
+
+    pairing, _, name, statistic = question[:4]
     columns = columns_of(pairing.table, statistic, [name])
-    both = columns.judged[name][rows.current] & columns.judged[name][rows.baseline]
-    scores = pairing.table.scores[name]
-    here, there = scores[rows.current][both], scores[rows.baseline][both]
+    rows = _compared(question, columns)
+    here, there = (pairing.table.scores[name][part] for part in rows)
+    single = int(np.sum(np.isfinite(here) != np.isfinite(there)))
+    if single:
+        raise Untestable(
+            f"test {test} compares the scores of cases, and {counted(single, 'case')} have {name} in one run only: "
+            "use test bootstrap"
+        )
     if statistic == "value" and not (
-        _is_mean(columns, name, rows.current[both], here) and _is_mean(columns, name, rows.baseline[both], there)
+        _is_mean(columns, name, rows.current, here) and _is_mean(columns, name, rows.baseline, there)
     ):
         raise Untestable(
             f"test {test} compares the scores of cases, and {name} is not a mean of them: "
@@ -218,12 +268,11 @@ def _permutation(question: _Question) -> Tails:
     """
     import numpy as np
 
-    pairing, rows, name, statistic = question[:4]
+    pairing, _, name, statistic = question[:4]
     try:
         drops = _drops(question, *_case_scores(question, "permutation")) - question.max_drop
-        judged = columns_of(pairing.table, statistic, [name]).judged[name]
-        kept = rows.current[judged[rows.current] & judged[rows.baseline]]
-        units = pairing.units(kept, question.cluster_by)
+        kept = _compared(question, columns_of(pairing.table, statistic, [name]))
+        units = pairing.units(kept.current, question.cluster_by)
         shares = np.bincount(units, weights=drops)[:, None] / len(drops)
         observed = float(shares.sum())
         exchanged = swapped_totals(shares, resample_count(len(shares), _DRAWS))[:, 0]
@@ -232,21 +281,19 @@ def _permutation(question: _Question) -> Tails:
             raise
         observed, exchanged = _exchange_counts(question)
     finite = exchanged[np.isfinite(exchanged)]
-    size = finite.size + 1
-    return Tails(
-        float(1 + np.sum(finite >= observed - _SAME)) / size, float(1 + np.sum(finite <= observed + _SAME)) / size
-    )
+    below, above = Resampled(finite).tails(observed)
+    return Tails(above, below)
 
 
 def _exchange_counts(question: _Question) -> "tuple[float, FloatArray]":
     """Exchange the counts of cases, for metrics that are formulas over summed counts."""
     import numpy as np
 
-    pairing, rows, name, statistic = question[:4]
+    pairing, _, name, statistic = question[:4]
     columns = columns_of(pairing.table, statistic, [name])
-    both = columns.judged[name][rows.current] & columns.judged[name][rows.baseline]
-    here, there = columns.matrix[rows.current[both]], columns.matrix[rows.baseline[both]]
-    units = pairing.units(rows.current[both], question.cluster_by)
+    rows = _compared(question, columns)
+    here, there = columns.matrix[rows.current], columns.matrix[rows.baseline]
+    units = pairing.units(rows.current, question.cluster_by)
     apart = np.zeros((int(units.max()) + 1, here.shape[1]))
     np.add.at(apart, units, here - there)
     half = (here + there).sum(axis=0) / 2

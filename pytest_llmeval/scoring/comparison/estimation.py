@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.scoring.clusters import by_unit
+from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table, present
@@ -44,11 +45,13 @@ class Estimate:
         baseline: In the baseline.
         resampled: Differences of the resamples, finite ones only; empty where there is no interval.
         jackknives: Differences without one case each; one array per independent sample.
-        cases: Cases judged in the current run; paired: in both.
-        baseline_cases: Cases judged in the baseline.
+        cases: Cases with a part in the value of the current run; paired: in that of either run.
+        baseline_cases: Cases with a part in the value of the baseline; paired: the same.
         units: Cases, or clusters of them, of the smaller run.
         changed: Paired cases, or clusters of them, whose results differ; ``None`` where runs are not paired.
-        dropped: Cases left out because only one of the runs could judge them.
+        left_out: Cases that are not compared because they errored, or ran in one of the runs only.
+        left_out_drop: How far these would have fallen at most, added up; ``None`` where the metric is unbounded.
+        binary: Whether every case scores 0 or 1 in both runs.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
     """
@@ -61,7 +64,9 @@ class Estimate:
     baseline_cases: int
     units: int
     changed: int | None
-    dropped: int
+    left_out: int
+    left_out_drop: float | None
+    binary: bool
     errored: int
     lost_resamples: float
 
@@ -72,7 +77,10 @@ class Estimate:
 
 
 class Columns(NamedTuple):
-    """What is added up, the formula over its sums, and for every metric the cases that have a part in it."""
+    """What is added up, the formula over its sums, and for every metric the cases that give it a value.
+
+    The others enter the sums all the same, as they do in the report: they may lower a value without having one.
+    """
 
     matrix: FloatArray
     formula: Formula
@@ -136,7 +144,7 @@ def _estimate(
     columns = columns_of(pairing.table, statistic, names)
     patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
     for name in names:
-        dropped = _dropped(pairing, columns.judged[name], rows)
+        dropped = _dropped(pairing, name, rows)
         patterns.setdefault(dropped.tobytes(), (dropped, []))[1].append(name)
     out: dict[str, Estimate] = {}
     for dropped, members in patterns.values():
@@ -144,13 +152,15 @@ def _estimate(
     return out
 
 
-def _dropped(pairing: Pairing, judged: BoolArray, rows: Rows) -> BoolArray:
-    """Return which paired cases have a part in a metric in one run only."""
+def _dropped(pairing: Pairing, name: str, rows: Rows) -> BoolArray:
+    """Return which paired cases one run could not measure: because they errored, or did not run."""
     import numpy as np
 
     if not pairing.paired:
         return np.zeros(len(rows.current), dtype=bool)
-    return np.not_equal(judged[rows.current], judged[rows.baseline])
+    lost = pairing.table.failed[name] | pairing.table.missing
+    dropped: BoolArray = np.not_equal(lost[rows.current], lost[rows.baseline])
+    return dropped
 
 
 class _Resampling:
@@ -189,16 +199,21 @@ class _Resampling:
 
         rows, table = self.rows, self.pairing.table
         judged = [self.columns.judged[name][part] for part in rows]
+        units_of, changed = self.units, None
         if self.pairing.paired:
             judged = [part & ~self.dropped for part in judged]
-        cases = [int(part.sum()) for part in judged]
-        units = min(_distinct(unit, part) for unit, part in zip(self.units, judged, strict=False))
-        changed = None
+        exists = [bool(part.any()) for part in judged]
         if self.pairing.paired:
-            changed = _distinct(self.units[0], judged[0] & self._changed(name))
+            either = judged[0] | judged[1]
+            judged, units_of = [either, either], [self.units[0], self.units[0]]
+            changed = _distinct(self.units[0], either & self._changed(name))
+        cases = [int(part.sum()) for part in judged]
+        units = min(_distinct(unit, part) for unit, part in zip(units_of, judged, strict=True))
         value, baseline = (
-            present(found[name][0]) if count else None for found, count in zip(self.values, cases, strict=True)
+            present(found[name][0]) if there else None for found, there in zip(self.values, exists, strict=True)
         )
+        scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
+        left_out = left_out_of(self.pairing, name, rows)
         finite = resampled[np.isfinite(resampled)]
         lost = 1 - finite.size / resampled.size
         usable = value is not None and baseline is not None and units >= _LEAST_UNITS and lost < _LEAST_SHARE
@@ -211,7 +226,9 @@ class _Resampling:
             baseline_cases=cases[1],
             units=units,
             changed=changed,
-            dropped=int(self.dropped.sum()),
+            left_out=left_out.cases,
+            left_out_drop=left_out.drop,
+            binary=all(bool(np.isin(part, (0.0, 1.0)).all()) for part in scores),
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
         )

@@ -1,27 +1,25 @@
 """Intervals, p-values and warnings from resampled differences."""
 
-__all__ = ("FEW_CHANGED", "Bootstrap", "Method", "doubts", "least_tail")
+__all__ = ("FEW_CHANGED", "Bootstrap", "Method", "agreeing", "doubts", "least_tail", "span")
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Estimate
 from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.comparison.significance import Tails, acceleration, bca_interval, bca_share, bias, tails
-from pytest_llmeval.scoring.resample import percentile_interval
-
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.scoring.comparison.significance import acceleration, bca_interval, bca_share, bias
+from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
 
 Method: TypeAlias = Literal["percentile", "bca"]
 
 FEW_CHANGED = 10
 """With fewer changed cases, resamples do not show how much a difference varies."""
 
-_FEW_UNITS = 30
+_FEW_UNITS = 10
 _MANY_LOST = 0.05
 _ROUNDING = 1e-12
 
@@ -31,49 +29,90 @@ class Bootstrap:
     """A resampled difference.
 
     Attributes:
+        estimate: The metric in both runs.
         resampled: Finite values, at least one.
+        reach: The largest difference that there can be; ``None`` where the metric is unbounded.
         z0: Bias correction; 0 for percentiles.
         a: Acceleration; 0 for percentiles.
         corrected: Whether the interval is BCa.
     """
 
-    resampled: "FloatArray"
+    estimate: Estimate
+    resampled: Resampled
+    reach: float | None
     z0: float = 0.0
     a: float = 0.0
     corrected: bool = False
 
     @classmethod
-    def of(cls, estimate: Estimate, method: Method) -> "Bootstrap | None":
+    def of(cls, estimate: Estimate, method: Method, metric: Metric) -> "Bootstrap | None":
         """Return the inference from an estimate's resamples; ``None`` if it has none."""
         difference = estimate.difference
         if difference is None or not estimate.resampled.size:
             return None
+        resampled, reach = Resampled(estimate.resampled), span(metric)
+        if reach is not None and abs(difference) > reach:  # the evaluator declares a range that it does not keep
+            reach = None
         if method == "percentile":
-            return cls(estimate.resampled)
-        return cls(
-            estimate.resampled, bias(estimate.resampled, difference), acceleration(estimate.jackknives), corrected=True
-        )
+            return cls(estimate, resampled, reach)
+        z0 = bias(estimate.resampled, difference)
+        return cls(estimate, resampled, reach, z0, acceleration(estimate.jackknives), corrected=True)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval of the difference."""
+        """Return the interval of the difference; see `agreeing` for how it goes with a test."""
+        if self.resampled.constant:
+            return self._of_equal_resamples(confidence)
         if self.corrected:
-            return bca_interval(self.resampled, self.z0, self.a, confidence)
-        bounds = percentile_interval(self.resampled, confidence)
-        assert bounds is not None  # all values are finite
-        return bounds
+            low, high = bca_interval(self.resampled, self.z0, self.a, confidence)
+        else:
+            low, high = resampled_interval(self.resampled, confidence, self.estimate.units)
+        reach = math.inf if self.reach is None else self.reach
+        return max(low, -reach), min(high, reach)
+
+    def _of_equal_resamples(self, confidence: float) -> tuple[float, float]:
+        """Return what Tango's interval (1998) of paired shares is if all cases changed alike, or none did."""
+        found, reach, units = float(self.resampled.values[0]), self.reach, self.estimate.units
+        if reach is None:
+            return found, found
+        if abs(found) <= _ROUNDING:
+            most = reach * (1 - ((1 - confidence) / 2) ** (1 / units))
+            return -most, most
+        if abs(abs(found) - reach) > _ROUNDING:
+            return found, found
+        inner = reach - 2 * reach * unseen_share(units, confidence)
+        return (inner, reach) if found > 0 else (-reach, -inner)
 
     def tails(self, at: float) -> Tails:
         """Return one-sided p-values of the difference around a number, by the same method as the interval."""
-        found = tails(self.resampled, at)
-        if not self.corrected:
-            return found
-        return Tails(bca_share(found.above, self.z0, self.a), bca_share(found.below, -self.z0, -self.a))
+        found = self.resampled.tails(at)
+        if self.corrected:
+            return Tails(bca_share(found.above, self.z0, self.a), bca_share(found.below, -self.z0, -self.a))
+        return Tails(*(nominal(share, self.estimate.units) for share in found))
 
     @property
     def deviation(self) -> float:
         """The standard deviation of the difference; 0 if no case differs."""
-        found = float(self.resampled.std())
-        return found if found > _ROUNDING else 0.0
+        return self.resampled.deviation
+
+
+def span(metric: Metric) -> float | None:
+    """Return how far apart two values of a metric can be; ``None`` where that is unbounded."""
+    return None if metric.low is None or metric.high is None else metric.high - metric.low
+
+
+def agreeing(interval: tuple[float, float], tails: Tails, at: float, tail: float) -> tuple[float, float]:
+    """Widen an interval to hold a number that the test does not refute.
+
+    Where few cases changed, p-values are held to what so few can prove; the interval then says no more than they do.
+
+    Args:
+        interval: The interval.
+        tails: p-values about the number.
+        at: The number.
+        tail: The one-sided level of test and interval.
+    """
+    low, high = interval
+    return min(low, at) if tails.above > tail else low, max(high, at) if tails.below > tail else high
 
 
 def least_tail(estimate: Estimate) -> float:
@@ -97,14 +136,14 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
         )
     elif pairing.only_current or pairing.only_baseline:
         yield str(pairing.matching)
-    if estimate.dropped:
-        yield f"{counted(estimate.dropped, 'case')} left out, scored in one run only"
+    if estimate.left_out:
+        yield f"{counted(estimate.left_out, 'case')} left out, errored or not run"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:
         few = f"only {counted(estimate.changed, noun)} changed" if estimate.changed else f"no {noun} changed"
         yield f"{few}, too few to estimate how much the difference varies"
     if not estimate.units:
         yield f"no {noun} to compare"
     elif estimate.units < _FEW_UNITS:
-        yield f"only {counted(estimate.units, noun)}, interval too narrow"
+        yield f"only {counted(estimate.units, noun)}, too few to rely on the interval"
     if estimate.resampled.size and estimate.lost_resamples > _MANY_LOST:
         yield f"undefined in {estimate.lost_resamples:.0%} of the resamples"

@@ -1,4 +1,4 @@
-"""Tests and intervals for differences: bootstrap inversion, BCa, McNemar, Wilcoxon, Holm."""
+"""Tests and intervals for differences: BCa, McNemar, Wilcoxon; the difference that a test finds."""
 
 __all__ = (
     "acceleration",
@@ -7,17 +7,17 @@ __all__ = (
     "bias",
     "detectable_shift",
     "few_changes_tail",
-    "holm",
     "mcnemar_interval",
     "mcnemar_tails",
-    "tails",
     "two_sided",
     "wilcoxon_tails",
 )
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_llmeval.scoring.intervals import Resampled, Tails
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,41 +36,9 @@ _DECIMALS = 12
 """Differences that agree to so many decimals are ties: the rest is rounding."""
 
 
-class Tails(NamedTuple):
-    """One-sided p-values about a number `at`.
-
-    Attributes:
-        above: Of the hypothesis that the true value is at most `at`; small where it is larger.
-        below: Of the hypothesis that the true value is at least `at`; small where it is smaller.
-    """
-
-    above: float
-    below: float
-
-
 def two_sided(one_sided: float) -> float:
     """Double a one-sided p-value, so that 0.05 corresponds to the bound of a 95 % interval."""
     return min(1.0, 2 * one_sided)
-
-
-def tails(resampled: FloatArray, at: float) -> Tails:
-    """Invert the percentile interval of resampled values (Efron and Tibshirani 1993, section 15.4).
-
-    Args:
-        resampled: Finite, at least one.
-        at: The number to test.
-
-    Returns:
-        p-values, at least ``1 / (len(resampled) + 1)``.
-    """
-    import numpy as np
-
-    size = resampled.size + 1
-    slack = 10.0**-_DECIMALS
-    return Tails(
-        float(1 + np.count_nonzero(resampled <= at + slack)) / size,
-        float(1 + np.count_nonzero(resampled >= at - slack)) / size,
-    )
 
 
 def bias(resampled: FloatArray, estimate: float) -> float:
@@ -108,14 +76,15 @@ def acceleration(jackknives: Sequence[FloatArray]) -> float:
     return cubes / (6 * squares**1.5) if squares > 10.0 ** (-2 * _DECIMALS) else 0.0
 
 
-def bca_interval(resampled: FloatArray, z0: float, a: float, confidence: float) -> tuple[float, float]:
+def bca_interval(resampled: Resampled, z0: float, a: float, confidence: float) -> tuple[float, float]:
     """Return the bias-corrected and accelerated interval (Efron and Tibshirani 1993, section 14.3)."""
-    import numpy as np
     from scipy.special import ndtr, ndtri
 
-    nominal = ndtri(np.array([(1 - confidence) / 2, (1 + confidence) / 2]))
-    low, high = np.quantile(resampled, ndtr(z0 + (z0 + nominal) / (1 - a * (z0 + nominal))))
-    return float(low), float(high)
+    def adjusted(z: float) -> float:
+        return z0 + (z0 + z) / (1 - a * (z0 + z))
+
+    z = float(ndtri((1 + confidence) / 2))
+    return resampled.quantile(float(ndtr(adjusted(-z))), -1), resampled.quantile(float(ndtr(-adjusted(z))), 1)
 
 
 def bca_share(share: float, z0: float, a: float) -> float:
@@ -133,7 +102,7 @@ def few_changes_tail(changed: int, cases: int, share: float) -> float:
     return float(bdtr(changed, cases, share))
 
 
-def mcnemar_tails(worse: int, better: int, pairs: int, at: float) -> Tails:
+def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool = False) -> Tails:
     """Test the drop of a share of successes: McNemar's exact test at 0, Tango's score test (1998) elsewhere.
 
     The exact test is about the share of changes that are worse, given their number. Which share a drop of `at` means
@@ -144,6 +113,7 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float) -> Tails:
         better: Pairs that changed from failure to success.
         pairs: All pairs, at least 1.
         at: The drop to test, 0 or more.
+        mid_p: Whether the exact test counts what was seen by half (Fagerland et al. 2013): less cautious.
 
     Returns:
         p-values. A drop beyond `at` is never established more easily than one beyond 0. Without a changed pair nothing
@@ -155,16 +125,21 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float) -> Tails:
     if not changed:
         return Tails(1.0, few_changes_tail(0, pairs, min(at, 1.0)))
     exact = Tails(float(bdtrc(worse - 1, changed, 0.5)) if worse else 1.0, float(bdtr(worse, changed, 0.5)))
+    if mid_p:
+        seen = exact.above + exact.below - 1
+        exact = Tails(exact.above - seen / 2, exact.below - seen / 2)
     if not at:
         return exact
     score = _drop_score(worse, better, pairs, min(at, 1.0))
     return Tails(max(exact.above, float(ndtr(-score))), float(ndtr(score)))
 
 
-def mcnemar_interval(worse: int, better: int, pairs: int, confidence: float) -> tuple[float, float]:
+def mcnemar_interval(
+    worse: int, better: int, pairs: int, confidence: float, *, mid_p: bool = False
+) -> tuple[float, float]:
     """Return the interval of the drop of a share that holds what `mcnemar_tails` does not refute.
 
-    It excludes 0 exactly where McNemar's exact test does. Without a changed pair it is what the true share of changes
+    It excludes 0 exactly where McNemar's test does. Without a changed pair it is what the true share of changes
     may still be.
     """
     tail = (1 - confidence) / 2
@@ -172,7 +147,7 @@ def mcnemar_interval(worse: int, better: int, pairs: int, confidence: float) -> 
         most = float(1 - tail ** (1 / pairs))
         return -most, most
     low, high = -_largest_drop(better, worse, pairs, tail), _largest_drop(worse, better, pairs, tail)
-    exact = mcnemar_tails(worse, better, pairs, 0.0)
+    exact = mcnemar_tails(worse, better, pairs, 0.0, mid_p=mid_p)
     return low if exact.above < tail else min(low, 0.0), high if exact.below < tail else max(high, 0.0)
 
 
@@ -224,28 +199,27 @@ def wilcoxon_tails(drops: FloatArray, at: float) -> Tails:
     return Tails(above, below)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for being several (Holm 1979): all errors together stay under the level.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = largest
-    return adjusted
-
-
-def detectable_shift(deviation: float, confidence: float, power: float = POWER) -> float:
+def detectable_shift(
+    deviation: float, confidence: float, power: float = POWER, units: float = math.inf, *, binary: bool = False
+) -> float:
     """Return the smallest true difference that a two-sided test finds with this power, by normal theory.
 
     Args:
-        deviation: Standard deviation of the difference.
+        deviation: Standard deviation of the difference, where there is none in truth.
         confidence: Of the test.
         power: Chance to find it.
+        units: What was drawn independently; with few, the test asks for more.
+        binary: Whether it is a difference of shares: cases that make one then add to its scatter.
     """
-    from scipy.special import ndtri
+    from scipy.special import ndtri, stdtrit
 
-    return deviation * float(ndtri((1 + confidence) / 2) + ndtri(power))
+    level = (1 + confidence) / 2
+    critical = float(ndtri(level))
+    if math.isfinite(units):
+        freedom = max(units, 2) - 1
+        critical = float(stdtrit(freedom, level)) * math.sqrt(1 + 1 / freedom)
+    factor = critical + float(ndtri(power))
+    if not binary:
+        return deviation * factor
+    scatter = factor**2 / units
+    return (scatter + math.sqrt(scatter**2 + 4 * (factor * deviation) ** 2)) / 2

@@ -3,57 +3,22 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from comparisons import Answers, noisy, run
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from strategies import SplitAverage
 
-from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, compare, get_evaluator, score
-from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval import Case, Observation, Result, compare, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.significance import mcnemar_interval
 from pytest_llmeval.scoring.summary import summarize
-
-
-@dataclass(frozen=True)
-class Answers(Evaluator):
-    """Case scores as given: ``score`` and its opposite ``loss``, of which less is better; an error where asked."""
-
-    name = "answers"
-    version = "1"
-    signed: str = ""
-
-    def describe(self) -> Sequence[Metric]:
-        return [Metric("score", signature=self.signed), Metric("loss", higher_is_better=False)]
-
-    def measure(self, case: Case) -> Observation:
-        if case.prediction is None:
-            return Observation({}, undefined={"score": "no gold", "loss": "no gold"})
-        if case.prediction == "error":
-            raise ValueError(case.prediction)
-        return Observation({"score": case.prediction, "n": 1})
-
-    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
-        share = sums["score"] / sums["n"]
-        return {"score": share, "loss": 1 - share}
-
-
-def run(scores: Sequence[Any], labels: Sequence[str] = (), *, start: int = 0, signed: str = "") -> Result:
-    cases = [
-        Case(f"c{number + start:03}", prediction=each, labels={"talk": labels[number]} if labels else {})
-        for number, each in enumerate(scores)
-    ]
-    return score(Answers(signed), cases, confidence=None)
-
-
-def noisy(size: int, seed: int, shift: float = 0.0) -> list[float]:
-    rng = np.random.default_rng(seed)
-    return [float(each) for each in np.clip(rng.normal(0.6 - shift, 0.2, size), 0, 1)]
 
 
 def test_values_and_difference_are_those_of_the_runs() -> None:
@@ -95,7 +60,8 @@ def test_pairing_sees_what_unpaired_runs_do_not() -> None:
     assert paired.paired
     assert not apart.paired
     assert (apart.common, apart.only_current, apart.only_baseline) == (0, 100, 100)
-    assert paired.metrics["score"].p_value == pytest.approx(2 / 10_001)
+    assert paired.metrics["score"].p_value is not None
+    assert paired.metrics["score"].p_value < 1e-6
     assert apart.metrics["score"].p_value is not None
     assert apart.metrics["score"].p_value > 0.2
     assert "unpaired: 0 cases in common, 100 only in this run, 100 only in the baseline" in apart.metrics["score"].notes
@@ -126,7 +92,8 @@ def test_equal_runs_have_no_difference_and_say_that_nothing_changed() -> None:
     result = run(noisy(40, 1))
     for method in ("percentile", "bca"):
         found = compare(result, result, method=method).metrics["score"]  # type: ignore[arg-type]  # both are methods
-        assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+        assert (found.difference, found.p_value) == (0, 1)
+        assert (found.low, found.high) == pytest.approx((0.025 ** (1 / 40) - 1, 1 - 0.025 ** (1 / 40)))
         assert found.detectable is None
         assert found.notes == ("no case changed, too few to estimate how much the difference varies",)
 
@@ -151,7 +118,7 @@ def test_a_single_case_has_a_difference_but_no_interval() -> None:
     found = compare(run([0.2]), run([0.7])).metrics["score"]
     assert found.difference == pytest.approx(-0.5)
     assert (found.low, found.high, found.p_value, found.detectable) == (None, None, None, None)
-    assert "only 1 case, interval too narrow" in found.notes
+    assert "only 1 case, too few to rely on the interval" in found.notes
 
 
 def labels_of(wrong: int, guess: str, size: int = 120) -> Result:
@@ -184,6 +151,25 @@ def test_of_a_metric_that_no_case_has_nothing_is_said_about_the_interval() -> No
     assert compare(run([]), run([])).metrics["score"].notes == ("no case to compare",)
 
 
+@pytest.mark.parametrize("changed", [1, 4, 5, 6, 7, 11])
+@pytest.mark.parametrize("same", [0, 30])
+def test_the_interval_excludes_no_difference_exactly_where_the_p_value_does(changed: int, same: int) -> None:
+    for better in (0, changed // 4):
+        here = run([0] * (changed - better) + [1] * (better + same))
+        there = run([1] * (changed - better) + [0] * better + [1] * same)
+        for method in ("percentile", "bca"):
+            found = compare(here, there, method=method).metrics["score"]  # type: ignore[arg-type]  # both are methods
+            if found.p_value is not None and found.low is not None and found.high is not None:
+                assert (found.low > 0 or found.high < 0) == (found.p_value <= 0.05), (found, method)
+
+
+def test_five_of_five_changed_cases_leave_room_for_no_change() -> None:
+    found = compare(run([0] * 5), run([1] * 5)).metrics["score"]
+    assert (found.p_value, found.drop_interval) == (0.0625, (0, 1))
+    sure = compare(run([0] * 9), run([1] * 9)).metrics["score"]
+    assert sure.drop_interval == pytest.approx(mcnemar_interval(9, 0, 9, 0.95))
+
+
 def test_few_changed_cases_cannot_be_significant() -> None:
     found = compare(run([0] * 4 + [1] * 96), run([1] * 100)).metrics["score"]
     assert found.p_value == 2 * 0.5**4
@@ -198,17 +184,21 @@ def test_two_unpaired_cases_cannot_be_significant() -> None:
     assert found.p_value == pytest.approx(2 / math.comb(4, 2))
 
 
-def test_cases_that_only_one_run_could_judge_are_left_out_of_both() -> None:
+def test_cases_that_errored_in_one_run_are_left_out_of_both() -> None:
     found = compare(run([1, 1, 0, "error", None, 1] * 6), run([1, 0, 0, 0, 0, "error"] * 6)).metrics["score"]
-    assert (found.value, found.baseline) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
-    assert found.cases == found.baseline_cases == 18
-    assert "18 cases left out, scored in one run only" in found.notes
+    assert (found.value, found.baseline) == (pytest.approx(2 / 3), pytest.approx(1 / 4))
+    assert found.cases == found.baseline_cases == 24
+    assert "12 cases left out, errored or not run" in found.notes
 
 
 def test_a_metric_without_value_has_no_difference() -> None:
-    for here, there in (([None] * 3, [1, 1, 1]), ([1, 1, 1], ["error"] * 3), ([None] * 3, [None] * 3)):
+    for here, there, baseline in (
+        ([None] * 3, [1] * 3, 1),
+        ([1] * 3, ["error"] * 3, None),
+        ([None] * 3,) * 2 + (None,),
+    ):
         found = compare(run(here), run(there)).metrics["score"]
-        assert (found.value, found.baseline, found.difference, found.p_value) == (None, None, None, None)
+        assert (found.value, found.baseline, found.difference, found.p_value) == (None, baseline, None, None)
 
 
 def test_no_case_at_all_gives_no_value() -> None:
@@ -252,7 +242,9 @@ def test_clusters_are_drawn_as_a_whole() -> None:
     assert together.low is not None
     assert together.high is not None
     assert together.high - together.low > 2.5 * (alone.high - alone.low)
-    assert "only 10 clusters, interval too narrow" in together.notes
+    assert not any("only 10 clusters" in note for note in together.notes)
+    few = compare(run(here[:90], talks[:90]), run(base[:90], talks[:90]), cluster_by="talk").metrics["score"]
+    assert "only 9 clusters, too few to rely on the interval" in few.notes
 
 
 def test_clusters_of_one_case_are_cases() -> None:

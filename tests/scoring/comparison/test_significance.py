@@ -16,13 +16,12 @@ from pytest_llmeval.scoring.comparison.significance import (
     bias,
     detectable_shift,
     few_changes_tail,
-    holm,
     mcnemar_interval,
     mcnemar_tails,
-    tails,
     two_sided,
     wilcoxon_tails,
 )
+from pytest_llmeval.scoring.intervals import Resampled
 
 few = st.integers(min_value=0, max_value=12)
 
@@ -35,6 +34,18 @@ def test_mcnemar_at_zero_is_the_exact_binomial_test(worse: int, better: int) -> 
         assert two_sided(min(found)) == pytest.approx(wanted)
     else:
         assert two_sided(min(found)) == 1.0
+
+
+@given(few, few)
+def test_mid_p_counts_what_was_seen_by_half(worse: int, better: int) -> None:
+    found = two_sided(min(mcnemar_tails(worse, better, 100, 0.0, mid_p=True)))
+    if worse + better:
+        seen = stats.binom.pmf(worse, worse + better, 0.5)
+        assert found == pytest.approx(
+            min(1.0, stats.binomtest(worse, worse + better).pvalue - (worse != better) * seen)
+        )
+    low, high = mcnemar_interval(worse, better, 100, 0.95, mid_p=True)
+    assert (low > 1e-12 or high < -1e-12) == (found < 0.05 - 1e-12)
 
 
 @given(few, few, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -142,30 +153,10 @@ def test_wilcoxon_takes_rounding_for_ties() -> None:
     assert wilcoxon_tails(values, 0.0) == wilcoxon_tails(np.array([0.0, 0.5, -0.5, 0.25]), 0.0)
 
 
-@pytest.mark.parametrize(
-    ("p_values", "adjusted"),
-    [
-        ([], []),
-        ([0.2], [0.2]),
-        ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
-        ([0.5, 0.5], [1.0, 1.0]),
-        ([0.03, 0.01, 0.02, 0.02], [0.06, 0.04, 0.06, 0.06]),
-    ],
-)
-def test_holm_multiplies_by_the_tests_left_and_never_falls(p_values: list[float], adjusted: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(adjusted)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
-    for before, after in zip(p_values, holm(p_values), strict=True):
-        assert before <= after <= min(1.0, before * len(p_values)) + 1e-15
-
-
 def test_tails_count_the_resamples_on_either_side() -> None:
-    resampled = np.array([-1.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert tails(resampled, 0.0) == (4 / 10, 9 / 10)
-    assert tails(resampled, -2.0) == (1 / 10, 1.0)
+    resampled = Resampled(np.repeat([-1.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 11))
+    assert resampled.tails(0.0) == (34 / 100, 89 / 100)
+    assert resampled.tails(-2.0).below == 1.0
 
 
 @pytest.mark.parametrize("kind", ["expon", "norm"])
@@ -177,7 +168,7 @@ def test_bca_is_that_of_scipy(kind: str) -> None:
     wanted = stats.bootstrap(
         (data,), np.mean, method="BCa", n_resamples=0, bootstrap_result=_Resamples(resampled), confidence_level=0.9
     ).confidence_interval
-    found = bca_interval(resampled, bias(resampled, float(data.mean())), acceleration([without]), 0.9)
+    found = bca_interval(Resampled(resampled), bias(resampled, float(data.mean())), acceleration([without]), 0.9)
     assert found == pytest.approx(tuple(wanted), abs=2e-3)
 
 

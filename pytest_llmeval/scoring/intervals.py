@@ -1,0 +1,208 @@
+"""Intervals of values: Wilson's for shares of cases, expanded percentiles of resamples for everything else."""
+
+__all__ = (
+    "Resampled",
+    "Tails",
+    "expanded",
+    "nominal",
+    "resampled_interval",
+    "unseen_share",
+    "value_interval",
+    "wilson_interval",
+)
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pytest_llmeval.core.evaluator import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+else:
+    FloatArray: TypeAlias = Any
+
+_SAME = 1e-9
+"""A pooled value that differs from the mean of the scores by no more is that mean."""
+
+_ROUNDING = 1e-12
+"""Values that differ by no more are equal: the rest is rounding."""
+
+_RESOLVED = 25
+"""Fewer resamples beyond a number do not tell how probable it is."""
+
+_LEAST_UNITS = 2
+_LEAST_LEVEL = 1e-300
+
+
+class Tails(NamedTuple):
+    """One-sided p-values about a number `at`.
+
+    Attributes:
+        above: Of the hypothesis that the true value is at most `at`; small where it is larger.
+        below: Of the hypothesis that the true value is at least `at`; small where it is smaller.
+    """
+
+    above: float
+    below: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """Resampled values as a distribution whose tails go on where the resamples end.
+
+    Beyond the outermost 25 resamples, p-values have an exponential tail with their mean excess, or a normal one with
+    the standard deviation of all, whichever is heavier. An exponential tail is heavier than that of any log-concave
+    density, so that they err towards caution.
+
+    Attributes:
+        values: Finite, at least one.
+    """
+
+    values: FloatArray = field(repr=False)
+
+    @property
+    def constant(self) -> bool:
+        """Whether all resamples agree, so that they do not tell how the value scatters."""
+        return float(self.values.max() - self.values.min()) <= _ROUNDING
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation; 0 where all resamples agree."""
+        return 0.0 if self.constant else float(self.values.std())
+
+    def quantile(self, tail: float, side: int) -> float:
+        """Return the value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
+        import numpy as np
+        from scipy.special import ndtri
+
+        if tail * self.values.size >= _RESOLVED or self.constant:
+            return float(np.quantile(self.values, tail if side < 0 else 1 - tail))
+        # Normal, so that expanded levels give Student's interval; a heavier tail is for p-values.
+        normal = side * float(self.values.mean()) - self.deviation * float(ndtri(max(tail, _LEAST_LEVEL)))
+        return side * max(self._edge(side)[0], normal)
+
+    def tails(self, at: float) -> Tails:
+        """Return the shares of the distribution at or below a number, and at or above it."""
+        return Tails(self._share(at, -1), self._share(at, 1))
+
+    def _share(self, at: float, side: int) -> float:
+        import numpy as np
+        from scipy.special import ndtr
+
+        beyond = int(np.count_nonzero(side * (self.values - at) >= -_ROUNDING))
+        share = (1 + beyond) / (1 + self.values.size)
+        if beyond >= _RESOLVED or (self.constant and beyond):
+            return share
+        if self.constant:
+            return 0.0
+        edge, excess = self._edge(side)
+        normal = float(ndtr(side * (float(self.values.mean()) - at) / self.deviation))
+        if not excess:
+            return min(share, normal)
+        return min(share, max(normal, _RESOLVED / self.values.size * math.exp((edge - side * at) / excess)))
+
+    def _edge(self, side: int) -> tuple[float, float]:
+        """Return where the resamples of a side end, and the mean excess of those beyond; of the lower, mirrored."""
+        import numpy as np
+
+        count = min(_RESOLVED, self.values.size)
+        outermost = -np.partition(-side * self.values, count - 1)[:count]
+        edge = float(outermost.min())
+        return edge, float(outermost.mean()) - edge
+
+
+def expanded(tail: float, units: int) -> float:
+    """Return the share of resamples to cut off so that an interval of few cases is wide enough.
+
+    A resample of n cases scatters by the factor ``sqrt((n - 1) / n)`` too little, and its quantiles are those of a
+    normal distribution where a mean of few cases needs Student's (Hesterberg 2015, section 4).
+
+    Args:
+        tail: The probability outside the interval, on one side.
+        units: What was drawn independently: cases, or clusters of them.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    freedom = max(units, _LEAST_UNITS) - 1
+    return float(ndtr(math.sqrt(1 + 1 / freedom) * stdtrit(freedom, tail)))
+
+
+def nominal(share: float, units: int) -> float:
+    """Return the one-sided p-value that belongs to a share of resamples; the inverse of `expanded`."""
+    from scipy.special import ndtri, stdtr
+
+    freedom = max(units, _LEAST_UNITS) - 1
+    return float(stdtr(freedom, ndtri(share) / math.sqrt(1 + 1 / freedom)))
+
+
+def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
+    """Return the expanded percentile interval."""
+    level = expanded((1 - confidence) / 2, units)
+    return values.quantile(level, -1), values.quantile(level, 1)
+
+
+def _squared_quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + confidence) / 2)) ** 2
+
+
+def wilson_interval(successes: float, cases: int, confidence: float) -> tuple[float, float]:
+    """Return the score interval of a share (Wilson 1927)."""
+    z2 = _squared_quantile(confidence)
+    middle = (successes + z2 / 2) / (cases + z2)
+    half = math.sqrt(z2 * (successes * (cases - successes) / cases + z2 / 4)) / (cases + z2)
+    return 0.0 if successes <= 0 else middle - half, 1.0 if successes >= cases else middle + half
+
+
+def unseen_share(cases: int, confidence: float) -> float:
+    """Return the share of other cases that there may be where none has been seen: Wilson's bound for 0 of them."""
+    z2 = _squared_quantile(confidence)
+    return z2 / (cases + z2)
+
+
+def value_interval(
+    resampled: FloatArray, value: float, scores: FloatArray, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return the interval of a value.
+
+    The share of cases that score 1, among cases that score 0 or 1, has Wilson's interval. If cases are so alike that
+    all resamples agree, the interval leaves room for as many unlike cases as may have gone unseen.
+
+    Args:
+        resampled: One value per resample; not finite where the metric is undefined.
+        value: Of the data.
+        scores: Of the cases that have one.
+        units: What was drawn independently, of the cases that have a part in the value.
+        metric: Its range.
+        confidence: Between 0 and 1, such as 0.95.
+
+    Returns:
+        Lower and upper bound, or ``None`` where half of the resamples or more have no value.
+    """
+    import numpy as np
+
+    low = -math.inf if metric.low is None else metric.low
+    high = math.inf if metric.high is None else metric.high
+    if not low <= value <= high:  # the evaluator declares a range that it does not keep
+        low, high = -math.inf, math.inf
+    if (
+        (low, high) == (0, 1)
+        and scores.size == units
+        and np.isin(scores, (0.0, 1.0)).all()
+        and abs(float(scores.mean()) - value) <= _SAME
+    ):
+        return wilson_interval(float(scores.sum()), units, confidence)
+    finite = resampled[np.isfinite(resampled)]
+    if finite.size * 2 <= resampled.size:
+        return None
+    distribution = Resampled(finite)
+    if distribution.constant and math.isfinite(high - low):
+        unseen = unseen_share(units, confidence)
+        return value - (value - low) * unseen, value + (high - value) * unseen
+    bounds = resampled_interval(distribution, confidence, units)
+    return max(bounds[0], low), min(bounds[1], high)

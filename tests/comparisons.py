@@ -1,0 +1,70 @@
+"""Runs of cases whose scores are given, and gates on them."""
+
+__all__ = ("Answers", "binary", "gate", "judge", "noisy", "pairing", "run")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, score
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+
+
+@dataclass(frozen=True)
+class Answers(Evaluator):
+    """Case scores as given: ``score`` and its opposite ``loss``, of which less is better; an error where asked."""
+
+    name = "answers"
+    version = "1"
+    signed: str = ""
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("score", signature=self.signed), Metric("loss", higher_is_better=False)]
+
+    def measure(self, case: Case) -> Observation:
+        if case.prediction is None:
+            return Observation({}, undefined={"score": "no gold", "loss": "no gold"})
+        if case.prediction == "error":
+            raise ValueError(case.prediction)
+        return Observation({"score": case.prediction, "n": 1})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        share = sums["score"] / sums["n"]
+        return {"score": share, "loss": 1 - share}
+
+
+def run(scores: Sequence[Any], labels: Sequence[str] = (), *, start: int = 0, signed: str = "") -> Result:
+    cases = [
+        Case(f"c{number + start:03}", prediction=each, labels={"talk": labels[number]} if labels else {})
+        for number, each in enumerate(scores)
+    ]
+    return score(Answers(signed), cases, confidence=None)
+
+
+def noisy(size: int, seed: int, shift: float = 0.0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    return [float(each) for each in np.clip(rng.normal(0.6 - shift, 0.2, size), 0, 1)]
+
+
+def pairing(here: Result, there: Result) -> Pairing:
+    return Pairing(CaseStatistics.exact(here.records), CaseStatistics.exact(there.records), here.evaluators)
+
+
+def judge(gate: RegressionGate, here: Result, there: Result, **said: str) -> GateResult:
+    return judge_regressions([examine(gate, pairing(here, there), **said)])[0]
+
+
+def gate(max_drop: float = 0.0, **others: Any) -> RegressionGate:
+    return RegressionGate(**{"metric": "score", "max_drop": max_drop, **others})
+
+
+def binary(worse: int, better: int, same: int) -> tuple[Result, Result]:
+    """A run and its baseline."""
+    return run([0] * worse + [1] * (better + same)), run([1] * worse + [0] * better + [1] * same)
