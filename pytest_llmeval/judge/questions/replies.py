@@ -26,6 +26,7 @@ from numbers import Real
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import JudgeError, format_error
+from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
 from pytest_llmeval.judge.contract import JudgeReply, Mode, Verdict
 
@@ -92,7 +93,7 @@ def closing_object(reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[st
     if depth > MAX_DEPTH:
         raise unreadable(reply, TOO_DEEP)
     try:
-        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=_unique)
+        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=unique_keys)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
     _check_prose(reply, before, text[start:], verdict(data))
@@ -168,14 +169,6 @@ def _marks_from_the_end(text: str) -> Iterator[tuple[int, str]]:
 def _goes_on(before: str) -> bool:
     """Return whether an object is a member of a bigger one, which must then be broken."""
     return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-        raise ValueError(f"the key {shortened(twice, 40)!r} occurs twice")
-    return data
 
 
 FLAGS: Final = (
