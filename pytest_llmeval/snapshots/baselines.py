@@ -76,10 +76,12 @@ def examine_regressions(
     if baseline.approved is None:
         return findings
     findings = _watched(findings, suite_run, keeper, baseline.approved.cases.statistics)
-    if incomplete or any(each.kind == "not_comparable" for each in found):
+    if incomplete:
         return findings
+    doubted = {each.metric for each in found if each.kind == "not_comparable"}
+    sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     scores = score_file(suite_run.key)
-    return [*findings, *drift_findings(gates, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
+    return [*findings, *drift_findings(sure, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
 
 
 def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
