@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.scoring.comparison.significance import detectable_shift
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,12 +65,10 @@ class Plan:
 
     def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
         """Return the chance that a true drop is found."""
-        from scipy.special import ndtr, ndtri
-
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
-        return float(ndtr((drop - self.allowed) / deviation - ndtri((1 + self.confidence) / 2)))
+        return normal_cdf((drop - self.allowed) / deviation - normal_quantile((1 + self.confidence) / 2))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if the drop is tolerated."""
