@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.scoring.comparison.significance import POWER, detectable_shift
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile
 from pytest_llmeval.scoring.watch_power import watch_shifts
 
 if TYPE_CHECKING:
@@ -67,15 +68,13 @@ class Plan:
 
     def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
         """Return the chance that a true drop is found."""
-        from scipy.special import ndtr, ndtri
-
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
         if self.runs:
             shifts = watch_shifts(self.confidence, self.runs)
             return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
-        return float(ndtr((drop - self.allowed) / deviation - ndtri((1 + self.confidence) / 2)))
+        return normal_cdf((drop - self.allowed) / deviation - normal_quantile((1 + self.confidence) / 2))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if the drop is tolerated."""

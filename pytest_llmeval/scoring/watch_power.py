@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.scoring.comparison.anytime import weighted_ratios
+from pytest_llmeval.scoring.distributions import normal_quantile
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -49,9 +50,8 @@ def watch_shifts(confidence: float, runs: int) -> "FloatArray":
 def _found(noise: "FloatArray", shift: "FloatArray", confidence: float) -> "FloatArray":
     """Return which histories alarm if their last runs are worse by so much."""
     import numpy as np
-    from scipy.special import ndtri
 
-    alone, needed = float(ndtri((1 + confidence) / 2)), 1 / (1 - confidence)
+    alone, needed = normal_quantile((1 + confidence) / 2), 1 / (1 - confidence)
     drops = noise.copy()
     drops[:, EARLIER_RUNS:] += shift[:, None]
     alarms = np.zeros(len(drops), dtype=bool)
