@@ -155,13 +155,13 @@ class Registry:
         sources: Mapping[str, str | type[Source]] = {},
         commands: Mapping[str, Command] = {},
         renamed: Mapping[str, Renamed] = {},
-        checks: "Mapping[str, CheckKind]" = {},
+        checks: "Mapping[str, CheckKind] | None" = None,
     ) -> None:
         self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
         self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
         self._commands = dict(commands)
         self._renamed = dict(renamed)
-        self._checks = dict(checks)
+        self._checks = dict(checks or {})
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.

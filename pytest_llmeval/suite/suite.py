@@ -42,6 +42,7 @@ class CaseEntry:
     labels: dict[str, str | int | float | bool] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     thresholds: dict[str, Any] = field(default_factory=dict)
+    checks: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class SuiteEntry:
 
     __pydantic_config__: ClassVar = STRICT
 
-    evaluators: list[Any]
+    evaluators: list[Any] = field(default_factory=list)
     suite: str | None = None
     description: str | None = None
     target: Any = None
@@ -97,6 +98,7 @@ class SuiteEntry:
     repeats: Any = 1
     judge: Any = None
     confidence: float | None = 0.95
+    checks: list[Any] = field(default_factory=list)
     thresholds: dict[str, Any] = field(default_factory=dict)
     gates: list[Any] = field(default_factory=list)
     snapshot: Any = None

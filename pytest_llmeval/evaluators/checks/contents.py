@@ -171,7 +171,7 @@ def _refusal(_: None) -> Test:
 
 
 _QUOTATION = re.compile(
-    "\"([^\"]+)\"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f"
+    '"([^"]+)"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f'
 )
 _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
 _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"

@@ -52,7 +52,9 @@ def kind_of_function(function: Callable[..., Any], name: str = "") -> CheckKind:
     if not 1 <= len(parameters) <= _MOST_PARAMETERS or any(
         each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters
     ):
-        raise EvaluatorError(f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)")
+        raise EvaluatorError(
+            f"check {name!r}: found {function!r}, expected a function of (answer) or (answer, argument)"
+        )
     takes_argument = len(parameters) == _MOST_PARAMETERS
     optional = takes_argument and parameters[1].default is not inspect.Parameter.empty
     meaning = (inspect.getdoc(function) or f"a check of {function.__module__}").splitlines()[0]

@@ -191,7 +191,8 @@ class CheckReader:
 
     def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[Node, bool]:
         name = key.removeprefix(_NOT)
-        entries, least = argument, 1
+        entries: Any = argument
+        least: Any = 1
         if name == "at_least":
             if not isinstance(argument, Mapping) or set(argument) != {"n", "of"}:
                 raise self._refused(place, f"found {describe(argument)}, expected {{n: 2, of: [CHECK, ...]}}")
@@ -200,7 +201,9 @@ class CheckReader:
         if not isinstance(entries, list | tuple) or not entries:
             raise self._refused(place, f"found {describe(entries)}, expected a list of checks")
         if isinstance(least, bool) or not isinstance(least, int) or not 1 <= least <= len(entries):
-            raise self._refused((*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}")
+            raise self._refused(
+                (*place[:-1], "n"), f"found {describe(least)}, expected a number from 1 to {len(entries)}"
+            )
         if weighted := [n for n, each in enumerate(entries) if isinstance(each, Mapping) and "weight" in each]:
             wanted = "expected it beside the outermost check"
             raise self._refused((*place, weighted[0], "weight"), f"found a weight inside {key!r}, {wanted}", key=True)
@@ -210,7 +213,7 @@ class CheckReader:
         composed = Composed(tuple(node for node, _, _ in nodes), least, key.startswith(_NOT), written)
         return composed, any(judged for _, _, judged in nodes)
 
-    def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:  # noqa: PLR0913, FBT001 (all that a leaf is made of)
+    def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:
         return Leaf(self._test(kind, key, argument, place), negated, on, _written(key, argument))
 
     def _test(self, kind: CheckKind, key: str, argument: Any, place: Path) -> Test | JudgedTest:
@@ -236,7 +239,9 @@ class CheckReader:
             read = self.host.read_file(argument, place) if isinstance(argument, str) else argument
             if not isinstance(read, Mapping | bool):
                 if not isinstance(argument, str):
-                    self.host.fault(place, f"found {describe(argument)}, expected a JSON Schema, or a file that holds one")
+                    self.host.fault(
+                        place, f"found {describe(argument)}, expected a JSON Schema, or a file that holds one"
+                    )
                 elif read is not None:
                     self.host.fault(place, f"found {describe(read)} in {argument!r}, expected a JSON Schema")
                 raise _Refused

@@ -197,9 +197,7 @@ def _difference(wanted: Any, found: Any, place: str, *, subset: bool) -> str | N
     return None if same else f"{place}: {_shown(found)}"
 
 
-def _mapping_difference(
-    wanted: Mapping[str, Any], found: Mapping[str, Any], place: str, *, subset: bool
-) -> str | None:
+def _mapping_difference(wanted: Mapping[str, Any], found: Mapping[str, Any], place: str, *, subset: bool) -> str | None:
     named = {composed(key): value for key, value in found.items()}
     keys = [composed(key) for key in wanted]
     for key, value in zip(keys, wanted.values(), strict=True):

@@ -126,8 +126,10 @@ def _regex(pattern: str) -> Test:
     try:
         compiled = regex.compile(composed(pattern))
     except regex.error as error:
-        found = f"found the pattern {pattern!r}, which does not compile ({error.msg} at character {(error.pos or 0) + 1})"
-        raise ArgumentError(f"{found}, expected a regular expression", error.pos or 0) from None
+        why, _, position = str(error).partition(" at position ")
+        offset = int(position) if position.isdecimal() else 0
+        found = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
+        raise ArgumentError(f"{found}, expected a regular expression", offset) from None
 
     def test(subject: Subject) -> Outcome:
         try:
@@ -195,10 +197,11 @@ TEXT_KINDS: Final = (
     CheckKind("ends_with", "the answer ends with the text", Text, _ends_with),
     CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),
     CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
-    CheckKind("min_words", "at least so many words between white space", int, _counting("words", _words, at_least=True)),
+    CheckKind(
+        "min_words", "at least so many words between white space", int, _counting("words", _words, at_least=True)
+    ),
     CheckKind("max_words", "at most so many words", int, _counting("words", _words, at_least=False)),
     CheckKind("min_chars", "at least so many characters", int, _counting("characters", _characters, at_least=True)),
     CheckKind("max_chars", "at most so many characters", int, _counting("characters", _characters, at_least=False)),
 )
 """The kinds."""
-

@@ -42,7 +42,10 @@ from pytest_llmeval.evaluators.checks.evaluator import Checks
         ({"any_of": []}, "[0].any_of: found a list of 0, expected a list of checks"),
         ({"any_of": [{"contain": "a"}]}, "[0].any_of[0].contain: found the unknown check"),
         ({"any_of": [{"contains": "a", "weight": 2}]}, "[0].any_of[0].weight: found a weight inside 'any_of'"),
-        ({"at_least": {"n": 3, "of": ["is_json"]}}, "[0].at_least.n: found the number 3, expected a number from 1 to 1"),
+        (
+            {"at_least": {"n": 3, "of": ["is_json"]}},
+            "[0].at_least.n: found the number 3, expected a number from 1 to 1",
+        ),
         ({"at_least": {"n": 1}}, "[0].at_least: found a mapping with 'n', expected {n: 2, of: [CHECK, ...]}"),
         ({"contains": "a", "weight": 0}, "[0].weight: found the number 0, expected a number above 0"),
         ({"contains": "a", "name": "a[b]"}, "[0].name: found the text 'a[b]', expected a name without brackets"),

@@ -214,4 +214,4 @@ def test_a_check_needs_a_name_without_meaning(name: str) -> None:
 
 def test_a_check_takes_an_answer_and_at_most_one_argument() -> None:
     with pytest.raises(EvaluatorError, match=r"expected a function of \(answer\) or \(answer, argument\)"):
-        kind_of_function(lambda answer, one, two: bool(answer), "check")
+        kind_of_function(lambda answer, one, two: answer == one == two, "check")

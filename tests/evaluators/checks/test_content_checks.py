@@ -118,7 +118,10 @@ def test_every_quotation_must_stand_in_one_of_the_contexts(answer: str, expected
 @pytest.mark.parametrize(
     ("prediction", "said"),
     [
-        ({"answer": "x", "sources": []}, "the prediction has the keys answer, sources; no 'contexts'; set parts.contexts"),
+        (
+            {"answer": "x", "sources": []},
+            "the prediction has the keys answer, sources; no 'contexts'; set parts.contexts",
+        ),
         ({"answer": "x", "contexts": [1]}, "found a list as contexts, expected a list of texts"),
     ],
 )

@@ -57,7 +57,11 @@ def test_a_check_of_json_holds_as_defined(entry: Any, answer: Any, expected: boo
     ("entry", "answer", "said"),
     [
         ("is_json", "x", "found 'x', which is not JSON (Expecting value at character 1), expected is_json"),
-        ({"json_schema": POINT}, '{"lat": 91}', "found $.lat: 91 is greater than the maximum of 90, expected json_schema"),
+        (
+            {"json_schema": POINT},
+            '{"lat": 91}',
+            "found $.lat: 91 is greater than the maximum of 90, expected json_schema",
+        ),
         ({"json_equals": {"a": [1, 2]}}, '{"a": [1, 3]}', "found $.a[1]: '3', expected json_equals"),
         ({"json_equals": {"a": 1}}, '{"a": 1, "b": 2}', "found $ with 'b' too, expected"),
         ({"json_equals": [1]}, "[]", "found $ with 0 items, not 1, expected"),
