@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 from execnet import gateway_base, gateway_io
 
 LIBRARIES = (
-    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz", "sqlite3"),
-    *("tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
+    *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz"),
+    *("scipy.special", "sqlite3", "tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
 RESTARTS = 2
 """How many workers may crash before xdist starts Python for another."""
