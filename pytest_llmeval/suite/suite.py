@@ -1,6 +1,6 @@
 """A suite: the checked content of a suite file."""
 
-__all__ = ("CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
+__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +23,8 @@ from pytest_llmeval.scoring.regression import Adjustment, Alternative, Regressio
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
+
+CANNOT_FAIL = "nothing can fail here: found no thresholds, gates or snapshot, so every score passes"
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,11 @@ class Suite:
     def metrics(self) -> MetricIndex:
         """The metrics that the suite reports, by name."""
         return MetricIndex.of(self.reported)
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
+        return bool(self.thresholds or self.gates or self.regressions or any(case.thresholds for case in self.cases))
 
     @property
     def total(self) -> int:
