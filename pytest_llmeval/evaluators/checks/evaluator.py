@@ -45,6 +45,8 @@ class Checks(Evaluator):
     checks: tuple[Any, ...] = ()
     ready: tuple[Check, ...] = field(default=(), repr=False, compare=False)
     """The same, read already."""
+    names: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Of all checks in a suite, those of single cases among them."""
 
     def __post_init__(self) -> None:
         if len(self.ready) != len(self.checks):
@@ -83,14 +85,25 @@ class Checks(Evaluator):
             else:
                 unmet.append(check.line(finding))
         if errors:
-            return _with_errors(counts, unmet, errors)
+            counts = _without(counts, errors)
+            errors = {_RATE: next(iter(errors.values())), **errors}
         return Observation(
-            counts, details={"unmet": unmet} if unmet else {}, malformed="; ".join(unmet) if unmet else None
+            counts,
+            details={"unmet": unmet} if unmet else {},
+            undefined=self._absent(checks),
+            malformed="; ".join(unmet) if unmet else None,
+            errored=errors,
         )
+
+    def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
+        """Say which metrics a case has no part in, since other cases have these checks."""
+        others = self.names.difference(check.name for check in checks)
+        return {f"check[{name}]": "no such check" for name in sorted(others)}
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return shares of the checks made."""
-        names = sorted(name.removeprefix(_MADE)[:-1] for name in sums if name.startswith(_MADE))
+        made = (name.removeprefix(_MADE)[:-1] for name in sums if name.startswith(_MADE))
+        names = sorted(self.names.union(made))
         by_name = {f"check[{name}]": sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
 
@@ -122,11 +135,12 @@ def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) ->
 
     Args:
         checks: For every case.
-        of_cases: Those of single cases, which decide whether a judge is needed.
+        of_cases: Those of single cases.
     """
     ready = tuple(checks)
-    kind = JudgedChecks if any(check.judged for check in (*ready, *of_cases)) else Checks
-    return kind(tuple(check.entry for check in ready), ready)
+    known = (*ready, *of_cases)
+    kind = JudgedChecks if any(check.judged for check in known) else Checks
+    return kind(tuple(check.entry for check in ready), ready, frozenset(check.name for check in known))
 
 
 def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
@@ -145,14 +159,7 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     return read
 
 
-def _with_errors(counts: Mapping[str, float], unmet: Sequence[str], errors: Mapping[str, str]) -> Observation:
-    """Return what a case counts some of whose checks could not be made: it has no rate, and no value of these."""
+def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:
+    """Return the counts of a case some of whose checks could not be made: no rate, and no value of these."""
     left_out = {f"{kind}{name.removeprefix('check[')}" for name in errors for kind in (_MET, _MADE)}
-    kept = {name: count for name, count in counts.items() if "[" in name and name not in left_out}
-    first = next(iter(errors.values()))
-    return Observation(
-        kept,
-        details={"unmet": list(unmet)} if unmet else {},
-        errored={_RATE: first, **errors},
-        malformed="; ".join(unmet) if unmet else None,
-    )
+    return {name: count for name, count in counts.items() if "[" in name and name not in left_out}

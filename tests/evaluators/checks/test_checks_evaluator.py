@@ -114,6 +114,21 @@ def test_a_check_that_cannot_be_made_takes_the_rate_of_its_case_and_leaves_the_o
     assert set(found.errored) == {"check_rate", "check[quotes]"}
 
 
+def test_a_check_of_few_cases_counts_those_cases_only_and_one_that_is_never_made_is_reported() -> None:
+    own = read_checks({"contains": "a", "name": "own"}, {"quotes": True})
+    cases = [Case("1", prediction="a", checks=own), Case("2", prediction="b"), Case("3", prediction="c")]
+    metrics = score(checks_evaluator(read_checks({"min_chars": 1}), own), cases).metrics
+    counts = {name: (each.scored, each.undefined, each.errored) for name, each in metrics.items()}
+    assert counts == {
+        "check_rate": (2, 0, 1),
+        "check[min_chars]": (3, 0, 0),
+        "check[own]": (1, 2, 0),
+        "check[quotes]": (0, 2, 1),
+    }
+    assert metrics["check[own]"].low is None
+    assert metrics["check[quotes]"].value is None
+
+
 def test_checks_are_scored_in_python() -> None:
     result = score(Checks((A,)), [Case("1", prediction="a"), Case("2", prediction="b"), Case("3", prediction="ca")])
     assert result.metrics["check_rate"].value == pytest.approx(2 / 3)
