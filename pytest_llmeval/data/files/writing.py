@@ -37,8 +37,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     """
     refuse_links(path)
     if _is_stream(path):
-        # Without waiting, so that a pipe that nobody reads is an error.
-        _write_parts(os.open(path, os.O_WRONLY | os.O_NONBLOCK), parts)
+        _write_parts(_open_stream(path), parts)
         return
     remove_leftovers(path.parent)
     scratch = scratch_path(path.parent)
@@ -173,6 +172,16 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+def _open_stream(path: Path) -> int:
+    """Open a pipe or a device without waiting for who reads it."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
+        raise
 
 
 def _is_stream(path: Path) -> bool:
