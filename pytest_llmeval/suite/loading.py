@@ -15,6 +15,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_e
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
+from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
@@ -173,7 +174,8 @@ class _Loader(SettingsReader):
         if source is None:
             return [], faults
         try:
-            return source.load(self.path.parent, faults), faults
+            with searching_within(self.root):
+                return source.load(self.path.parent, faults), faults
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
             return [], [self.document.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")]
 
