@@ -1,72 +1,24 @@
 """Judging answers in Python: one, or the results of a run, with scores kept in a file."""
 
 import asyncio
-import json
-import logging
-import re
-import signal
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judged_results import RESULTS, Scripted, awaited, plain, result, scored
 from llm_server import PATIENCE, LlmServer, refusal, reply
 
-from pytest_llmeval import LlmevalError, SuiteError
-from pytest_llmeval.core.errors import BudgetError, JudgeError
+from pytest_llmeval import LlmevalError
+from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest
 from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.score_file import ScoreFile
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.tasks.memory_qa.qa import EvalResult, QuestionType, batch_judge, is_unanswerable, judge_answer
+from pytest_llmeval.tasks.memory_qa.qa import batch_judge, is_unanswerable, judge_answer
 
 LOG = "pytest_llmeval.judge.answers"
-
-
-def result(number: int, kind: str = "single_hop", answer: str = "In Paris", sample: str = "s") -> EvalResult:
-    return EvalResult(sample, f"q{number}", QuestionType(kind), f"Where? {number}", "Paris", answer)
-
-
-RESULTS = [result(number) for number in range(5)]
-
-
-class Scripted:
-    """A judge that answers by the number that ends the question, and counts."""
-
-    def __init__(self, replies: Sequence[str | BaseException]) -> None:
-        self.replies = replies
-        self.prompts: list[str] = []
-
-    def __call__(self, request: JudgeRequest) -> str:
-        prompt = str(request)
-        self.prompts.append(prompt)
-        reply = self.replies[int(prompt.partition("Where? ")[2][0])]
-        if isinstance(reply, BaseException):
-            raise reply
-        return reply
-
-
-def scored(*scores: float) -> list[str | BaseException]:
-    return [json.dumps({"score": score}) for score in scores]
-
-
-def kept(path: Path) -> dict[str, float]:
-    """Return the scores of a file, without the digests of its keys."""
-    return {key.partition("#")[0]: score for key, score in json.loads(path.read_text(encoding="utf-8")).items()}
-
-
-def plain(request: JudgeRequest) -> str:
-    del request
-    return "yes"
-
-
-async def awaited(request: JudgeRequest) -> str:
-    await asyncio.sleep(0)
-    return plain(request)
 
 
 class Client:
@@ -196,141 +148,6 @@ def test_wrong_arguments_are_told(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_without_verdict_have_no_score_are_logged_and_are_judged_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "scores.json"
-    judge = Scripted([*scored(0.2), "maybe", *scored(0.4), JudgeError("server down"), *scored(1)])
-    with caplog.at_level(logging.WARNING, LOG):
-        assert batch_judge(RESULTS, llm=judge, cache_path=path) == [0.2, None, 0.4, None, 1.0]
-    assert "2 of 5 answers have no verdict; the first: " in caplog.text
-    assert "the judge replied 'maybe'" in caplog.text
-    assert kept(path) == {"s/q0": 0.2, "s/q2": 0.4, "s/q4": 1.0}
-    again = Scripted(scored(0, 0.6, 0, 0.8, 0))
-    assert batch_judge(RESULTS, llm=again, cache_path=path) == [0.2, 0.6, 0.4, 0.8, 1.0]
-    assert len(again.prompts) == 2
-
-
-def test_a_complete_file_needs_no_judge_and_is_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "scores.json"
-    (tmp_path / "plain").touch()
-    first = batch_judge(RESULTS, llm=Scripted(scored(0, 0.2, 0.4, 0.6, 0.8)), cache_path=path)
-    text, changed = path.read_text(), path.stat().st_mtime_ns
-    never = Scripted([AssertionError("asked")] * 5)
-    assert batch_judge(RESULTS, llm=never, cache_path=str(path)) == first
-    assert never.prompts == []
-    assert (path.read_text(), path.stat().st_mtime_ns) == (text, changed)
-    assert batch_judge(RESULTS, llm=None, cache_path=path) == first
-    assert [each.name for each in path.parent.iterdir()] == ["scores.json"]
-    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # as private as any file of the user
-    assert re.sub("#[0-9a-f]{16}", "#", text) == (
-        '{\n "s/q0#": 0.0,\n "s/q1#": 0.2,\n "s/q2#": 0.4,\n "s/q3#": 0.6,\n "s/q4#": 0.8\n}\n'
-    )
-
-
-def test_other_scores_of_the_file_stay_and_an_id_alone_is_no_key(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    path.write_text('{"other": 1, "q1": 0.5, "问题": 0}')
-    assert batch_judge(RESULTS[:2], llm=Scripted(scored(0.2, 0)), cache_path=path) == [0.2, 0.0]
-    assert kept(path) == {"other": 1, "q1": 0.5, "s/q0": 0.2, "s/q1": 0.0, "问题": 0}
-    assert "问题" in path.read_text(encoding="utf-8")
-
-
-def test_no_result_gets_the_score_of_another_conversation_answer_or_mode(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    results = [result(0, sample="a"), result(1, sample="b"), result(0, sample="c"), result(1, answer="x", sample="b")]
-    for wanted, each in enumerate(results):
-        score = wanted / 10
-        assert batch_judge([each], llm=Scripted(scored(score, score)), cache_path=path) == [score]
-    assert batch_judge([results[0]], llm=plain, mode="preference", cache_path=path) == [1.0]
-    never = Scripted([AssertionError("asked")] * 2)
-    assert batch_judge(results, llm=never, cache_path=path) == [0.0, 0.1, 0.2, 0.3]
-
-
-def test_results_that_are_alike_in_everything_are_judged_once(tmp_path: Path) -> None:
-    judge = Scripted(scored(0.2, 0.4))
-    results = [RESULTS[0], RESULTS[1], RESULTS[0]]
-    assert batch_judge(results, llm=judge, cache_path=tmp_path / "scores.json") == [0.2, 0.4, 0.2]
-    assert len(judge.prompts) == 2
-
-
-def test_judging_with_one_file_at_the_same_time_loses_no_score(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    files = [ScoreFile.open(path) for _ in range(4)]
-    for number, file in enumerate(files):
-        file.add(str(number), 1.0)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(ScoreFile.save, files))
-    assert json.loads(path.read_text()) == dict.fromkeys("0123", 1.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "found an empty file"),
-        ('{"q0": 0.5', "expected"),
-        ('{"q0": 0.5, "q0": 1}', "q0"),
-        ('{"q0": NaN}', "NaN"),
-        ("[0.5]", "found a list, expected an object of question ids and scores"),
-        ('{"q0": 2}', r"scores.json:1:8  q0: found 2, expected a score from 0 to 1"),
-        ('{"q0": 0.5, "q1": "1"}', r'q1: found "1", expected a score from 0 to 1'),
-        ('{"q0": true}', "q0: found true, expected a score from 0 to 1"),
-        ('{"q0": null}', "q0: found null, expected a score from 0 to 1"),
-    ],
-)
-def test_a_damaged_file_is_an_error_and_stays_as_it_is(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "scores.json"
-    path.write_text(text)
-    judge = Scripted(scored(1, 1, 1, 1, 1))
-    with pytest.raises(SuiteError, match=message):
-        batch_judge(RESULTS, llm=judge, cache_path=path)
-    assert path.read_text() == text
-    assert judge.prompts == []
-
-
-@pytest.mark.parametrize("stop", [KeyboardInterrupt(), BudgetError("spent")])
-def test_what_is_judged_when_a_run_is_stopped_is_kept(tmp_path: Path, stop: BaseException) -> None:
-    path = tmp_path / "scores.json"
-    judge = Scripted([*scored(0, 0.2, 0.4), stop, *scored(1)])
-    with pytest.raises(type(stop)):
-        batch_judge(RESULTS, llm=judge, cache_path=path, max_workers=1)
-    assert kept(path) == {"s/q0": 0.0, "s/q1": 0.2, "s/q2": 0.4}
-    assert batch_judge(RESULTS, llm=Scripted(scored(0, 0, 0, 0.6, 1)), cache_path=path) == [0.0, 0.2, 0.4, 0.6, 1.0]
-
-
-def test_ctrl_c_keeps_what_is_judged_and_does_not_wait_for_what_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    waiting = threading.Event()
-    main = threading.main_thread().ident
-    assert main is not None
-
-    def llm(request: JudgeRequest) -> str:
-        if "Where? 3" in str(request):
-            signal.pthread_kill(main, signal.SIGINT)
-            waiting.wait(PATIENCE)
-        return '{"score": 1}'
-
-    with pytest.raises(KeyboardInterrupt):
-        batch_judge(RESULTS, llm=llm, cache_path=path, max_workers=1)
-    assert not waiting.is_set()
-    waiting.set()
-    assert kept(path) == {"s/q0": 1.0, "s/q1": 1.0, "s/q2": 1.0}
-
-
-def test_the_file_is_written_now_and_then_before_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "scores.json"
-    results = [replace(RESULTS[0], question_id=str(number)) for number in range(40)]
-    lengths: list[int] = []
-
-    def llm(request: JudgeRequest) -> str:
-        del request
-        lengths.append(len(json.loads(path.read_text())) if path.exists() else 0)
-        return '{"score": 1}'
-
-    batch_judge(results, llm=llm, cache_path=path, max_workers=1)
-    assert sorted(set(lengths)) == [0, 32]
-
-
 class Gatekeeper:
     """Lets calls through once enough of them are there at the same time, and notes the most."""
 
@@ -390,19 +207,6 @@ def test_no_thread_is_left() -> None:
 def test_what_is_no_judge_is_told() -> None:
     with pytest.raises(LlmevalError, match="found int as the judge"):
         batch_judge(RESULTS, llm=7)  # type: ignore[arg-type]  # a wrong value is the point
-
-
-def test_a_file_that_cannot_be_written_leaves_no_scratch_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = ScoreFile.open(tmp_path / "scores.json")
-    file.add("q", 1.0)
-
-    def refuse(path: Path, target: Path) -> Path:
-        raise PermissionError(13, "no", f"{path} to {target}")
-
-    monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(PermissionError):
-        file.save()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_functions_are_where_those_of_the_requirement_document_were() -> None:

@@ -12,7 +12,6 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.tables import LabelTable, ReportTable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.build import build_root
 from pytest_llmeval.evaluators.fields.nodes import Elements, Node, compare
@@ -84,10 +83,6 @@ class Fields(Evaluator):
             *(Metric(name, higher_is_better=False, high=None, signature=signature) for name in _COUNTS),
             Metric("field[label]", signature=signature),
         ]
-
-    def tables(self) -> Sequence[ReportTable]:
-        """Return the accuracy by field."""
-        return [LabelTable("Fields", "field", {"accuracy": "field[label]"})]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield fields of the expected object that their comparators cannot read."""

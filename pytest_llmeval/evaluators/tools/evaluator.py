@@ -68,6 +68,8 @@ class Tools(Evaluator):
 
     name = "tools"
     part: ClassVar[str] = "tool_calls"
+    reads_lists: ClassVar[bool] = True
+    second_part: ClassVar[str | None] = "messages"
 
     order: Order = "exact"
     arguments: Literal["exact", "partial", "ignore"] = "exact"

@@ -1,0 +1,25 @@
+"""A working cache in a folder of its own, on a clock that the test moves."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from working_caches import Clock
+
+from pytest_llmeval.judge.store.cache import Cache
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".llmeval" / "cache.sqlite3"
+
+
+@pytest.fixture
+def cache(path: Path, clock: Clock) -> Iterator[Cache]:
+    with Cache(path, clock=clock) as opened:
+        yield opened

@@ -1,0 +1,223 @@
+"""The working cache: leases, slots, budgets and answers that the processes of a run share."""
+
+from pathlib import Path
+
+from stored_judgements import entry
+from working_caches import Clock
+
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.store.cache import Cache
+
+DAY_S = 86_400.0
+
+
+def test_one_owner_at_a_time_has_a_lease(cache: Cache) -> None:
+    assert cache.lease("key", "a", 30)
+    assert not cache.lease("key", "b", 30)
+    assert cache.lease("other", "b", 30)
+    cache.release("key", "b")
+    assert not cache.lease("key", "b", 30)
+    cache.release("key", "a")
+    assert cache.lease("key", "b", 30)
+
+
+def test_a_lease_ends_by_itself_and_its_owner_can_put_that_off(cache: Cache, clock: Clock) -> None:
+    cache.lease("asked again", "a", 30)
+    cache.lease("renewed", "a", 30)
+    cache.lease("not renewed", "b", 30)
+    clock.now += 20
+    assert cache.lease("asked again", "a", 30)
+    cache.renew("a", 30)
+    clock.now += 20
+    assert [cache.lease(key, "c", 30) for key in ("asked again", "renewed", "not renewed")] == [False, False, True]
+
+
+def test_what_a_dead_owner_held_ends_at_once_and_its_calls_count_as_spent(cache: Cache) -> None:
+    for owner in ("dead", "alive"):
+        assert cache.lease(f"of {owner}", owner, 30)
+        assert cache.take_slot("run", owner, 2, 30) is not None
+        assert cache.reserve("run", Budget(calls=3), owner).granted
+    cache.end("dead")
+    assert [cache.lease(f"of {owner}", "heir", 30) for owner in ("dead", "alive")] == [True, False]
+    assert [cache.take_slot("run", "heir", 2, 30) for _ in range(2)] == [0, None]
+    assert cache.reserve("run", Budget(calls=1), "heir").exhausted
+
+
+def test_a_lease_that_must_not_be_inherited_stays_orphaned(cache: Cache, clock: Clock) -> None:
+    assert cache.lease("key", "dead", 30, inherit=False)
+    assert not cache.is_orphaned("key")
+    clock.now += 30
+    assert not cache.lease("key", "heir", 30, inherit=False)
+    assert cache.is_orphaned("key")
+    assert not cache.is_orphaned("other")
+    assert cache.lease("key", "heir", 30)
+    assert not cache.is_orphaned("key")
+
+
+def test_what_has_expired_is_not_renewed(cache: Cache, clock: Clock) -> None:
+    cache.lease("key", "a", 30)
+    clock.now += 30
+    cache.renew("a", 30)
+    assert cache.lease("key", "b", 30)
+
+
+def test_slots_are_limited_over_all_owners_of_a_run(cache: Cache) -> None:
+    assert [cache.take_slot("run", owner, 2, 30) for owner in "aba"] == [0, 1, None]
+    assert cache.take_slot("other run", "c", 1, 30) == 0
+    cache.free_slot("run", 0, "b")
+    assert cache.take_slot("run", "c", 2, 30) is None
+    cache.free_slot("run", 0, "a")
+    assert cache.take_slot("run", "c", 2, 30) == 0
+
+
+def test_a_lowered_limit_counts_the_slots_that_are_taken(cache: Cache) -> None:
+    slots = [cache.take_slot("run", "a", 4, 30) for _ in range(4)]
+    cache.free_slot("run", 0, "a")
+    assert slots == [0, 1, 2, 3]
+    assert cache.take_slot("run", "a", 2, 30) is None
+    assert cache.take_slot("run", "a", 0, 30) is None
+
+
+def test_slots_of_a_dead_owner_become_free(cache: Cache, clock: Clock) -> None:
+    cache.take_slot("run", "dead", 2, 30)
+    cache.take_slot("run", "alive", 2, 30)
+    clock.now += 20
+    cache.renew("alive", 30)
+    clock.now += 20
+    assert cache.take_slot("run", "new", 2, 30) == 0
+    assert cache.take_slot("run", "new", 2, 30) is None
+    cache.free_slot("run", 0, "dead")
+    assert cache.take_slot("run", "newer", 2, 30) is None
+
+
+def test_the_limit_halves_once_a_second_and_climbs_back(cache: Cache, clock: Clock) -> None:
+    assert cache.limit("run", 16) == 16
+    assert cache.lower_limit("run", 16) == 8
+    assert cache.lower_limit("run", 16) == 8
+    clock.now += 1
+    assert cache.lower_limit("run", 16) == 4
+    assert cache.limit("run", 16) == 4
+    assert cache.limit("other run", 16) == 16
+    assert [cache.raise_limit("run", 6) for _ in range(3)] == [5, 6, 6]
+    assert cache.limit("run", 16) == 6
+
+
+def test_the_limit_never_falls_below_one_and_is_never_above_what_is_configured(cache: Cache, clock: Clock) -> None:
+    for _ in range(5):
+        clock.now += 1
+        lowest = cache.lower_limit("run", 4)
+    assert lowest == 1
+    assert cache.raise_limit("untouched", 4) == 4
+    assert cache.limit("run", 0) == 0
+
+
+def test_a_budget_is_shared_and_what_is_under_way_counts(cache: Cache) -> None:
+    budget = Budget(calls=2)
+    first = cache.reserve("run", budget, "a")
+    second = cache.reserve("run", budget, "b")
+    assert first.granted
+    assert second.granted
+    refused = cache.reserve("run", budget, "a")
+    assert (refused.granted, refused.exhausted) == (False, False)
+    assert cache.reserve("other run", budget, "a").granted
+    cache.settle(first)
+    cache.settle(second)
+    spent = cache.reserve("run", budget, "a")
+    assert (spent.granted, spent.exhausted) == (False, True)
+
+
+def test_what_was_reserved_and_not_used_can_be_used_by_others(cache: Cache) -> None:
+    budget = Budget(tokens=100)
+    first = cache.reserve("run", budget, "a", tokens=80)
+    assert not cache.reserve("run", budget, "b", tokens=30).granted
+    cache.settle(first, tokens=60)
+    assert cache.reserve("run", budget, "b", tokens=40).granted
+    assert cache.reserve("run", budget, "b", tokens=41).exhausted
+
+
+def test_what_no_budget_can_hold_is_exhausted_at_once(cache: Cache) -> None:
+    assert cache.reserve("run", Budget(tokens=100), "a", tokens=101).exhausted
+
+
+def test_where_the_use_is_not_known_all_that_was_reserved_counts(cache: Cache) -> None:
+    budget = Budget(tokens=100, usd=1.0)
+    cache.settle(cache.reserve("run", budget, "a", tokens=60, usd=0.6))
+    assert cache.reserve("run", budget, "a", tokens=41).exhausted
+    assert cache.reserve("run", budget, "a", usd=0.41).exhausted
+    assert cache.reserve("run", budget, "a", tokens=40, usd=0.4).granted
+
+
+def test_money_adds_up_without_error(cache: Cache) -> None:
+    budget = Budget(usd=0.3)
+    assert [cache.reserve("run", budget, "a", usd=0.1).granted for _ in range(4)] == [True, True, True, False]
+
+
+def test_a_reservation_is_settled_once(cache: Cache) -> None:
+    budget = Budget(tokens=100)
+    first = cache.reserve("run", budget, "a", tokens=50)
+    cache.settle(first, tokens=50)
+    second = cache.reserve("run", budget, "a", tokens=50)
+    cache.settle(first, tokens=50)
+    assert second.granted
+    cache.settle(second, tokens=10)
+    assert cache.reserve("run", budget, "a", tokens=40).granted
+
+
+def test_a_reservation_of_a_dead_owner_counts_as_spent(cache: Cache, clock: Clock) -> None:
+    budget = Budget(calls=2)
+    cache.reserve("run", budget, "dead", ttl=30)
+    alive = cache.reserve("run", budget, "alive", ttl=30)
+    clock.now += 20
+    cache.renew("alive", 30)
+    clock.now += 20
+    waiting = cache.reserve("run", budget, "new")
+    assert (waiting.granted, waiting.exhausted) == (False, False)
+    cache.settle(alive)
+    assert cache.reserve("run", budget, "new").exhausted
+
+
+def test_answers_of_the_target_are_shared_within_a_run(cache: Cache) -> None:
+    cache.put_answer("run", "key", '"half \ud800"')
+    assert cache.get_answer("run", "key") == '"half \ud800"'
+    assert cache.get_answer("other run", "key") is None
+    cache.put_answer("run", "key", "1")
+    assert cache.get_answer("run", "key") == "1"
+
+
+def test_a_run_that_is_forgotten_leaves_judgements_only(cache: Cache) -> None:
+    cache.put(entry(), "run")
+    for run in ("run", "other"):
+        cache.put_answer(run, "key", "1")
+        cache.settle(cache.reserve(run, Budget(calls=1), "a"))
+        cache.lower_limit(run, 16)
+        cache.take_slot(run, "a", 1, 30)
+        cache.lease(f"asked in {run}", f"{run} gw0", 30)
+    cache.forget_run("run")
+    assert cache.get(entry().key) == entry()
+    assert cache.get_answer("run", "key") is None
+    assert cache.reserve("run", Budget(calls=1), "a").granted
+    assert cache.limit("run", 16) == 16
+    assert cache.take_slot("run", "a", 1, 30) == 0
+    assert cache.lease("asked in run", "next", 30)
+    assert cache.get_answer("other", "key") == "1"
+    assert cache.reserve("other", Budget(calls=1), "a").exhausted
+    assert cache.limit("other", 16) == 8
+    assert cache.take_slot("other", "a", 1, 30) is None
+    assert not cache.lease("asked in other", "next", 30)
+
+
+def test_what_runs_left_behind_is_forgotten_after_a_day(cache: Cache, path: Path, clock: Clock) -> None:
+    cache.put(entry(), "old")
+    cache.put_answer("old", "key", "1")
+    cache.lower_limit("old", 16)
+    cache.reserve("old", Budget(calls=1), "a", ttl=30)
+    clock.now += DAY_S
+    cache.put_answer("new", "key", "2")
+    cache.close()
+    clock.now += 100
+    with Cache(path, clock=clock) as again:
+        assert again.get_answer("old", "key") is None
+        assert again.limit("old", 16) == 16
+        assert again.reserve("old", Budget(calls=1), "a").granted
+        assert again.get_answer("new", "key") == "2"
+        assert again.get(entry().key) == entry()
