@@ -89,9 +89,9 @@ class Checks(Evaluator):
             errors = {_RATE: next(iter(errors.values())), **errors}
         return Observation(
             counts,
-            details={"unmet": unmet} if unmet else {},
+            details={"wrong": unmet} if unmet else {},
             undefined=self._absent(checks),
-            malformed="; ".join(unmet) if unmet else None,
+            malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
 
@@ -157,6 +157,11 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     if host.faults:
         raise ValueError("; ".join(host.faults))
     return read
+
+
+def _summary(unmet: Sequence[str]) -> str:
+    """Return why a case failed; reports list the other checks under it."""
+    return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
 
 
 def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:

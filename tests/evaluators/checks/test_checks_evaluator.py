@@ -44,7 +44,7 @@ def test_a_case_has_the_checks_of_the_suite_and_its_own() -> None:
     found = checks.measure(Case("a", prediction="ab", checks=(Z,)))
     assert rates(checks, found)["check_rate"] == 0.5
     assert found.malformed == "found 'ab', expected contains: 'z'"
-    assert found.details == {"unmet": ["found 'ab', expected contains: 'z'"]}
+    assert found.details == {"wrong": ["found 'ab', expected contains: 'z'"]}
 
 
 def test_a_case_without_checks_has_no_rate() -> None:
@@ -53,7 +53,9 @@ def test_a_case_without_checks_has_no_rate() -> None:
 
 def test_all_unmet_checks_are_named() -> None:
     found = Checks((Z, {"max_chars": 1, "name": "short"})).measure(Case("a", prediction="ab"))
-    assert found.malformed == "found 'ab', expected contains: 'z'; short: found 2 characters, expected max_chars: 1"
+    lines = ["found 'ab', expected contains: 'z'", "short: found 2 characters, expected max_chars: 1"]
+    assert found.details["wrong"] == lines
+    assert found.malformed == f"{lines[0]}; and 1 more"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_a_judge_is_asked_about_each_criterion_and_the_verdicts_decide() -> None
         {"question": "What?", "answer": "x", "criterion": text} for text in ("Says a.", "Says b.", "Is rude.")
     ]
     found = checks.measure_judged(case, [Verdict(0, "It does not."), Verdict(1), Verdict(1, "Very.")])  # type: ignore[attr-defined]  # as above
-    assert found.details["unmet"] == [
+    assert found.details["wrong"] == [
         "found the judge's no: 'It does not.', expected judge: 'Says a.'",
         "polite: found the judge's yes: 'Very.', expected not_judge: 'Is rude.'",
     ]
@@ -206,7 +208,7 @@ def own(*entries: Any) -> Checks:
 def test_functions_of_users_are_checks() -> None:
     checks = own("polite", {"at_most": 3}, {"not_polite": None, "name": "curt"})
     found = checks.measure(Case("a", prediction="Thanks"))
-    assert found.details["unmet"] == [
+    assert found.details["wrong"] == [
         "found 6 letters, expected at_most: 3",
         "curt: found 'Thanks', expected not_polite",
     ]
