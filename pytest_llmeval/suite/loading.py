@@ -15,6 +15,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_e
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
+from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
@@ -152,7 +153,8 @@ class _Loader(SettingsReader):
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
         try:
-            read = source.load(self.path.parent, faults)
+            with searching_within(self.root):
+                read = source.load(self.path.parent, faults)
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
             self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
             return [], 0
