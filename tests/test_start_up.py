@@ -14,7 +14,7 @@ import pytest_llmeval
 
 HEAVY = {
     *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
-    *("aiohttp", "asyncio", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"),
+    *("aiohttp", "asyncio", "genai_prices", "jmespath", "pydantic_ai", "sqlite3", "tenacity"),
 }
 ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3", "tenacity"}
 """Libraries that only a run needs that asks a judge."""
@@ -99,7 +99,8 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
     (tmp_path / "s.eval.yaml").write_text(
-        "evaluators: [{text: {metrics: [f1]}}]\ncases: [{id: a, expected: x, prediction: x}]\n"
+        "evaluators: [{text: {metrics: [f1, exact_match]}}]\ngates: [f1 >= 0.5]\n"
+        "cases: [{id: a, expected: x y, prediction: x}, {id: b, expected: x, prediction: x}]\n"
     )
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)

@@ -5,6 +5,7 @@ __all__ = ("add_arguments",)
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit, number, unknown_name
 from pytest_llmeval.scoring.gates import split_statistic
+from pytest_llmeval.scoring.watch_power import EARLIER_RUNS, WATCHED_RUNS
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli.spread import Planned
@@ -112,21 +114,36 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
         return
     yield f"{found.name}: {found.basis}"
     clusters = f", in clusters of {found.cluster:.3g}" if found.cluster > 1 else ""
-    what = "an equally good run meets a max_drop of" if found.safe else "this suite finds a drop of"
     test = f"{plan.confidence * 100:g}% confidence{clusters}"
-    yield f"{what} {number(plan.detectable(cases, times))} in 80 of 100 runs ({test})"
+    yield f"{_found(found).format(number(plan.detectable(cases, times)))} ({test})"
     tried = [times] if plan.spread.within is None else sorted({*_REPEATS, times})
     rows = []
     for size in drops or [plan.allowed + each for each in _DROPS]:
-        chance = plan.chance(size, cases, times)
+        chances = [each.chance(size, cases, times) for each in _within(plan)]
         needed = [_needed(plan.cases(size, each), found.cluster) for each in tried]
-        rows.append((limit(size), number(chance), "#" * round(_BAR * chance), *needed))
+        rows.append((limit(size), *map(number, chances), "#" * round(_BAR * chances[-1]), *needed))
     unit = "cases (clusters)" if found.cluster > 1 else "cases"
     columns = [f"{unit} x {each}" if len(tried) > 1 else unit for each in tried]
-    headers = ("max_drop" if found.safe else "drop", "chance", "", *columns)
-    align = ("right", "right", "left", *["right"] * len(tried))
+    chances_of = [counted(each.runs, "run") if each.runs else "chance" for each in _within(plan)]
+    headers = ("max_drop" if found.safe else "drop", *chances_of, "", *columns)
+    align = ("right", *["right"] * len(chances_of), "left", *["right"] * len(tried))
     yield from tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
     yield from _advice(plan, cases, times)
+
+
+def _found(found: "Planned") -> str:
+    """Return what is found, with a place for the drop."""
+    if found.safe:
+        return "an equally good run meets a max_drop of {} in 80 of 100 runs"
+    if found.plan is not None and found.plan.runs:
+        within = f"within {counted(found.plan.runs, 'run')} that have it, after {EARLIER_RUNS} equally good ones"
+        return f"this suite finds a drop of {{}} in 80 of 100 histories, {within}"
+    return "this suite finds a drop of {} in 80 of 100 runs"
+
+
+def _within(plan: "Plan") -> "list[Plan]":
+    """Return the plan; of a gate that weighs many runs, with fewer of them too."""
+    return [replace(plan, runs=each) for each in WATCHED_RUNS] if plan.runs else [plan]
 
 
 def _needed(cases: int | None, cluster: float) -> str:

@@ -20,6 +20,7 @@ from pytest_llmeval.scoring.gates import split_statistic
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
+from pytest_llmeval.scoring.watch_power import WATCHED_RUNS
 from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -168,8 +169,9 @@ def planned(
     if spread is None:
         return Planned(name, None, basis)
     safe = gate is not None and gate.rule == "proven_safe"
-    level = confidence or (gate.confidence if gate else 0.95)
-    return Planned(name, Plan(spread, level, gate.max_drop if gate and not safe else 0.0), basis, cluster, safe)
+    level = confidence or (gate.interval_confidence if gate else 0.95)
+    runs = WATCHED_RUNS[-1] if gate and gate.rule == "anytime" else 0
+    return Planned(name, Plan(spread, level, gate.max_drop if gate and not safe else 0.0, runs), basis, cluster, safe)
 
 
 def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[Spread | None, str]:

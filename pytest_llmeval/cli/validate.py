@@ -7,12 +7,17 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.suite import SUITE_FILES
+from pytest_llmeval.suite.suite import CANNOT_FAIL
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.suite import Suite
 
 _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
 """Folders that pytest does not search either, nor those whose names begin with a dot."""
@@ -33,12 +38,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _validate(options: Namespace) -> int:
     number = 0
     for path in dict.fromkeys(each for given in options.suites for each in _files(given)):
-        faults, cases = _faults(path)
+        faults, suite = _faults(path)
         if faults:
             say(faults)
             say(notes(path, faults))
-        else:
-            say([f"{path}: no fault in {counted(cases, 'case')}"])
+        elif suite is not None:
+            say([f"{path}: no fault in {counted(len(suite.cases), 'case')}"])
+        if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
+            say([f"{path}: warning: {CANNOT_FAIL}"])
         number += len(faults)
     if number:
         say([counted(number, "fault")])
@@ -65,10 +72,10 @@ def _files(given: Path) -> Iterator[Path]:
         raise LlmevalError(f"{given}: found no suite file, expected {', '.join(SUITE_FILES)}")
 
 
-def _faults(path: Path) -> tuple[list[Fault], int]:
-    """Return the faults of a suite file, and how many cases it has."""
+def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
+    """Return the faults of a suite file, and the suite unless they concern all of it."""
     try:
         suite = open_suite(path)
     except SuiteError as error:
-        return list(error.faults), 0
-    return list(suite.faults), len(suite.cases)
+        return list(error.faults), None
+    return list(suite.faults), suite

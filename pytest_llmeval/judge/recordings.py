@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.beside import own_file
+from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.data.files.writing import rewrite
@@ -202,15 +203,8 @@ def _read(path: Path, display_path: str) -> list[StoredJudgement]:
 
 def _parse(text: str) -> Any:
     """Parse JSON that may hold half of a surrogate pair: a reply is kept as it came."""
-
-    def single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        data = dict(pairs)
-        if len(data) != len(pairs):
-            raise ValueError("found a key twice, expected distinct keys")
-        return data
-
     try:
-        return json.loads(text, object_pairs_hook=single)
+        return json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
         raise ValueError(f"found invalid JSON at column {error.colno} ({error.msg}), expected a judgement") from None
     except RecursionError:

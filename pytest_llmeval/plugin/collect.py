@@ -180,6 +180,7 @@ class EvalModule(SyntheticModule):
         early_calls = [self._early_calls(variant, judge_client) for variant in variants]
         loader, suite = self.config.stash[LOADER], self._suite
         keys = [loader.key(suite, variant=_variant_of(variant)) for variant in variants]
+        loader.offered.update(keys)
         cases = suite.cases[:1] if suite.bulk else suite.cases
         for case in cases:
             for variant, key, early in zip(variants, keys, early_calls, strict=True):
@@ -275,6 +276,7 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
     except LlmevalError as error:
         raise loader.refuse(error) from None
     key = loader.key(suite, test=node.nodeid)
+    loader.offered.add(key)
     cases = [
         pytest.param(
             LoadedCase(suite, case, key),

@@ -19,10 +19,12 @@ from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixture
 )
 from pytest_llmeval.plugin.options import (
     add_options,
+    idle_settings,
     is_enabled,
     is_suite_file,
     make_runner,
     refuse_anchor_alone,
+    refuse_idle_options,
     refuse_suite_arguments,
     report_paths,
 )
@@ -30,6 +32,7 @@ from pytest_llmeval.plugin.options import (
 if TYPE_CHECKING:
     from pytest_llmeval.plugin.score_snapshot import PythonScores
     from pytest_llmeval.plugin.session import Run
+    from pytest_llmeval.plugin.suite_loader import SuiteLoader
     from pytest_llmeval.run.case_runner import CaseRunner
 
 _FREEZE_FROM = 2_000
@@ -59,6 +62,13 @@ def pytest_configure(config: pytest.Config) -> None:
         register_suites(config, worker=worker)
     elif not worker:
         refuse_suite_arguments(config)
+        refuse_idle_options(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Name settings that this run does not use."""
+    idle = ", ".join(idle_settings(config))
+    return f"llmeval: off; {idle} in addopts: no effect without --llmeval" if idle else None
 
 
 def register_suites(config: pytest.Config, *, worker: bool) -> None:
@@ -74,7 +84,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     runner = make_runner(config)
     loader = SuiteLoader(config, runner.judges)
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
-    config.pluginmanager.register(ItemHooks(config, runner), "llmeval_items")
+    config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
     if not worker:
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
@@ -132,11 +142,14 @@ class ScoreHooks:
 class ItemHooks:
     """Hooks of every process that collects and runs items."""
 
-    def __init__(self, config: pytest.Config, runner: "CaseRunner") -> None:
+    def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: "SuiteLoader") -> None:
         from pytest_llmeval.plugin.collect import link_followers
-        from pytest_llmeval.plugin.payload import judged_by, payload_of
+        from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
 
+        self._require_score = require_score
         self._runner = runner
+        self._loader = loader
+        self._keys_of = keys_of
         self._payload_of = payload_of
         self._judged_by = judged_by
         self._link_followers = link_followers
@@ -159,12 +172,16 @@ class ItemHooks:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
         self._link_followers(session.items)
+        if session.config.option.llmeval_require_gates:
+            self._loader.drop_all_but(self._keys_of(session.items).values())
         if len(session.items) > _FREEZE_FROM:
             self._froze = True
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Let a worker that has run all its cases finish what it has asked for others."""
+        """Let a worker that has run all its cases finish what it has asked for others, and say what it left out."""
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["llmeval_dropped"] = [tuple(key) for key in self._loader.dropped]
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
             self._runner.finish()
@@ -185,6 +202,13 @@ class ItemHooks:
         return EvalModule.from_parent(parent, path=file_path)
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Fail a test that gets a case and does not score it."""
+        result = yield
+        self._require_score(item)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
         """Put an item's result on its report."""
         report = yield
@@ -202,6 +226,9 @@ class ControllerHooks:
     """Hooks of the one process to which all reports come."""
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
+        from pytest_llmeval.plugin.payload import keys_of
+
+        self._keys_of = keys_of
         self._run = run
         self._paths = paths
         self._written: list[Path] = []
@@ -218,7 +245,7 @@ class ControllerHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which suites are to run."""
-        self._run.expect(item.nodeid for item in session.items)
+        self._run.expect((item.nodeid for item in session.items), self._keys_of(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -227,14 +254,25 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Let the other workers go on with what a crashed one was asking."""
+        """Let the other workers go on with what a crashed one was asking; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
+        self._run.note_dropped(getattr(node, "workeroutput", {}).get("llmeval_dropped", ()))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """Note which suites are to run, as a worker has collected them."""
         self._run.expect(ids)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, Any, Any]:
+        """Note why a run ends before anything of it could run."""
+        try:
+            return (yield)
+        except BaseException as error:
+            reason = str(error) or type(error).__name__
+            self._run.shortfalls.append(f"the run ended while tests were collected: {reason}")
+            raise
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
@@ -252,15 +290,18 @@ class ControllerHooks:
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report files; a run whose report cannot be written does not pass."""
+        """Write the report files; a run that was cut short, or whose report cannot be written, does not pass."""
+        lacking = bool(self._run.shortfalls)
         if self._run.report is not None:
             self._written = self._run.write(self._paths)
-            if self._written != self._paths and session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            lacking = lacking or self._written != self._paths
+        if lacking and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""
         from pytest_llmeval.plugin.summary import print_summary
 
-        if self._run.report is not None:
+        if self._run.report is not None or self._run.notes:
             print_summary(terminalreporter, self._run.report, self._run.notes, self._written)

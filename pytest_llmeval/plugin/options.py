@@ -2,20 +2,24 @@
 
 __all__ = (
     "add_options",
+    "idle_settings",
     "is_enabled",
     "is_suite_file",
     "judge_options",
     "make_runner",
     "refuse_anchor_alone",
+    "refuse_idle_options",
     "refuse_suite_arguments",
     "report_paths",
 )
 
 import errno
 import os
+import shlex
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +67,13 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         dest="llmeval_predictions_mode",
         help="auto: replay recorded predictions, call the target for the others; replay: never call it; "
         "record: call it for every case; refresh: as record, and drop all other recordings of the suites that ran",
+    )
+    group.addoption(
+        "--llmeval-require-gates",
+        action="store_true",
+        default=False,
+        dest="llmeval_require_gates",
+        help="fail if a gate is not judged, also where -k, -m or a path selects a part of the cases (for CI)",
     )
     _add_judge_options(parser, group)
     _add_snapshot_option(group, pluginmanager)
@@ -135,6 +146,33 @@ def refuse_anchor_alone(config: pytest.Config) -> None:
     """
     if config.option.llmeval_snapshot_anchor and not config.option.update_snapshots:
         raise pytest.UsageError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
+
+
+def _idle(arguments: Iterable[object]) -> list[str]:
+    """Return the options among some arguments that have no effect without ``--llmeval``."""
+    names = (str(each).partition("=")[0] for each in takewhile(lambda each: each != "--", arguments))
+    return list(dict.fromkeys(each for each in names if each.startswith("--llmeval-") or each == "--snapshot-anchor"))
+
+
+def refuse_idle_options(config: pytest.Config) -> None:
+    """Stop if the command line of a run that collects no suites has options about them.
+
+    Those in ``addopts`` are settings for the runs that collect some: see `idle_settings`.
+
+    Raises:
+        pytest.UsageError: It has.
+    """
+    if idle := _idle(config.invocation_params.args):
+        raise pytest.UsageError(
+            f"found {', '.join(idle)} without --llmeval, expected both: no suite is collected without it. "
+            "Add --llmeval, or llmeval = true in pytest's configuration"
+        )
+
+
+def idle_settings(config: pytest.Config) -> list[str]:
+    """Return the options in ``addopts`` that this run does not use."""
+    settings = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    return [] if is_enabled(config) else _idle(settings)
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:

@@ -9,7 +9,9 @@ __all__ = (
     "encode",
     "judged_by",
     "keep_judgements",
+    "keys_of",
     "payload_of",
+    "require_score",
 )
 
 import json
@@ -158,6 +160,22 @@ def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
     return encode(loaded.key, loaded.suite.total, executions, predictions=False)
 
 
+def require_score(item: pytest.Item) -> None:
+    """Fail a Python test over a suite that passed without scoring its case.
+
+    Raises:
+        pytest.fail.Exception: It did.
+    """
+    loaded = case_of(item)
+    if loaded is not None and loaded.key.test and PAYLOAD not in item.stash:
+        file, line, _ = item.location
+        raise pytest.fail.Exception(
+            f"{file}:{(line or 0) + 1}  found no score of case {loaded.case.id!r}, expected this line once the "
+            "application has answered: eval_case.score(prediction)",
+            pytrace=False,
+        )
+
+
 def judged_by(item: pytest.Item) -> str | None:
     """Return the judgements that a test used since it was asked last, as one line of ASCII."""
     judged = item.stash.get(JUDGED, None)
@@ -169,8 +187,6 @@ def judged_by(item: pytest.Item) -> str | None:
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
     """Return the record of a case that its item has not scored."""
-    if report.outcome == "passed":
-        return CaseRecord(name, outcome="not_run", reason="the test did not score the case")
     reason = format_error(call.excinfo.value) if call.excinfo else report.outcome
     if report.skipped:
         return CaseRecord(name, outcome="skipped", reason=reason)
@@ -194,6 +210,12 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
     else:
         variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
     return replace(loaded, key=loaded.key._replace(variant=variant))
+
+
+def keys_of(items: Iterable[pytest.Item]) -> dict[str, SuiteKey]:
+    """Return what the results of items over cases are gathered under, by node id."""
+    cases = ((item, case_of(item)) for item in items)
+    return {item.nodeid: loaded.key for item, loaded in cases if loaded is not None}
 
 
 def _without(ids: str, case: str) -> str:

@@ -46,11 +46,12 @@ class ResultCollector:
         """Keep the result of an item that finished without a report."""
         self._seen[item.location[0], item.nodeid] = _Seen(payload, "passed", 0.0)
 
-    def suites(self, silent: Iterable[SuiteKey] = ()) -> Iterator[SuiteResults]:
+    def suites(self, silent: Iterable[SuiteKey] = (), dropped: Iterable[SuiteKey] = ()) -> Iterator[SuiteResults]:
         """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
 
         Args:
             silent: Suites to yield even if nothing was heard of any suite in their files.
+            dropped: Suites and variants to yield even if nothing was heard of them.
         """
         totals: dict[SuiteKey, int] = {}
         records: defaultdict[SuiteKey, dict[str, CaseRecord]] = defaultdict(dict)
@@ -62,7 +63,8 @@ class ResultCollector:
                 records[payload.key][record.id] = _settled(record, seen) if len(payload.records) == 1 else record
             predictions[payload.key] += payload.predictions
         heard = {key.path for key in totals}
-        totals |= {key: 0 for key in silent if key.path not in heard}
+        absent = [key for key in silent if key.path not in heard] + [key for key in dropped if key not in totals]
+        totals |= dict.fromkeys(absent, 0)
         for key in sorted(totals, key=lambda key: (key.shown, key.test, key.variant)):
             yield SuiteResults(key, totals[key], records[key], predictions[key])
 

@@ -3,7 +3,7 @@
 __all__ = ("Run",)
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, fault_of, judges_of
 from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.run.persisting import Persisted, Stores, persist
+from pytest_llmeval.run.shortfall import shortfalls
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.stamp import head_commit
@@ -40,6 +41,7 @@ class Run:
         selected: Suite files of which some case was to run.
         report: The result, once `finish` has run.
         uncollected: Whether collecting failed elsewhere than in suite files.
+        shortfalls: Why the run does not pass although its exit code would say so.
     """
 
     config: pytest.Config
@@ -50,6 +52,8 @@ class Run:
     selected: set[Path] = field(default_factory=set)
     report: RunReport | None = None
     uncollected: bool = False
+    shortfalls: list[str] = field(default_factory=list)
+    _unfinished: set[str] = field(default_factory=set)
     _started: float = field(default_factory=time.time)
     _collector: ResultCollector = field(default_factory=ResultCollector)
     _judgements: UsedJudgements = field(default_factory=UsedJudgements)
@@ -59,6 +63,8 @@ class Run:
         """Keep what a report carries."""
         self._collector.take(report, report.__dict__.pop("llmeval", None))
         self._judgements.take(report.__dict__.pop("llmeval_judged", "[]"))
+        if report.when == "call" or report.outcome != "passed":
+            self._unfinished.discard(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
             self.broken = "a worker crashed"
 
@@ -69,12 +75,24 @@ class Run:
             if payload is not None:
                 self._collector.salvage(item, payload)
 
-    def expect(self, nodeids: Iterable[str]) -> None:
-        """Note the suite files of items that are to run."""
+    def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
+        """Note the items that are to run, and their suite files.
+
+        Args:
+            nodeids: Of all items.
+            over_suites: Of those that are known to run cases; a worker of xdist names the files of suites only.
+        """
         patterns = self.config.getini("llmeval_files")
-        files = {nodeid.partition("::")[0] for nodeid in nodeids}
-        paths = (self.config.rootpath / file for file in files if is_suite_file(Path(file).name, patterns))
+        files = {nodeid: nodeid.partition("::")[0] for nodeid in nodeids}
+        suites = {file for file in {*files.values()} if is_suite_file(Path(file).name, patterns)}
+        paths = (self.config.rootpath / file for file in suites)
         self.selected.update(path for path in paths if path.is_file())
+        if not self.config.getoption("setuponly", False):
+            self._unfinished.update(over_suites, (nodeid for nodeid, file in files.items() if file in suites))
+
+    def note_dropped(self, keys: Iterable[Sequence[str]]) -> None:
+        """Note the suites and variants that a worker of xdist had nothing of to run."""
+        self.loader.dropped.update(SuiteKey(*key) for key in keys)
 
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
@@ -104,6 +122,12 @@ class Run:
         run = self._collect(session)
         judged = judge_run(run, keeper)
         persisted = self._persist(run, judged, keeper)
+        self.shortfalls += shortfalls(
+            judged,
+            broken=self.broken,
+            unfinished=len(self._unfinished),
+            require_gates=self.config.getoption("llmeval_require_gates"),
+        )
         self._report(session, run, judged, persisted)
 
     def _collect(self, session: pytest.Session) -> CollectedRun:
@@ -113,7 +137,7 @@ class Run:
         return CollectedRun(
             started=datetime.fromtimestamp(self._started, UTC),
             commit=head_commit(self.config.rootpath),
-            suites=[self._with_suite(each, session) for each in self._collector.suites(silent)],
+            suites=[self._with_suite(each, session) for each in self._collector.suites(silent, self.loader.dropped)],
             broken=self.broken,
             judges_off=self.runner.options.mode == "off",
         )

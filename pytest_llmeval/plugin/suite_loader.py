@@ -2,6 +2,7 @@
 
 __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,11 +26,15 @@ class SuiteLoader:
         config: Of the session.
         judges: Of the process.
         refused: How many collectors could not be collected because of a suite.
+        offered: Suites and variants of which items were made.
+        dropped: Those of which every item was deselected, if gates must be judged.
     """
 
     config: pytest.Config
     judges: SuiteJudges
     refused: int = 0
+    offered: set[SuiteKey] = field(default_factory=set)
+    dropped: set[SuiteKey] = field(default_factory=set)
     _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
@@ -65,6 +70,12 @@ class SuiteLoader:
         """Return the error of a collector that cannot be collected because of a suite."""
         self.refused += 1
         return pytest.Collector.CollectError(str(why))
+
+    def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
+        """Note which suites and variants a selection has left out as a whole."""
+        # The variants of a Python test are known only from its items.
+        kept = {key for each in selected for key in (each, each._replace(variant=""))}
+        self.dropped |= self.offered - kept
 
     def display_path(self, path: Path) -> str:
         """Return how reports name a file."""

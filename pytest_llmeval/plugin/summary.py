@@ -14,17 +14,18 @@ from pytest_llmeval.reports.terminal import Line, render
 
 
 def print_summary(
-    reporter: pytest.TerminalReporter, report: RunReport, notes: Sequence[str], written: Sequence[Path]
+    reporter: pytest.TerminalReporter, report: RunReport | None, notes: Sequence[str], written: Sequence[Path]
 ) -> None:
     """Print the summary.
 
     Args:
         reporter: Of the terminal.
-        report: The run.
+        report: The run; ``None`` if nothing could run.
         notes: Lines about what could not be judged or written.
         written: Report files.
     """
-    lines = list(render(report, verbosity=reporter.verbosity, width=terminal_width(reporter)))
+    width = terminal_width(reporter)
+    lines = [] if report is None else list(render(report, verbosity=reporter.verbosity, width=width))
     lines += [Line(printable(note), "yellow") for note in notes]
     if reporter.verbosity >= 0:
         lines += [Line(f"report written to {path}") for path in written]

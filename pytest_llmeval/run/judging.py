@@ -21,7 +21,7 @@ from pytest_llmeval.snapshots.baselines import examine_regressions
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 
 _MANY_SHARED = 10
 _SHARE_SHARED = 0.1
@@ -51,7 +51,7 @@ class JudgedRun:
     Attributes:
         suites: Those that could be judged.
         verdicts: On suites, sorted by path, test and variant.
-        notes: Lines for people about suites that could not be judged.
+        notes: Lines for people about suites that could not be judged, or that pass whatever they score.
     """
 
     suites: Sequence[JudgedSuite]
@@ -113,7 +113,13 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
     ]
     verdicts += [verdict for judged in suites for verdict in _verdicts(judged, run.broken)]
     verdicts.sort(key=lambda verdict: (verdict.key.shown, verdict.key.test, verdict.key.variant))
-    return JudgedRun(suites, verdicts, [f"{key.shown}: not judged: {why}" for key, why in failures.items()])
+    notes = [f"{key.shown}: not judged: {why}" for key, why in failures.items()]
+    toothless = (
+        key.shown
+        for key, suite, _ in suites
+        if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
+    )
+    return JudgedRun(suites, verdicts, [*notes, *(f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))])
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:

@@ -9,9 +9,10 @@ from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.callables import load_target
 from pytest_llmeval.targets.connect import network_target
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Target, load_target
+from pytest_llmeval.targets.python import Target
 from pytest_llmeval.targets.spec import TargetSpec
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,12 +78,11 @@ class Resampled:
     def quantile(self, tail: float, side: int) -> float:
         """Return the value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
         import numpy as np
-        from scipy.special import ndtri
 
         if tail * self.values.size >= _RESOLVED or self.constant:
             return float(np.quantile(self.values, tail if side < 0 else 1 - tail))
         # Normal, so that expanded levels give Student's interval; a heavier tail is for p-values.
-        normal = side * float(self.values.mean()) - self.deviation * float(ndtri(max(tail, _LEAST_LEVEL)))
+        normal = side * float(self.values.mean()) - self.deviation * normal_quantile(max(tail, _LEAST_LEVEL))
         return side * max(self._edge(side)[0], normal)
 
     def tails(self, at: float) -> Tails:
@@ -91,7 +91,6 @@ class Resampled:
 
     def _share(self, at: float, side: int) -> float:
         import numpy as np
-        from scipy.special import ndtr
 
         beyond = int(np.count_nonzero(side * (self.values - at) >= -_ROUNDING))
         share = (1 + beyond) / (1 + self.values.size)
@@ -100,7 +99,7 @@ class Resampled:
         if self.constant:
             return 0.0
         edge, excess = self._edge(side)
-        normal = float(ndtr(side * (float(self.values.mean()) - at) / self.deviation))
+        normal = normal_cdf(side * (float(self.values.mean()) - at) / self.deviation)
         if not excess:
             return min(share, normal)
         return min(share, max(normal, _RESOLVED / self.values.size * math.exp((edge - side * at) / excess)))
@@ -125,18 +124,14 @@ def expanded(tail: float, units: int) -> float:
         tail: The probability outside the interval, on one side.
         units: What was drawn independently: cases, or clusters of them.
     """
-    from scipy.special import ndtr, stdtrit
-
     freedom = max(units, _LEAST_UNITS) - 1
-    return float(ndtr(math.sqrt(1 + 1 / freedom) * stdtrit(freedom, tail)))
+    return normal_cdf(math.sqrt(1 + 1 / freedom) * student_quantile(freedom, tail))
 
 
 def nominal(share: float, units: int) -> float:
     """Return the one-sided p-value that belongs to a share of resamples; the inverse of `expanded`."""
-    from scipy.special import ndtri, stdtr
-
     freedom = max(units, _LEAST_UNITS) - 1
-    return float(stdtr(freedom, ndtri(share) / math.sqrt(1 + 1 / freedom)))
+    return student_cdf(freedom, normal_quantile(share) / math.sqrt(1 + 1 / freedom))
 
 
 def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
@@ -146,9 +141,7 @@ def resampled_interval(values: Resampled, confidence: float, units: int) -> tupl
 
 
 def _squared_quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + confidence) / 2)) ** 2
+    return normal_quantile((1 + confidence) / 2) ** 2
 
 
 def wilson_interval(successes: float, cases: int, confidence: float) -> tuple[float, float]:

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.scoring.comparison.significance import detectable_shift
+from pytest_llmeval.scoring.comparison.significance import POWER, detectable_shift
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile
+from pytest_llmeval.scoring.watch_power import watch_shifts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,34 +50,37 @@ class Plan:
         spread: Of the differences of cases.
         confidence: Of the test, which is two-sided.
         allowed: The drop that is tolerated; only what goes beyond it can be established.
+        runs: Within how many runs that have the drop a gate with ``rule: anytime`` is to find it; 0: one test does.
     """
 
     spread: Spread
     confidence: float = 0.95
     allowed: float = 0.0
+    runs: int = 0
 
     def detectable(self, cases: int, repeats: int = 1) -> float:
         """Return the smallest true drop that is found in 80 of 100 runs."""
-        return self.allowed + detectable_shift(self._deviation(cases, repeats), self.confidence)
+        return self.allowed + self._needed() * self._deviation(cases, repeats)
 
     def limit(self, cases: int) -> float:
         """Return what `detectable` comes down to with ever more repeats."""
-        return self.allowed + detectable_shift(math.sqrt(self.spread.between / cases), self.confidence)
+        return self.allowed + self._needed() * math.sqrt(self.spread.between / cases)
 
     def chance(self, drop: float, cases: int, repeats: int = 1) -> float:
         """Return the chance that a true drop is found."""
-        from scipy.special import ndtr, ndtri
-
         deviation = self._deviation(cases, repeats)
         if not deviation:
             return float(drop > self.allowed)
-        return float(ndtr((drop - self.allowed) / deviation - ndtri((1 + self.confidence) / 2)))
+        if self.runs:
+            shifts = watch_shifts(self.confidence, self.runs)
+            return float(shifts.searchsorted((drop - self.allowed) / deviation, "right")) / len(shifts)
+        return normal_cdf((drop - self.allowed) / deviation - normal_quantile((1 + self.confidence) / 2))
 
     def cases(self, drop: float, repeats: int = 1) -> int | None:
         """Return how many cases find a true drop in 80 of 100 runs; ``None`` if the drop is tolerated."""
         if drop <= self.allowed:
             return None
-        shift = detectable_shift(math.sqrt(self.spread.of_case(repeats)), self.confidence)
+        shift = self._needed() * math.sqrt(self.spread.of_case(repeats))
         return max(1, math.ceil((shift / (drop - self.allowed)) ** 2 - _ROUNDING))
 
     def repeats(self, drop: float, cases: int) -> int | None:
@@ -84,6 +89,14 @@ class Plan:
             if self.detectable(cases, repeats) <= drop + _ROUNDING:
                 return repeats
         return None
+
+    def _needed(self) -> float:
+        """Return how many deviations beyond what is tolerated a drop is that is found in 80 of 100 runs."""
+        import numpy as np
+
+        if self.runs:
+            return float(np.quantile(watch_shifts(self.confidence, self.runs), POWER))
+        return detectable_shift(1.0, self.confidence)
 
     def _deviation(self, cases: int, repeats: int) -> float:
         return math.sqrt(self.spread.of_case(repeats) / cases)

@@ -1,6 +1,6 @@
 """The matrix of a suite: one row per case, one column per count."""
 
-__all__ = ("Table", "present")
+__all__ = ("OUTCOME", "Table", "outcome_of", "present")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _INTERVAL_CASES = 2
 
-_OUTCOME = "\x00outcome"
+OUTCOME = "\x00outcome"
 """The label of what became of the cases; no evaluator of a suite can have it."""
 
 
@@ -35,7 +35,7 @@ _OUTCOME = "\x00outcome"
 class _PassRate(Evaluator):
     """The share of passed cases, as one more pair of counts, so that it gets groups and intervals like any metric."""
 
-    name = _OUTCOME
+    name = OUTCOME
 
     def describe(self) -> Sequence[Metric]:
         return (Metric(PASS_RATE),)
@@ -53,7 +53,7 @@ class Table:
     def __init__(self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord]) -> None:
         import numpy as np
 
-        of_run: dict[str, Evaluator] = {_OUTCOME: _PassRate()}
+        of_run: dict[str, Evaluator] = {OUTCOME: _PassRate()}
         if any(record.calls or record.target_seconds for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.of(evaluators).extended(of_run)
@@ -202,8 +202,13 @@ class Table:
 def _observation(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
         return usage_of(record.calls, record.target_seconds)
-    if label != _OUTCOME:
-        return record.observations.get(label)
+    if label == OUTCOME and label not in record.observations:
+        return outcome_of(record)
+    return record.observations.get(label)
+
+
+def outcome_of(record: CaseRecord) -> Observation:
+    """Return the counts of the pass rate; of several runs as one, `observations` has them."""
     if not record.ran or record.outcome in ("skipped", "not_run"):
         return Observation({})
     return Observation({"ran": 1, "passed": record.outcome == "passed"})

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_llmeval.core.wording import counted, limit, number
 from pytest_llmeval.scoring.comparison.anytime import Look, watch
+from pytest_llmeval.scoring.distributions import normal_quantile
 from pytest_llmeval.scoring.gates import GateOutcome
 from pytest_llmeval.scoring.regression_verdicts import Finding
 
@@ -23,8 +24,6 @@ def watched(finding: Finding, earlier: Sequence[Look]) -> tuple[Finding, Look | 
     Returns:
         The finding with its verdict, and what this run adds to the history; ``None`` if nothing.
     """
-    from scipy.special import ndtri
-
     if not finding.examined:
         return finding, None
     (examined,) = finding.examined
@@ -34,7 +33,7 @@ def watched(finding: Finding, earlier: Sequence[Look]) -> tuple[Finding, Look | 
     look = Look(found.drop, found.deviation, found.estimate.units)
     seen = watch([*earlier, look], gate.max_drop)
     needed = 1 / (1 - gate.confidence)
-    alone = float(ndtri((1 + gate.confidence) / 2))
+    alone = normal_quantile((1 + gate.confidence) / 2)
     # What was mended is no drop any more; and a fall from better runs need not be one below the baseline.
     proven = seen.evidence >= needed and seen.alone >= alone
     data = found.estimate

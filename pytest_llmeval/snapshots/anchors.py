@@ -11,12 +11,14 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, number
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
+from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine
-from pytest_llmeval.snapshots.comparable import fingerprint
+from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
 from pytest_llmeval.snapshots.files import anchor_file, read_statistics, statistics_file
 from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
+from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
@@ -28,7 +30,8 @@ def next_anchor(
     """Return the anchor after an approval, and the text of its file; ``None`` where the approved run is the anchor.
 
     It moves to a run that is established to be better in a metric that a gate guards and worse in none: the luckiest of
-    many equal runs would be an anchor that no run can hold. It begins anew where runs cannot be compared.
+    many equal runs would be an anchor that no run can hold. It begins anew where runs cannot be compared: they share no
+    unchanged case, or an evaluator or judge is not what it was.
 
     Args:
         old: The approved scores so far.
@@ -38,7 +41,7 @@ def next_anchor(
         scores: The score file.
         keep: Whether the anchor stays, however good runs are.
     """
-    if old is None or not suite.regressions or _kind(old) != _kind(new):
+    if old is None or not suite.regressions:
         return None, ""
     last = old.history[-1]
     anchor = old.anchor or Anchor(last.time, last.commit, old.cases.statistics, last.values)
@@ -48,18 +51,21 @@ def next_anchor(
         approved = CaseStatistics.from_lines(StringIO(text), path.name)
     except (OSError, UnicodeDecodeError, SuiteError):
         return None, ""
-    if anchor.statistics == new.cases.statistics or (not keep and _better(statistics, approved, suite)):
+    pairing = Pairing(statistics, approved, suite.metrics)
+    if anchor.statistics == new.cases.statistics or not _comparable(old.comparable, new.comparable, pairing.matching):
         return None, ""
-    return anchor, text
+    return (None, "") if not keep and _better(pairing, suite) else (anchor, text)
 
 
-def _kind(scores: SuiteScores) -> object:
-    """Return what must be equal for an anchor to be one of the same suite; thresholds decide the pass rate only."""
-    return replace(scores.comparable, thresholds="")
+def _comparable(old: Comparable, new: Comparable, matching: Matching) -> bool:
+    """Return whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
+    old = alike(old, new, matching)
+    measured = all(new.evaluators.get(label) == each for label, each in old.evaluators.items())
+    judged = all(new.judges.get(label) == each for label, each in old.judges.items())
+    return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(here: CaseStatistics, there: CaseStatistics, suite: Suite) -> bool:
-    pairing = Pairing(here, there, suite.metrics)
+def _better(pairing: Pairing, suite: Suite) -> bool:
     names = [name for name in {gate.metric: 0 for gate in suite.regressions} if name in pairing.table.owner]
     found = differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
     certain = [each.drop for each in found.values() if each.drop and (each.p_value or 0.0) <= 1 - _CONFIDENCE]
@@ -69,7 +75,10 @@ def _better(here: CaseStatistics, there: CaseStatistics, suite: Suite) -> bool:
 def drift_findings(
     gates: Sequence[RegressionGate], records: CaseStatistics, suite: Suite, approved: SuiteScores, scores: Path
 ) -> Iterator[Finding]:
-    """Yield what a run says of the fall of gates' metrics below the anchor; nothing where the approved run is it."""
+    """Yield what a run says of the fall of gates' metrics below the anchor.
+
+    Nothing is said where the approved run is the anchor, or where the anchor has no case or no evaluator of the run.
+    """
     anchor = approved.anchor
     if anchor is None:
         return
@@ -87,8 +96,11 @@ def drift_findings(
         yield from (Finding(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
         return
     pairing = Pairing(records, baseline, suite.metrics)
-    for gate in drifts:
-        yield replace(examine(gate, pairing), doubt=_told(gate, approved, anchor))
+    measured = {label for record in baseline.records for label in (*record.observations, *record.errors)}
+    for gate in drifts if pairing.matching.unchanged else ():
+        owned = suite.metrics.find(gate.metric)
+        if owned is None or measured & {owned.label, ""}:
+            yield replace(examine(gate, pairing), doubt=_told(gate, approved, anchor))
 
 
 def _told(gate: RegressionGate, approved: SuiteScores, anchor: Anchor) -> str:

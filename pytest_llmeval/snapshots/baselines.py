@@ -5,6 +5,7 @@ __all__ = ("examine_regressions",)
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
@@ -26,6 +27,7 @@ from pytest_llmeval.snapshots.keeper import (
     deciding_labels,
     shown_beside,
 )
+from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
@@ -39,12 +41,23 @@ from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 
 class _Baseline(NamedTuple):
-    """What a run is compared with, or why there is nothing; why they may not be comparable, and what tells it apart."""
+    """What a run is compared with, or why there is nothing; why they may not be comparable, and what tells it apart.
+
+    Attributes:
+        pairing: With the last approved run.
+        pooled: With the last approved runs as one; ``None`` where these are not pooled.
+        absent: Why there is nothing to compare with.
+        doubts: Why the runs may not be comparable.
+        approved: The approved scores.
+        runs: How many runs are pooled.
+    """
 
     pairing: Pairing | None = None
+    pooled: Pairing | None = None
     absent: str = ""
     doubts: Sequence[Verdict] = ()
     approved: SuiteScores | None = None
+    runs: int = 1
 
 
 def examine_regressions(
@@ -76,10 +89,12 @@ def examine_regressions(
     if baseline.approved is None:
         return findings
     findings = _watched(findings, suite_run, keeper, baseline.approved.cases.statistics)
-    if incomplete or any(each.kind == "not_comparable" for each in found):
+    if incomplete:
         return findings
+    doubted = {each.metric for each in found if each.kind == "not_comparable"}
+    sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     scores = score_file(suite_run.key)
-    return [*findings, *drift_findings(gates, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
+    return [*findings, *drift_findings(sure, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
 
 
 def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
@@ -106,8 +121,11 @@ def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verd
     refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
     if refused and (gate.partial or not incomplete):
         return Finding(gate, reason=refused[0])
-    found = examine(gate, baseline.pairing, incomplete, baseline.absent)
-    return replace(found, doubt="; ".join(dict.fromkeys(each.reason for each in doubts)))
+    # Runs that are weighed together already tell how lucky the last approved one was.
+    pooled = baseline.pooled if gate.rule != "anytime" else None
+    found = examine(gate, pooled or baseline.pairing, incomplete, baseline.absent)
+    notes = [f"the baseline is the mean of the last {baseline.runs} approved runs"] if pooled else []
+    return replace(found, doubt="; ".join(dict.fromkeys([*notes, *(each.reason for each in doubts)])))
 
 
 def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
@@ -123,14 +141,19 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         if approved is None:
             return missing
         statistics = CaseStatistics.from_lines(StringIO(read_statistics(path, approved)), shown)
-    except FileNotFoundError:
-        return missing
+        earlier = len(pool_of(approved, settings.pool))
+        pool = pooled_baseline(statistics, approved, scores, settings.pool) if earlier else None
+    except FileNotFoundError as error:
+        gone = Path(error.filename or path)
+        return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")
     except (OSError, UnicodeDecodeError) as error:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     pairing = Pairing(suite_run.statistics, statistics, suite_run.suite.metrics)
-    return _Baseline(pairing, doubts=list(_doubts(suite_run, approved, pairing.matching, settings)), approved=approved)
+    pooled = None if pool is None else Pairing(suite_run.statistics, pool, suite_run.suite.metrics)
+    doubts = list(_doubts(suite_run, approved, pairing.matching, settings))
+    return _Baseline(pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 
 
 def _doubts(

@@ -7,10 +7,13 @@ __all__ = (
     "approve",
     "approved_scores",
     "baseline_fault",
+    "has_texts",
     "is_orphan",
+    "pool_file",
     "python_score_file",
     "read_if_there",
     "read_statistics",
+    "remove_files",
     "score_file",
     "statistics_file",
     "texts_of",
@@ -22,7 +25,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -39,6 +42,7 @@ from pytest_llmeval.suite.suite import SuiteKey
 SCORES = "scores.json"
 STATISTICS = "cases.jsonl"
 ANCHOR = "anchor.jsonl"
+POOL = "pool"
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
@@ -69,6 +73,25 @@ def statistics_file(scores: Path) -> Path:
 def anchor_file(scores: Path) -> Path:
     """Return the file beside a score file that has what was counted in the cases of the anchor."""
     return scores.with_name(scores.name.removesuffix(SCORES) + ANCHOR)
+
+
+def pool_file(scores: Path, digest: str) -> Path:
+    """Return the file beside a score file that has what was counted in the cases of an earlier approved run.
+
+    It is named by its fingerprint, so it is never overwritten.
+    """
+    return scores.with_name(f"{scores.name.removesuffix(SCORES)}{POOL}-{digest.rpartition(':')[2]}.jsonl")
+
+
+def _pool_files(scores: Path) -> list[Path]:
+    own = re.compile(re.escape(scores.name.removesuffix(SCORES) + POOL) + r"-[0-9a-f]+\.jsonl")
+    return [each for each in scores.parent.iterdir() if own.fullmatch(each.name)]
+
+
+def remove_files(scores: Path) -> None:
+    """Remove a score file, and what lies beside it."""
+    for each in (scores, statistics_file(scores), anchor_file(scores), *_pool_files(scores)):
+        each.unlink(missing_ok=True)
 
 
 def python_score_file(module: Path) -> Path:
@@ -202,7 +225,7 @@ class PendingFile:
         holds: Names whose verdict is not a failure.
         approved: Reads the file and returns what an approval makes of it; ``None`` if nothing is to be written.
         statistics: The text of the file beside it; nothing where there is none.
-        anchor: The text of the anchor's file; nothing where there is none.
+        named: File to text, of other files beside it that the scores name: those of the anchor and of the pool.
         fault: Why they could not be written.
     """
 
@@ -212,7 +235,7 @@ class PendingFile:
     holds: frozenset[str]
     approved: Callable[[], SuiteScores | TestScores] | None = None
     statistics: str = ""
-    anchor: str = ""
+    named: Mapping[Path, str] = field(default_factory=dict)
     fault: str = ""
 
     def write(self) -> None:
@@ -225,7 +248,7 @@ class PendingFile:
         if self.approved is None:
             return
         try:
-            _write(self.path, self.approved, self.statistics, self.anchor)
+            _write(self.path, self.approved, self.statistics, self.named)
         except OSError as error:
             self.fault = f"{self.path}: not written: {error.strerror}"
             raise
@@ -234,13 +257,15 @@ class PendingFile:
             raise
 
 
-def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str, anchor: str) -> None:
+def _write(
+    path: Path, approved: Callable[[], SuiteScores | TestScores], statistics: str, named: Mapping[Path, str]
+) -> None:
     """Write scores and their statistics so that any reader, also after a kill, finds both old or both new.
 
-    The new statistics wait under a name of their own until the scores, which name them, are there. An anchor's file is
-    there before scores name it, and goes when they do not any more; one anchor never follows another without that.
+    The new statistics wait under a name of their own until the scores, which name them, are there. Other files are
+    there before scores name them, and go when they do not any more; one anchor never follows another without that.
     """
-    beside, anchored = statistics_file(path), anchor_file(path)
+    beside = statistics_file(path)
 
     def made() -> str:
         return render(approved())
@@ -248,7 +273,7 @@ def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statist
     if not statistics:
         rewrite(path, made)
         return
-    if has_text(beside, statistics) and has_text(anchored, anchor) and has_text(path, made()):
+    if has_text(beside, statistics) and has_texts(path, named) and has_text(path, made()):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(beside):
@@ -256,15 +281,28 @@ def _write(path: Path, approved: Callable[[], SuiteScores | TestScores], statist
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(beside))
         waiting = _waiting(beside, fingerprint(statistics))
         write_text(waiting, [statistics])
-        if anchor:
-            write_text(anchored, [anchor])
+        for each, text in named.items():
+            if not has_text(each, text):
+                write_text(each, [text])
         rewrite(path, made)
         waiting.replace(beside)
-        if not anchor:
-            anchored.unlink(missing_ok=True)
+        for each in _unnamed(path, named):
+            each.unlink(missing_ok=True)
         for each in path.parent.iterdir():
             if each.name.startswith(f".{beside.name}."):
                 each.unlink(missing_ok=True)
+
+
+def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
+    """Return whether the files that scores name are beside them as they should be, and no others."""
+    return all(has_text(each, text) for each, text in named.items()) and not any(
+        each.exists() for each in _unnamed(path, named)
+    )
+
+
+def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
+    """Return the files that scores of another approval named."""
+    return [each for each in (anchor_file(path), *_pool_files(path)) if each not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from pytest_llmeval.snapshots.files import (
     anchor_file,
     approve,
     approved_scores,
+    has_texts,
     read_if_there,
     read_statistics,
     score_file,
@@ -31,8 +32,9 @@ from pytest_llmeval.snapshots.files import (
     texts_of,
 )
 from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.pool import next_pool
 from pytest_llmeval.snapshots.rises import weigh_rises
-from pytest_llmeval.snapshots.scores import Anchor, Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
@@ -143,21 +145,27 @@ class Keeper:
         self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
         if writes:
             pending = self.files[-1][1]
-            anchor, anchored = (None, "") if self.mode.anchor else self._anchor(old, new, suite_run, path, settings)
-            anchored_new = replace(new, anchor=anchor)
-            pending.statistics, pending.anchor = statistics, anchored
+            remembering, pending.named = self._remembering(old, new, suite_run, path, settings)
+            pending.statistics = statistics
             pending.approved = lambda: approve(
-                read_if_there(path, shown, SuiteScores), anchored_new, stamp, settings.history
+                read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history
             )
             if old is not None:
-                there = has_text(statistics_file(path), statistics) and has_text(anchor_file(path), anchored)
-                mark_rest(pending, changed=not there or _rest(old) != _rest(anchored_new))
+                there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
+                mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
         return verdicts
 
-    def _anchor(
+    def _remembering(
         self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
-    ) -> tuple[Anchor | None, str]:
-        return next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=settings.anchor == "keep")
+    ) -> tuple[SuiteScores, dict[Path, str]]:
+        """Add the earlier runs that an approval remembers to its scores; also return their files."""
+        pool, named = next_pool(old, new, path, settings.pool)
+        new = replace(new, pool=pool)
+        if self.mode.anchor:
+            return new, named
+        keep = settings.anchor == "keep"
+        anchor, text = next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=keep)
+        return replace(new, anchor=anchor), named if anchor is None else {**named, anchor_file(path): text}
 
     def _verdicts(
         self,

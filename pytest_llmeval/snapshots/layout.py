@@ -37,6 +37,8 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
     if isinstance(scores, SuiteScores):
         if scores.anchor is None:
             del data["anchor"]
+        if not scores.pool:
+            del data["pool"]
         if not scores.cases.errored:
             del data["cases"]["errored"]
     return data

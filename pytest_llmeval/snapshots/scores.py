@@ -127,6 +127,8 @@ class SuiteScores:
         groups: Label, group, metric name to score.
         history: Approvals, the last one last.
         anchor: The run below which scores may not drift; ``None`` if it is the one approved last.
+        pool: Fingerprints of the files that have what was counted in earlier approved runs of the same data, which are
+            the baseline together with the last one; the latest last.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -141,6 +143,7 @@ class SuiteScores:
     history: tuple[Approval, ...] = ()
     schema: int = SCHEMA
     anchor: Anchor | None = None
+    pool: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ from syrupy.extensions.base import AbstractSyrupyExtension
 from syrupy.location import PyTestLocation
 
 from pytest_llmeval.data.files.beside import OWN_FOLDER
-from pytest_llmeval.snapshots.files import SCORES, PendingFile, anchor_file, is_orphan, statistics_file
+from pytest_llmeval.snapshots.files import SCORES, PendingFile, is_orphan, remove_files
 
 
 class _Line(str):
@@ -132,9 +132,7 @@ class ScoreExtension(AbstractSyrupyExtension):
         del snapshot_names
         path = Path(snapshot_location)
         if snapshot_location not in self.files and is_orphan(path):
-            path.unlink(missing_ok=True)
-            statistics_file(path).unlink(missing_ok=True)
-            anchor_file(path).unlink(missing_ok=True)
+            remove_files(path)
 
 
 def _collection(location: str, names: Sequence[str]) -> SnapshotCollection:

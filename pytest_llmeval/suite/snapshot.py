@@ -13,6 +13,7 @@ Policy: TypeAlias = Literal["fail", "warn"]
 AnchorPolicy: TypeAlias = Literal["best", "keep"]
 
 _MOST_APPROVALS = 1000
+_MOST_POOLED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class SnapshotEntry:
     not_comparable: Policy = "fail"
     history: int = 20
     anchor: AnchorPolicy = "best"
+    pool: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class SnapshotSettings:
         not_comparable: What happens if the approved scores are of other data or another evaluator.
         history: How many approvals the file remembers.
         anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
+        pool: How many of the last approved runs of equal data are the baseline of gates together.
     """
 
     enabled: bool = True
@@ -81,6 +84,7 @@ class SnapshotSettings:
     not_comparable: Policy = "fail"
     history: int = 20
     anchor: AnchorPolicy = "best"
+    pool: int = 1
 
     def tolerance_of(self, metric: str) -> Tolerance:
         """Return how far a metric may fall."""
@@ -117,8 +121,9 @@ def read_snapshot(
     checked = check(SnapshotEntry, entry, path)
     if checked is None:
         return None
-    if not 1 <= checked.history <= _MOST_APPROVALS:
-        fault((*path, "history"), f"found {checked.history}, expected 1 to {_MOST_APPROVALS}")
+    for key, count, most in (("history", checked.history, _MOST_APPROVALS), ("pool", checked.pool, _MOST_POOLED)):
+        if not 1 <= count <= most:
+            fault((*path, key), f"found {count}, expected 1 to {most}")
     if checked.metrics == ():
         fault((*path, "metrics"), "found an empty list, expected at least one metric")
     for number, name in enumerate(checked.metrics or ()):
@@ -141,6 +146,7 @@ def read_snapshot(
         not_comparable=checked.not_comparable,
         history=checked.history,
         anchor=checked.anchor,
+        pool=checked.pool,
     )
 
 

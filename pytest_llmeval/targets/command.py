@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ class CommandTarget(BatchTarget):
         self._name = f"command {self._redactor.excerpt(self._command[0])}"
         self._one_at_a_time = asyncio.Lock()
         self._program: Program | None = None
-        self._asked = 0
+        self._steps = random.Random(0)  # noqa: S311 (distance from the next number, no secret)
+        self._asked = 1
 
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
@@ -70,6 +72,9 @@ class CommandTarget(BatchTarget):
             except BaseException:
                 await self._discard()
                 raise
+            finally:
+                # Far from the next number: a second line of an answer cannot be taken for the next answer.
+                self._asked += self._steps.randrange(1_000, 10_000)
             return PredictionError(f"{self._name} {fault}{await self._discard()}")
 
     async def _exchange(self, value: Any) -> bytes:
@@ -78,7 +83,6 @@ class CommandTarget(BatchTarget):
         Raises:
             PredictionError: It cannot be started, or it ended.
         """
-        self._asked += 1
         line = json.dumps({"id": self._asked, "input": value}).encode("ascii")
         if self._program is not None:
             # It may have ended after its last answer; a process started for this input shows.

@@ -1,13 +1,11 @@
 """Predictions from a Python callable, or from recordings of an earlier run."""
 
-__all__ = ("Predictor", "Recordings", "load_target", "recording_mode")
+__all__ = ("Predictor", "Recordings", "recording_mode")
 
 import asyncio
 import hashlib
-import importlib
 import inspect
 import json
-import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,39 +34,6 @@ def recording_mode(mode: Mode) -> tuple[bool, bool]:
     for every case; ``refresh`` does too, and then forgets recordings of the suite that this run did not make.
     """
     return mode in ("auto", "replay"), mode != "replay"
-
-
-def load_target(name: str, folder: Path) -> Target:
-    """Import ``module:name``; modules beside the suite file can be named as pytest names those beside a test file.
-
-    Raises:
-        PredictionError: The module does not import, or it has no such callable.
-    """
-    module_name, _, attribute = name.partition(":")
-    if module_name.partition(".")[0] in sys.stdlib_module_names:
-        raise PredictionError(
-            f"target {name!r}: {module_name!r} belongs to Python itself, expected a module of your project"
-        )
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        found: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        raise PredictionError(
-            f"target {name!r}: module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    beside = folder / f"{module_name}.py"
-    origin = getattr(found, "__file__", None)
-    if beside.is_file() and origin is not None and Path(origin).resolve() != beside.resolve():
-        raise PredictionError(
-            f"target {name!r}: module {module_name!r} was already imported from {origin}, "
-            f"not from {beside}: rename one of them"
-        )
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise PredictionError(f"target {name!r}: module {module_name!r} has no callable {attribute!r}")
-    return found  # type: ignore[no-any-return]  # callable() narrowed it to an untyped callable
 
 
 @dataclass

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.data.files.json import nests_too_deep
+from pytest_llmeval.data.files.json import nests_too_deep, unique_keys
 from pytest_llmeval.data.files.places import TOO_DEEP
 from pytest_llmeval.data.formats.fields import ABSENT
 from pytest_llmeval.services.secrets import Redactor, kind
@@ -25,10 +25,10 @@ def parse_reply(body: bytes | str) -> Any:
     """Return the JSON data that was written.
 
     Raises:
-        PredictionError: It is no JSON.
+        PredictionError: It is no JSON, or a key occurs twice in an object.
     """
     try:
-        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite)
+        reply = json.loads(body, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=unique_keys)
     except RecursionError:
         raise PredictionError(TOO_DEEP) from None
     except ValueError as error:

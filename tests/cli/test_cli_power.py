@@ -125,6 +125,30 @@ def test_a_gate_says_what_is_tested(suite: str, capsys: pytest.CaptureFixture[st
     assert lines[4].split()[0] == "max_drop"
 
 
+def test_a_gate_for_many_runs_says_what_these_find(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(gates=[{"metric": "exact_match", "max_drop": 0.05, "rule": "anytime"}])
+    path = report("r.json", scores(1))
+    lines = printed(capsys, suite, "--report", path, "--drop", "0.05", "--drop", "0.35", "--plot", "p.svg")
+    assert lines[3].startswith("this suite finds a drop of 0.")
+    assert lines[3].endswith(
+        "in 80 of 100 histories, within 10 runs that have it, after 9 equally good ones (95% confidence)"
+    )
+    assert lines[4].split() == ["drop", "1", "run", "3", "runs", "10", "runs", "cases"]
+    assert lines[5].split()[-1] == "tolerated"
+    once, thrice, often = map(float, lines[6].split()[1:4])
+    assert once < thrice < often
+    assert Path("p.svg").exists()
+
+
+def test_a_one_sided_gate_finds_smaller_drops(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = report("r.json", scores(1))
+    needed = []
+    for alternative in ("two_sided", "less"):
+        write_suite(gates=[{"metric": "exact_match", "max_drop": 0.0, "alternative": alternative}])
+        needed.append(int(printed(capsys, suite, "--report", path, "--drop", "0.1")[5].split()[-1]))
+    assert needed[1] == pytest.approx(needed[0] * (1.644854 + 0.841621) ** 2 / (1.959964 + 0.841621) ** 2, abs=2)
+
+
 def test_clusters_of_like_cases_need_more_cases(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     alike = [each for each in scores(3, SIZE // 4) for _ in range(4)]
     path = report("r.json", alike)

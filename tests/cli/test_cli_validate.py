@@ -7,7 +7,7 @@ import pytest
 
 from pytest_llmeval.cli import main
 
-GOOD = "evaluators: [text]\ncases: [{id: a, expected: x, prediction: x}]\n"
+GOOD = "evaluators: [text]\nthresholds: {f1: 0.5}\ncases: [{id: a, expected: x, prediction: x}]\n"
 TWO_FAULTS = "evaluators: [text]\ngates: [f2 > 0]\ncases: [{id: a, expcted: x}]\n"
 OWN = "evaluators: [mine]\ncases: [{id: a}]\n"
 
@@ -35,6 +35,27 @@ def test_a_good_suite_gets_one_line_and_exit_code_0(capsys: pytest.CaptureFixtur
     assert validate(capsys, "s.eval.yaml") == (0, ["s.eval.yaml: no fault in 1 case"], "")
 
 
+@pytest.mark.parametrize(
+    ("limits", "warned"),
+    [
+        ("", True),
+        ("snapshot: false\n", True),
+        ("snapshot: true\n", False),
+        ("gates: [f1 >= 0.5]\n", False),
+        ("gates: [{metric: f1, max_drop: 0.1}]\n", False),
+        ("cases: [{id: a, thresholds: {f1: 1}}]\n", False),
+    ],
+)
+def test_a_suite_in_which_nothing_can_fail_is_warned_of(
+    capsys: pytest.CaptureFixture[str], limits: str, warned: bool
+) -> None:
+    write("s.eval.yaml", "evaluators: [text]\n" + (limits if "cases" in limits else limits + "cases: [{id: a}]\n"))
+    code, lines, _ = validate(capsys, "s.eval.yaml")
+    assert code == 0
+    assert lines[0] == "s.eval.yaml: no fault in 1 case"
+    assert ["nothing can fail here" in line for line in lines[1:]] == [True] * warned
+
+
 def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     write("bad.eval.yaml", TWO_FAULTS)
     write("good.yaml", GOOD)
@@ -56,7 +77,7 @@ def test_the_fault_of_a_single_case_counts_as_well(capsys: pytest.CaptureFixture
 
 def test_a_folder_stands_for_the_suite_files_in_it(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("e/b.eval.yaml", "e/a.eval.yml", "e/deep/c.eval.json", "e/.hidden/d.eval.yaml", "e/venv/d.eval.yaml"):
-        write(name, '{"evaluators": ["text"], "cases": [{"id": "a"}]}')
+        write(name, '{"evaluators": ["text"], "gates": ["f1 >= 0"], "cases": [{"id": "a"}]}')
     write("e/other.yaml", "no: suite")
     code, lines, _ = validate(capsys, "e", "e/b.eval.yaml")
     assert code == 0

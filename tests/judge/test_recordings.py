@@ -157,7 +157,7 @@ def broken(**changes: Any) -> str:
         (broken(cost_usd="free"), "cost_usd: found 'free', expected a number from 0, or null"),
         (broken(texts={"answer": 1}), "texts: found {'answer': 1}, expected an object of digests"),
         (broken(reply=None), "reply: found None, expected text"),
-        ('{"case": 1, "case": 2}', "found a key twice, expected distinct keys"),
+        ('{"case": 1, "case": 2}', "the key 'case' occurs twice"),
         ("[" * 100_000, "found too many levels of nesting, expected a judgement"),
         ("<<<<<<< HEAD", "found a merge conflict marker, expected a judgement: keep the lines of both sides"),
         ("=======", "found a merge conflict marker"),

@@ -133,3 +133,15 @@ def test_a_gate_over_nothing_but_undefined_cases_fails(project: "Project") -> No
     ran = project.run()
     assert ran.code == 1
     assert "f1 is undefined: 0 cases scored, 1 undefined" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("top", "told"),
+    [({}, True), ({"thresholds": {"f1": 0}}, False), ({"gates": ["f1 >= 0"]}, False), ({"snapshot": True}, False)],
+    ids=["nothing", "thresholds", "gates", "snapshot"],
+)
+def test_a_suite_in_which_nothing_can_fail_says_so_in_one_line(
+    project: "Project", top: dict[str, Any], told: bool
+) -> None:
+    project.suite("s.eval.yaml", HALF, **top)
+    assert project.run().text.count("s.eval.yaml: nothing can fail here: found no thresholds, gates") == told

@@ -95,11 +95,21 @@ def test_an_assertion_after_scoring_fails_the_case(over: "Project") -> None:
     assert cases[1]["outcome"] == "passed"
 
 
-def test_a_case_that_the_test_does_not_score_did_not_run(over: "Project") -> None:
+def test_a_test_that_does_not_score_its_case_fails_with_the_line_to_add(over: "Project", workers: int) -> None:
     over.write("test_over.py", OVER.replace("    scores =", "    if eval_case.id == 'paris': return\n    scores ="))
+    ran = over.run(workers=workers)
+    assert ran.code == 1
+    wanted = "expected this line once the application has answered: eval_case.score(prediction)"
+    assert f"test_over.py:5  found no score of case 'paris', {wanted}" in ran.text
+    assert ran.outcomes("capitals[test_over.py::test_capitals]")["paris"] == "errored"
+    assert ran.gates("capitals[test_over.py::test_capitals]") == {"f1 >= 0.6": "failed"}
+
+
+def test_a_test_that_is_skipped_or_only_set_up_need_not_score(over: "Project") -> None:
+    assert over.run("--setup-only").code == 0
+    over.write("test_over.py", OVER.replace("    scores =", "    pytest.skip('not today')\n    scores ="))
     ran = over.run()
-    assert ran.outcomes("capitals[test_over.py::test_capitals]")["paris"] == "not_run"
-    assert ran.gates("capitals[test_over.py::test_capitals]") == {"f1 >= 0.6": "not_judged"}
+    assert set(ran.outcomes("capitals[test_over.py::test_capitals]").values()) == {"skipped"}
 
 
 def test_a_prediction_that_is_no_json_fails_its_case_in_one_clear_line(over: "Project") -> None:

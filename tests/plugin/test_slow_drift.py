@@ -115,3 +115,30 @@ def test_a_damaged_anchor_fails(project: "Project") -> None:
     assert "the anchor cannot be used: found content with fingerprint" in ran.suites["s"]["gates"][1]["reason"]
     (project.path / "__llmeval__" / "s.anchor.jsonl").unlink()
     assert "the anchor s.anchor.jsonl cannot be read" in run(project).suites["s"]["gates"][1]["reason"]
+
+
+def changed_suite(project: "Project", step: int) -> None:
+    """Write a suite that gets worse by a tenth, one more case, one edited case and, at last, one more evaluator."""
+    cases = [
+        {
+            "id": f"c{n:02}",
+            "input": "edited" if n >= SIZE - step else "",
+            "expected": "red",
+            "prediction": "blue" if n < 6 * step else "red",
+        }
+        for n in range(SIZE + step)
+    ]
+    evaluators = [{"text": {"metrics": ["f1"]}}, *([{"classification": {"metrics": ["accuracy"]}}] if step > 2 else [])]
+    gates = [{"metric": "f1", "max_drop": 0.02}]
+    project.suite("s.eval.yaml", cases, evaluators=evaluators, gates=gates, mode="bulk", snapshot={"tolerance": 1})
+
+
+def test_cases_and_evaluators_that_come_or_change_leave_the_anchor_where_it_is(project: "Project") -> None:
+    for step in range(4):
+        changed_suite(project, step)
+        project.run("--snapshot-update", without=WITH_SYRUPY)
+    assert anchor(project) == 1.0
+    ran = run(project)
+    assert ran.gates("s") == {"drop(f1) <= 0.02": "passed", "drift(f1) <= 0.06": "failed"}
+    reason = ran.suites["s"]["gates"][1]["reason"]
+    assert "57 unchanged cases compared; 3 new (c60, c61, c62); 3 edited (c57, c58, c59)" in reason

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.scoring.comparison.anytime import Look, watch
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
 
@@ -72,3 +73,24 @@ def test_pseudo_values_are_scores_where_a_metric_is_their_mean_and_sum_to_it_whe
     found = pseudo_values(table, "accuracy", np.arange(60))
     assert found.mean() == pytest.approx(result.metrics["accuracy"].value, abs=0.01)
     assert set(np.round(found, 6)) != set(np.round(table.scores["accuracy"], 6))
+
+
+def test_what_a_gate_for_many_runs_finds_is_what_watched_histories_alarm_at() -> None:
+    plan = Plan(Spread(1.0), runs=3)
+    drop = plan.detectable(100)
+    assert plan.chance(drop, 100) == pytest.approx(0.8, abs=0.002)
+    assert plan.cases(drop) == 100
+    assert plan.chance(0.0, 100) < 0.01
+    rng = np.random.default_rng(8)
+    noise = 0.1 * (rng.normal(size=(200, 12)) - rng.normal(size=(200, 1))) / math.sqrt(2)
+    noise[:, 9:] += drop
+    looks = [[Look(float(each), 0.1, 10**9) for each in history] for history in noise]
+    seen = [[watch(history[:end], 0.0) for end in (10, 11, 12)] for history in looks]
+    alarms = [any(each.evidence >= 20 and each.alone >= 1.96 for each in history) for history in seen]
+    assert np.mean(alarms) == pytest.approx(0.8, abs=0.08)
+
+
+def test_the_more_runs_have_a_drop_the_smaller_one_is_found() -> None:
+    found = [Plan(Spread(1.0), runs=runs, allowed=0.02).detectable(100) for runs in (1, 3, 10)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > Plan(Spread(1.0), allowed=0.02).detectable(100) > found[2] > 0.02

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -28,6 +29,10 @@ for line in sys.stdin:
     asked = json.loads(line)
     number, word = asked["id"], asked["input"]
 """
+
+
+SECOND = 1 + random.Random(0).randrange(1_000, 10_000)
+"""The id of the second input."""
 
 
 @pytest.fixture
@@ -130,14 +135,18 @@ GARBAGE = [
     ("print('loading ...')", "'loading ...' on stdout: found invalid JSON (Expecting value: line 1 column 1 (char 0))"),
     ("print()", "'' on stdout: found invalid JSON (Expecting value: line 1 column 1 (char 0))"),
     ("print('[1]')", "'[1]' on stdout"),
-    ("say(id=number)", "'{\"id\": 2}' on stdout"),
-    ("say(id=number, prediction=1, error='x')", '\'{"id": 2, "prediction": 1, "error": "x"}\' on stdout'),
-    ("say(id=number - 1, prediction='stale')", '\'{"id": 1, "prediction": "stale"}\' on stdout'),
-    ("say(id=str(number), prediction=1)", '\'{"id": "2", "prediction": 1}\' on stdout'),
+    ("say(id=number)", f"'{{\"id\": {SECOND}}}' on stdout"),
+    ("say(id=number, prediction=1, error='x')", f'\'{{"id": {SECOND}, "prediction": 1, "error": "x"}}\' on stdout'),
+    ("say(id=1, prediction='stale')", '\'{"id": 1, "prediction": "stale"}\' on stdout'),
+    ("say(id=str(number), prediction=1)", f'\'{{"id": "{SECOND}", "prediction": 1}}\' on stdout'),
     ("say(prediction=1)", "'{\"prediction\": 1}' on stdout"),
     (
         "say(id=number, prediction=float('nan'))",
-        '\'{"id": 2, "prediction": NaN}\' on stdout: found invalid JSON (NaN is not a JSON number)',
+        f'\'{{"id": {SECOND}, "prediction": NaN}}\' on stdout: found invalid JSON (NaN is not a JSON number)',
+    ),
+    (
+        'print(\'{"id": 1, "id": %d, "prediction": 2}\' % number)',
+        f'\'{{"id": 1, "id": {SECOND}, "prediction": 2}}\' on stdout: found invalid JSON (the key \'id\' occurs twice)',
     ),
 ]
 
@@ -151,10 +160,24 @@ def test_anything_else_on_stdout_costs_its_case_and_a_fresh_program_goes_on(
         {garbage}
     say(id=number, prediction=word.upper())
     """
-    expected = f'wrote {reason}, expected {{"id": 2, "prediction": ...}}; anything else belongs on stderr'
+    expected = f'wrote {reason}, expected {{"id": {SECOND}, "prediction": ...}}; anything else belongs on stderr'
     assert ask(folder, body, ["a", "b", "c"]) == ["A", expected, "C"]
     assert len(starts(folder)) == 2
     assert not any(map(is_running, starts(folder)))
+
+
+@pytest.mark.parametrize("further", ["number + 1", "number + 2", "number"])
+def test_a_second_line_is_an_error_and_not_the_next_answer(folder: Path, further: str) -> None:
+    body = f"""
+    say(id=number, prediction=word.upper())
+    if word == "a":
+        say(id={further}, prediction="forged")
+    """
+    first, second, third = ask(folder, body, ["a", "b", "c"])
+    assert (first, third) == ("A", "C")
+    assert second.startswith("wrote '{")
+    assert "forged" in second
+    assert len(starts(folder)) == 2
 
 
 def test_noise_on_stderr_neither_blocks_nor_confuses_and_its_end_is_shown(folder: Path) -> None:

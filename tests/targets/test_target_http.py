@@ -226,6 +226,7 @@ def test_retries_can_be_turned_off() -> None:
         (b"<html>", "found invalid JSON (Expecting value: line 1 column 1 (char 0)): '<html>'"),
         (b'{"results": [NaN]}', "found invalid JSON (NaN is not a JSON number): '{\"results\": [NaN]}'"),
         (b'{"results": [-1e999]}', "found invalid JSON (-1e999 is not a JSON number): '{\"results\": [-1e999]}'"),
+        (b'{"results": [1, 2], "results": [3, 4]}', "found invalid JSON (the key 'results' occurs twice): "),
         (b"\xff\xfe\xff", "found invalid JSON ('utf-16-le' codec can't decode byte "),
         (b"[" * 100_000, "found more than 100 levels of nesting, expected fewer: '[[["),
         (b'{"results": [' + b"[" * 99 + b"]" * 99 + b"]}", "found more than 100 levels of nesting, expected fewer: '{"),

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ from pytest_llmeval.targets.python import (
     Predictor,
     Recordings,
     fingerprint,
-    load_target,
     recording,
     recording_mode,
 )
@@ -28,15 +26,6 @@ def predictor() -> Iterator[Predictor]:
     made = Predictor()
     yield made
     made.background.close()
-
-
-@pytest.fixture(autouse=True)
-def _own_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Targets extend sys.path and import modules: give both back."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield
-    for name in ("beside_suite", "faulty_target", "same_name"):
-        sys.modules.pop(name, None)
 
 
 async def echo(value: Any) -> Any:
@@ -125,45 +114,6 @@ def test_sys_exit_is_an_error_of_this_case_and_of_no_later_one(
     with pytest.raises(PredictionError, match=r"^the target called sys\.exit\(3\)$"):
         predictor(kind(SystemExit(3)), "q", timeout)
     assert predictor(echo, "next", timeout) == "next"
-
-
-def write_module(folder: Path, name: str, text: str) -> str:
-    (folder / f"{name}.py").write_text(text, encoding="utf-8")
-    return name
-
-
-def test_a_module_beside_the_suite_file_is_found(tmp_path: Path) -> None:
-    write_module(tmp_path, "beside_suite", "class App:\n    @staticmethod\n    def answer(x): return x * 2\n")
-    assert load_target("beside_suite:App.answer", tmp_path)(4) == 8
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "message"),
-    [
-        ("", "faulty_target:answer", "module 'faulty_target' has no callable 'answer'"),
-        ("answer = 3", "faulty_target:answer", "module 'faulty_target' has no callable 'answer'"),
-        ("answer = 3", "faulty_target:answer.real", "module 'faulty_target' has no callable 'answer.real'"),
-        ("1 / 0", "faulty_target:a", "module 'faulty_target' cannot be imported: ZeroDivisionError: division by zero"),
-        ("raise SystemExit(2)", "faulty_target:a", "module 'faulty_target' cannot be imported: SystemExit: 2"),
-        ("", "no_such_module_here:a", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module_here'"),
-        ("def (", "faulty_target:a", "module 'faulty_target' cannot be imported: SyntaxError: "),
-    ],
-)
-def test_a_target_that_cannot_be_had_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:
-    write_module(tmp_path, "faulty_target", text)
-    with pytest.raises(PredictionError) as caught:
-        load_target(name, tmp_path)
-    assert str(caught.value).startswith(f"target {name!r}: ")
-    assert message in str(caught.value)
-
-
-def test_two_modules_of_one_name_are_not_confused(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        write_module(tmp_path / folder, "same_name", "def answer(x): return x")
-    load_target("same_name:answer", tmp_path / "a")
-    with pytest.raises(PredictionError, match=r"was already imported from .*same_name\.py, not from .*: rename one of"):
-        load_target("same_name:answer", tmp_path / "b")
 
 
 @pytest.mark.parametrize(

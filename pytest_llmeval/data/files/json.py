@@ -4,13 +4,13 @@ The json module reads; only when it meets something suspect, or when somebody as
 scanner walk over the text.
 """
 
-__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json")
+__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json", "unique_keys")
 
 import json
 import math
 import re
 from bisect import bisect_left
-from typing import Any
+from typing import Any, Final
 
 from pytest_llmeval.data.files.places import (
     HALF_PAIR,
@@ -39,6 +39,7 @@ _EXPECTED = {
 }
 
 
+_LONGEST_KEY: Final = 40
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
@@ -152,6 +153,29 @@ def _has_lone_surrogate(text: str, value: Any) -> bool:
     except UnicodeEncodeError:
         return True
     return False
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of a JSON object as a mapping; an ``object_pairs_hook`` of the json module.
+
+    Raises:
+        ValueError: A key occurs twice.
+
+    Example:
+        >>> json.loads('{"id": 1, "id": 2}', object_pairs_hook=unique_keys)
+        Traceback (most recent call last):
+        ValueError: the key 'id' occurs twice
+    """
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        seen: set[str] = set()
+        for twice, _ in pairs:
+            if twice in seen:
+                break
+            seen.add(twice)
+        shown = twice if len(twice) <= _LONGEST_KEY else twice[:_LONGEST_KEY] + "\N{HORIZONTAL ELLIPSIS}"
+        raise ValueError(f"the key {shown!r} occurs twice")
+    return data
 
 
 class _Frame:

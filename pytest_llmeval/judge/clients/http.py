@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.judge.clients.attempts import TOO_SLOW, CallError, Patience, failed_status, message_in
 from pytest_llmeval.judge.clients.base import Dialect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
@@ -101,7 +102,7 @@ class HttpJudge:
             )
         if not isinstance(data, dict):
             said = redactor.line(text) or "empty body"
-            raise self._malformed(f"found a body that is not a JSON object ({said})", Usage())
+            raise self._malformed(f"found a body that is not a JSON object with distinct keys ({said})", Usage())
         reply = self.dialect.read(data)
         if reply is None:
             said = redactor.line(message_in(data) or "") or "no error message"
@@ -129,8 +130,8 @@ class _FormRefusedError(Exception):
 
 
 def _parsed(raw: bytes) -> Any:
-    """Return the JSON in a body; ``None`` where there is none."""
+    """Return the JSON in a body; ``None`` where there is none, or one with a key twice."""
     try:
-        return json.loads(raw)
+        return json.loads(raw, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
         return None

@@ -20,12 +20,13 @@ __all__ = (
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import JudgeError, format_error
+from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import MAX_DEPTH, TOO_DEEP
 from pytest_llmeval.judge.contract import JudgeReply, Mode, Verdict
 
@@ -33,6 +34,18 @@ _MARK = re.compile(r'\\[\\"]|["{}\[\]]')
 _FENCE = re.compile(r"```(?:json)?$", re.IGNORECASE)
 _FENCE_LENGTH: Final = len("```json")
 _LONGEST: Final = 200
+_QUOTED: Final = 60
+_BRACE = re.compile("[{}]")
+_SAYS = re.compile(
+    r"""(?ix)
+    (?<!\w) (?:has_)? (?P<name> score | fabrication | [a-z]+ _ (?:errors|citation) )
+    [\\"'`*]{0,4} \s{0,9} [:=] \s{0,9} [\\"'`*]{0,4}
+    (?P<value> [+-]? (?:\d+ (?:\.\d+)? (?:e[+-]?\d+)? | inf(?:inity)?) | nan | null | true | false )
+    """
+)
+_TRUTH: Final = {"true": 1, "false": 0}
+_THOUGHTS: Final = "<think>"
+_END_OF_THOUGHTS: Final = "</think>"
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
@@ -50,16 +63,24 @@ def unreadable(reply: str, message: str) -> JudgeError:
     return JudgeError(f"{message}; the judge replied {shortened(reply)!r}", reply)
 
 
-def closing_object(reply: str) -> dict[str, Any]:
+def _score(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"score": data["score"]} if "score" in data else {}
+
+
+def closing_object(reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score) -> dict[str, Any]:
     """Return the JSON object that ends a reply.
 
-    Prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take the
-    verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
+    Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
+    the verdict back. NaN and infinities are read, as models write them; a key that is there twice is not.
+
+    Args:
+        reply: The text.
+        verdict: What of the object the prose must not contradict: an object that it quotes may be the answer's.
 
     Raises:
-        JudgeError: No such object ends the reply.
+        JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
     """
-    text, was_fenced = _without_closing_fence(reply.strip())
+    text, was_fenced = _without_closing_fence(_after_thoughts(reply).strip())
     if not text.endswith("}"):
         found = "text after a JSON object" if "{" in text and "}" in text else "no JSON object"
         raise unreadable(reply, f"found {found}, expected the reply to end with a JSON object")
@@ -72,10 +93,49 @@ def closing_object(reply: str) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise unreadable(reply, TOO_DEEP)
     try:
-        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=_unique)
+        data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=unique_keys)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
+    _check_prose(reply, before, text[start:], verdict(data))
     return data
+
+
+def _after_thoughts(reply: str) -> str:
+    """Return a reply without the thoughts that begin it; a later ``</think>`` may be a quotation."""
+    thoughts, tag, rest = reply.partition(_END_OF_THOUGHTS)
+    return rest if tag and thoughts.lstrip().startswith(_THOUGHTS) else reply
+
+
+def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any]) -> None:
+    """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
+    unclosed = _unclosed(before)
+    if unclosed >= 0:
+        found = f"{shortened(before[unclosed:], _QUOTED)!r} unclosed before {shortened(closing, _QUOTED)!r}"
+        raise unreadable(reply, f"found {found}, expected one complete JSON object")
+    for said in _SAYS.finditer(before):
+        name, value = said["name"].lower(), said["value"].lower()
+        if name in verdict and not _is_same(value, verdict[name]):
+            found = f"{shortened(said.group(), _QUOTED)!r} and {shortened(closing, _QUOTED)!r}"
+            raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
+
+
+def _unclosed(text: str) -> int:
+    """Return where the first brace stands that no other closes, -1 if nowhere."""
+    opened: list[int] = []
+    for mark in _BRACE.finditer(text):
+        if mark.group() == "{":
+            opened.append(mark.start())
+        elif opened:
+            opened.pop()
+    return opened[0] if opened else -1
+
+
+def _is_same(said: str, value: Any) -> bool:
+    """Return whether a word of the prose says what a value of the object does."""
+    try:
+        return float(_TRUTH.get(said, said)) == float(value)
+    except (OverflowError, TypeError, ValueError):
+        return False
 
 
 def _without_closing_fence(text: str) -> tuple[str, bool]:
@@ -111,14 +171,6 @@ def _goes_on(before: str) -> bool:
     return before.endswith(("[", "{")) or (before.endswith(":") and before[:-1].rstrip().endswith('"'))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        twice = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-        raise ValueError(f"the key {shortened(twice, 40)!r} occurs twice")
-    return data
-
-
 FLAGS: Final = (
     "logical_errors",
     "fabrication",
@@ -130,10 +182,8 @@ FLAGS: Final = (
 """The defects that an explanation can have."""
 
 _HIGHEST_GRADE: Final = 100.0
-_END_OF_THOUGHTS: Final = "</think>"
-"""Some servers leave out the tag that opens them, since the prompt ends with it."""
-
 _WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
+_WORD_ALONE = re.compile(r"^[^\w\n]*(yes|no)[^\w\n]*$", re.MULTILINE)
 
 
 def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,16 +260,42 @@ def read_score(reply: str) -> Verdict:
 def read_yes_no(reply: str) -> Verdict:
     """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
 
-    The thoughts of a reasoning model, up to the last ``</think>``, are ignored.
+    The thoughts of a reasoning model that begin the reply, up to the first ``</think>``, are ignored.
 
     Raises:
-        JudgeError: It begins with anything else.
+        JudgeError: It begins with anything else, or says the opposite, too: behind another ``</think>``, which may be a
+            quotation, or alone on a line.
     """
-    text = reply.rpartition(_END_OF_THOUGHTS)[2].strip()
+    text = _answer(reply).strip()
     word = _WORD.match(text.lower())
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
-    return Verdict(float(word.group(1) == "yes"), plain(text[word.end() :]))
+    for other in _further_words(text.lower(), word.end()):
+        if other[1] != word[1]:
+            found = f"{shortened(word.group().strip(), _QUOTED)!r} and {shortened(other.group().strip(), _QUOTED)!r}"
+            raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
+    return Verdict(float(word[1] == "yes"), plain(text[word.end() :]))
+
+
+def _answer(reply: str) -> str:
+    """Return a reply without thoughts, those included that end with the tag, but do not begin with one.
+
+    Some servers leave the opening tag out, since the prompt ends with it. In a reply that begins with a verdict, within
+    a line, or behind an open quotation mark, the closing one is quoted, unless nothing follows.
+    """
+    text = _after_thoughts(reply)
+    thoughts, tag, rest = text.partition(_END_OF_THOUGHTS)
+    if tag and not rest.strip():
+        return rest
+    ends_here = tag and text == reply and thoughts.rstrip(" \t").endswith("\n") and thoughts.count('"') % 2 == 0
+    return rest if ends_here and not _WORD.match(text.strip().lower()) else text
+
+
+def _further_words(text: str, start: int) -> Iterator[re.Match[str]]:
+    yield from _WORD_ALONE.finditer(text[start:])
+    for part in text.split(_END_OF_THOUGHTS)[1:]:
+        if found := _WORD.match(part.lstrip()):
+            yield found
 
 
 def read_explanation(reply: str) -> Verdict:
@@ -234,18 +310,21 @@ def read_explanation(reply: str) -> Verdict:
     Raises:
         JudgeError: No JSON object ends the reply, it has no such score, or a flag is neither true nor false.
     """
-    data = closing_object(reply)
+    data = closing_object(reply, lambda data: {**_score(data), **_flags(data)})
     if isinstance(data.get("score"), str):
         raise unreadable(reply, f"found {_shown(data, 'score')} as score, expected a number")
     score = _number(data, reply)
     clamped = min(max(score, 0.0), _HIGHEST_GRADE)
-    flags = {}
-    for flag in FLAGS:
-        name = flag if flag in data else f"has_{flag}"
-        if not isinstance(data.get(name, False), bool):
+    flags = _flags(data)
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            name = flag if flag in data else f"has_{flag}"
             raise unreadable(reply, f"found {_shown(data, name)} as {name}, expected true or false")
-        flags[flag] = data.get(name, False)
     return Verdict(clamped, _reasoning(data), flags if clamped == score else {**flags, "clamped_from": score})
+
+
+def _flags(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {flag: data.get(flag, data.get(f"has_{flag}", False)) for flag in FLAGS}
 
 
 def read_rubric(reply: str, levels: Sequence[float]) -> Verdict:

@@ -8,7 +8,7 @@ so is its mean over the runs with which the drop may begin: with a probability o
 many runs follow (Ville 1939). Like the tests of single runs, this is right for sums over enough cases.
 """
 
-__all__ = ("Look", "Watch", "watch")
+__all__ = ("Look", "Watch", "watch", "weighted_ratios")
 
 import math
 from collections.abc import Sequence
@@ -70,15 +70,29 @@ def watch(looks: Sequence[Look], max_drop: float) -> Watch:
     square, count = max(squares), len(looks)
     if not square:
         return Watch(0.0, 0.0, count, float(drops.mean()))
-    before = np.arange(count)
-    first = before + _EARLY
-    weights = _EARLY / (first * (first + 1))
-    ratios = weights * np.exp(np.minimum(_MOST, _log_ratios(drops, max_drop, square)))
+    ratios, rest = weighted_ratios(drops, max_drop, square)
     begun = int(ratios.argmax())
     alone = (looks[-1].drop - max_drop) / math.sqrt(squares[-1]) if squares[-1] else 0.0
-    # A drop that has not begun yet has the ratio 1.
-    evidence = float(ratios.sum() + 1 - weights.sum())
-    return Watch(evidence, alone, count - begun, float(drops[begun:].mean()))
+    return Watch(float(ratios.sum() + rest), alone, count - begun, float(drops[begun:].mean()))
+
+
+def weighted_ratios(drops: "FloatArray", max_drop: float, square: float) -> "tuple[FloatArray, float]":
+    """Return the mixed likelihood ratios of a drop that begins with each of the runs, times their weights.
+
+    Args:
+        drops: Of the runs, along the last axis.
+        max_drop: What is allowed.
+        square: Variance of a single drop.
+
+    Returns:
+        The weighted ratios, and the weight of a drop that has not begun yet, whose ratio is 1.
+    """
+    import numpy as np
+
+    first = np.arange(drops.shape[-1]) + _EARLY
+    weights = _EARLY / (first * (first + 1))
+    ratios = weights * np.exp(np.minimum(_MOST, _log_ratios(drops, max_drop, square)))
+    return ratios, 1 - float(weights.sum())
 
 
 def _log_ratios(drops: "FloatArray", max_drop: float, square: float) -> "FloatArray":
@@ -86,11 +100,12 @@ def _log_ratios(drops: "FloatArray", max_drop: float, square: float) -> "FloatAr
     import numpy as np
     from scipy.special import log_ndtr
 
-    before = np.arange(len(drops))
-    after = len(drops) - before
-    totals = np.concatenate([[0.0], np.cumsum(drops)])
+    before = np.arange(drops.shape[-1])
+    after = drops.shape[-1] - before
+    totals = np.cumsum(drops, axis=-1)
+    earlier = totals - drops
     # The baseline is one of the runs before the drop; its own drop is 0.
-    reference, stretch = totals[before] / (before + 1), (totals[-1] - totals[before]) / after
+    reference, stretch = earlier / (before + 1), (totals[..., -1:] - earlier) / after
     information = 2 / square / (1 / (before + 1) + 1 / after)
     precision = information + 1 / (_TYPICAL**2 * square)
     score = information * (stretch - max_drop - reference) / np.sqrt(precision)

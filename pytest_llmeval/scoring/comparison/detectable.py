@@ -42,11 +42,11 @@ def safe_drop(found: Evidence, tail: float, reach: float | None) -> str:
         tail: The one-sided level of the test.
         reach: How far apart two values of the metric can be.
     """
-    from scipy.special import bdtri
-
     data = found.estimate
     shift = detectable_shift(found.deviation, 1 - 2 * tail, units=data.units)
     if data.changed is not None and data.changed < FEW_CHANGED and reach and data.units:
+        from scipy.special import bdtri
+
         most = float(bdtri(data.changed, data.units, tail)) if data.changed < data.units else 1.0
         shift = max(shift, reach * most)
     return f"smallest max_drop that an equally good run meets {number(shift) if shift else 'unknown'}"
@@ -54,11 +54,11 @@ def safe_drop(found: Evidence, tail: float, reach: float | None) -> str:
 
 def _shift(found: Evidence, tail: float, needed: int) -> float | None:
     """Return the drop beyond what is allowed that is found; ``None`` where its scatter is unknown."""
-    from scipy.special import bdtri
-
     data = found.estimate
     binary = data.binary and data.changed is not None
     shift = detectable_shift(found.deviation, 1 - 2 * tail, units=data.units, binary=binary)
     if binary:
+        from scipy.special import bdtri
+
         shift = max(shift, float(bdtri(needed - 1, data.units, 1 - POWER)) if needed < data.units else 1.0)
     return shift or None

@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_quantile
 from pytest_llmeval.scoring.intervals import Resampled, Tails
 
 if TYPE_CHECKING:
@@ -44,14 +45,13 @@ def two_sided(one_sided: float) -> float:
 def bias(resampled: FloatArray, estimate: float) -> float:
     """Return the bias correction z0 of BCa; ties with the estimate count half."""
     import numpy as np
-    from scipy.special import ndtri
 
     slack = 10.0**-_DECIMALS
     below = np.count_nonzero(resampled < estimate - slack)
     ties = np.count_nonzero(np.abs(resampled - estimate) <= slack)
     share = (below + ties / 2) / resampled.size
     edge = 1 / (resampled.size + 1)
-    return float(ndtri(min(max(share, edge), 1 - edge)))
+    return normal_quantile(min(max(share, edge), 1 - edge))
 
 
 def acceleration(jackknives: Sequence[FloatArray]) -> float:
@@ -78,21 +78,18 @@ def acceleration(jackknives: Sequence[FloatArray]) -> float:
 
 def bca_interval(resampled: Resampled, z0: float, a: float, confidence: float) -> tuple[float, float]:
     """Return the bias-corrected and accelerated interval (Efron and Tibshirani 1993, section 14.3)."""
-    from scipy.special import ndtr, ndtri
 
     def adjusted(z: float) -> float:
         return z0 + (z0 + z) / (1 - a * (z0 + z))
 
-    z = float(ndtri((1 + confidence) / 2))
-    return resampled.quantile(float(ndtr(adjusted(-z))), -1), resampled.quantile(float(ndtr(-adjusted(z))), 1)
+    z = normal_quantile((1 + confidence) / 2)
+    return resampled.quantile(normal_cdf(adjusted(-z)), -1), resampled.quantile(normal_cdf(-adjusted(z)), 1)
 
 
 def bca_share(share: float, z0: float, a: float) -> float:
     """Turn a share of resamples into the one-sided p-value that belongs to it under BCa."""
-    from scipy.special import ndtr, ndtri
-
-    shifted = float(ndtri(share)) - z0
-    return float(ndtr(shifted / (1 + a * shifted) - z0)) if math.isfinite(shifted) else share
+    shifted = normal_quantile(share) - z0
+    return normal_cdf(shifted / (1 + a * shifted) - z0) if math.isfinite(shifted) else share
 
 
 def few_changes_tail(changed: int, cases: int, share: float) -> float:
@@ -119,7 +116,7 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool
         p-values. A drop beyond `at` is never established more easily than one beyond 0. Without a changed pair nothing
         speaks for a drop, and against it that each pair would have become worse with probability `at`.
     """
-    from scipy.special import bdtr, bdtrc, ndtr
+    from scipy.special import bdtr, bdtrc
 
     changed = worse + better
     if not changed:
@@ -131,7 +128,7 @@ def mcnemar_tails(worse: int, better: int, pairs: int, at: float, *, mid_p: bool
     if not at:
         return exact
     score = _drop_score(worse, better, pairs, min(at, 1.0))
-    return Tails(max(exact.above, float(ndtr(-score))), float(ndtr(score)))
+    return Tails(max(exact.above, normal_cdf(-score)), normal_cdf(score))
 
 
 def mcnemar_interval(
@@ -154,11 +151,10 @@ def mcnemar_interval(
 def _largest_drop(worse: int, better: int, pairs: int, tail: float) -> float:
     """Return the largest drop that Tango's test does not refute."""
     from scipy.optimize import bisect
-    from scipy.special import ndtri
 
     if worse == pairs:
         return 1.0
-    level = float(ndtri(tail))
+    level = normal_quantile(tail)
     return float(bisect(lambda at: _drop_score(worse, better, pairs, at) - level, (worse - better) / pairs, 1.0))
 
 
@@ -211,14 +207,12 @@ def detectable_shift(
         units: What was drawn independently; with few, the test asks for more.
         binary: Whether it is a difference of shares: cases that make one then add to its scatter.
     """
-    from scipy.special import ndtri, stdtrit
-
     level = (1 + confidence) / 2
-    critical = float(ndtri(level))
+    critical = normal_quantile(level)
     if math.isfinite(units):
         freedom = max(units, 2) - 1
-        critical = float(stdtrit(freedom, level)) * math.sqrt(1 + 1 / freedom)
-    factor = critical + float(ndtri(power))
+        critical = student_quantile(freedom, level) * math.sqrt(1 + 1 / freedom)
+    factor = critical + normal_quantile(power)
     if not binary:
         return deviation * factor
     scatter = factor**2 / units

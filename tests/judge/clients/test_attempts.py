@@ -32,6 +32,8 @@ PASSING = [
     dropped(),
     truncated(),
     malformed(),
+    raw('{"choices": [{"message": {"content": "no", "content": "no"}}], "content": [{"type": "text", "text": "no"}]}'),
+    raw('{"choices": [{"message": {"content": "no"}}], "content": [{"type": "text", "text": "no", "text": "no"}]}'),
     raw(""),
     raw("[]"),
     raw("null"),

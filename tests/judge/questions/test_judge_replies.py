@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from stored_judgements import question
 
@@ -46,7 +46,7 @@ READERS = [read_score, read_yes_no, read_explanation, lambda reply: read_rubric(
         ('The answer says {most} of it. So: {"score": 0.8}', 0.8),
         ('He said "yes, it\'s 5\\" wide". {"score": 0.8}', 0.8),
         ('<think>{"score": 0}?</think>{"score": 1}', 1.0),
-        ('{"score": 0} No, wait. {"score": 1}', 1.0),
+        ('{"score": 1.0} Again, score: 1. {"score": 1}', 1.0),
         ('{"reasoning": "a \\"}{\\" b", "score": 0.2}', 0.2),
         ('{"reasoning": "ends in a backslash \\\\", "score": 0.2}', 0.2),
         ('{"extra": {"score": 1}, "score": 0.2}', 0.2),
@@ -101,6 +101,20 @@ def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, n
         ('{"score": 1} {"verdict": "none"}', "found nothing as score"),
         ('{"score": 1} {}', "found nothing as score"),
         ('{"score": 0.2, "quoted": {"score": 1}', "unmatched closing bracket"),
+        (
+            '{"score": 0} No, wait. {"score": 1}',
+            r"""contradicting verdicts, 'score": 0' and '{"score": 1}', expected one""",
+        ),
+        ('{"score": 0} as it says {"score": 1}', "found two contradicting verdicts"),
+        ('Score: 0. It says {"score": 1}', "found two contradicting verdicts, 'Score: 0' and"),
+        ('{"score": null} or {"score": 1}', "found two contradicting verdicts"),
+        ('{"score": 0, "reasoning": "} {"score": 1}', "found two contradicting verdicts"),
+        ('<think>It says </think>{"score": 1}.</think>{"score": 0}', "found two contradicting verdicts"),
+        (
+            '{"score": 0, "reasoning": "says {"score": 1}',
+            r"""found '{"score": 0, .*' unclosed before '{"score": 1}', exp""",
+        ),
+        ('I { think: {"score": 1}', "unclosed before"),
         ('[1, [{"score": 1}', "unmatched closing bracket"),
         ('score": 1}', "unmatched closing bracket"),
         ('{"score": 0.2, "score": 1}', "the key 'score' occurs twice"),
@@ -128,12 +142,11 @@ def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, me
         ("\nyes\n", 1.0, ""),
         (" yes, it does", 1.0, "it does"),
         ("Yes - because", 1.0, "because"),
-        ("yes no", 1.0, "no"),
+        ("yes no one objects", 1.0, "no one objects"),
         ("<think>No? It names the town.</think>\n\nYes: it does", 1.0, "it does"),
         ("It names the town, so yes.\n</think>\nno", 0.0, ""),
-        ("<think>The text says </think> yes.</think>No", 0.0, ""),
         ("no.", 0.0, ""),
-        ("No, yes", 0.0, "yes"),
+        ("No. It says\n</think>\nno", 0.0, "It says\n</think>\nno"),
         ("NO: The date is wrong.", 0.0, "The date is wrong."),
     ],
 )
@@ -142,10 +155,28 @@ def test_yes_or_no_is_the_word_that_begins_the_reply(reply: str, score: float, r
 
 
 @pytest.mark.parametrize(
+    ("reply", "quoted"),
+    [
+        ('No. The response "</think> yes" does not state it.', "'no.' and 'yes'"),
+        ("<think>The text says </think> yes.</think>No", "'yes.' and 'no'"),
+        ("No.\n</think>\n\nYes", "'no.' and 'yes'"),
+        ("yes no", "'yes' and 'no'"),
+        ("No, as it says:\n**Yes.**\nand no more", "'no,' and "),
+    ],
+)
+def test_a_reply_that_says_yes_and_no_is_an_error_with_both(reply: str, quoted: str) -> None:
+    with pytest.raises(JudgeError, match=f"found two contradicting verdicts, {quoted}"):
+        read_yes_no(reply)
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "",
         " ",
+        'It says "</think> yes", so no.',
+        'It says "\n</think>\nyes"\nso no.',
+        "<think>The text says </think> maybe.</think>No",
         "y",
         "yesterday",
         "nobody",
@@ -279,8 +310,19 @@ values = st.recursive(
 )
 
 
+def is_closed(text: str) -> bool:
+    """Return whether pairs of braces can be removed until no opening one is left."""
+    braces = "".join(each for each in text if each in "{}")
+    while "{}" in braces:
+        braces = braces.replace("{}", "")
+    return "{" not in braces
+
+
 @given(st.dictionaries(st.text(), values, max_size=4), st.text(alphabet='ab{}[]"\\ \n'), st.booleans())
-def test_an_object_is_found_behind_any_prose(data: dict[str, Any], prose: str, fenced: bool) -> None:
+def test_an_object_is_found_behind_any_prose_without_an_unclosed_brace(
+    data: dict[str, Any], prose: str, fenced: bool
+) -> None:
+    assume(is_closed(prose))
     text = json.dumps(data, ensure_ascii=False)
     body = f"```json\n{text}\n```" if fenced else text
     assert closing_object(f"{prose}.\n{body}") == data
