@@ -94,7 +94,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
-    from pytest_llmeval.suite.registry import Registry, get_checks, get_evaluator, register_tokenizer
+    from pytest_llmeval.suite.checks import get_checks
+    from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
 
 _HOMES = {
@@ -117,7 +118,8 @@ _HOMES = {
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
-    "suite.registry": ("Registry", "get_checks", "get_evaluator", "register_tokenizer"),
+    "suite.checks": ("get_checks",),
+    "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
 }
 """Module to the public names that it holds: a plain pytest run, which loads this package, needs none of them."""

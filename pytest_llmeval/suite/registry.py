@@ -1,6 +1,6 @@
 """The registry: evaluators, sources and commands by name, from the package, its tasks, plugins and conftests."""
 
-__all__ = ("Command", "Registry", "build", "default_registry", "get_checks", "get_evaluator", "register_tokenizer")
+__all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer")
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
     from pytest_llmeval.evaluators.checks.contract import CheckKind
-    from pytest_llmeval.evaluators.checks.evaluator import Checks
 
 EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
@@ -364,29 +363,6 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
 
         faults = "; ".join(option_fault(each, evaluator) for each in error.errors(include_url=False))
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
-
-
-def get_checks(*entries: Any) -> "Checks":
-    """Return the evaluator of checks.
-
-    Args:
-        entries: Checks as a suite file writes them, such as ``{"contains": "Paris"}``.
-
-    Raises:
-        EvaluatorError: An entry has faults; all of them are listed.
-
-    Example:
-        >>> get_checks({"contains": "Paris"}, {"max_words": 2}).evaluate("It is Paris.", None)["check_rate"]
-        0.5
-    """
-    from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
-    from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-
-    host = Unlocated()
-    read = CheckReader(default_registry().checks, host).read(entries, ("checks",))
-    if host.faults:
-        raise EvaluatorError("; ".join(host.faults))
-    return checks_evaluator(read)
 
 
 def register_tokenizer(name: str, tokenizer: Callable[[str], list[str]]) -> None:
