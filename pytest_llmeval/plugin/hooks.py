@@ -268,7 +268,9 @@ class ControllerHooks:
         try:
             return (yield)
         except BaseException as error:
-            self._run.shortfalls.append(f"the run ended while tests were collected: {str(error) or type(error).__name__}")
+            self._run.shortfalls.append(
+                f"the run ended while tests were collected: {str(error) or type(error).__name__}"
+            )
             raise
 
     @pytest.hookimpl(wrapper=True)
