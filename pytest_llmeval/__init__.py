@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "Parts",
     "PredictionError",
     "Question",
     "Registry",
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
     from pytest_llmeval.core.observation import Observation, Sums, Totals
+    from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
@@ -108,6 +110,7 @@ _HOMES = {
     ),
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
     "core.observation": ("Observation", "Sums", "Totals"),
+    "core.parts": ("Parts",),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),

@@ -8,7 +8,7 @@ __all__ = ()
 
 import atexit
 import gc
-import importlib
+import importlib.metadata
 import json
 import os
 import pkgutil
@@ -17,8 +17,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -146,7 +147,23 @@ def _commands() -> Iterator[Any]:
             line = b""
 
 
+def _remember_distributions() -> None:
+    """Read once what is installed; every run of pytest asks for all of it."""
+    find, folders = importlib.metadata.distributions, set(sys.path)
+    kept: Any = importlib.metadata.PathDistribution
+    kept.read_text = cache(kept.read_text)
+    installed = list(find())
+
+    def distributions(**query: Any) -> "Iterable[importlib.metadata.Distribution]":
+        if query:
+            return find(**query)
+        return chain(find(path=[folder for folder in sys.path if folder not in folders]), installed)
+
+    importlib.metadata.distributions = distributions
+
+
 def _load() -> None:
+    _remember_distributions()
     for name in LIBRARIES:
         importlib.import_module(name)
     package = importlib.import_module("pytest_llmeval")

@@ -268,9 +268,8 @@ class ControllerHooks:
         try:
             return (yield)
         except BaseException as error:
-            self._run.shortfalls.append(
-                f"the run ended while tests were collected: {str(error) or type(error).__name__}"
-            )
+            reason = str(error) or type(error).__name__
+            self._run.shortfalls.append(f"the run ended while tests were collected: {reason}")
             raise
 
     @pytest.hookimpl(wrapper=True)

@@ -193,7 +193,7 @@ class Answering:
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
-                    put = evaluator.questions(answer.case)
+                    put = evaluator.questions(job.suite.readings[label].view(answer.case))
                     asked = [BoundQuestion(suite_judge, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here

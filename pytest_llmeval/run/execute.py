@@ -80,14 +80,24 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if label in answer.failed:
             measured = answer.failed[label]
         elif isinstance(evaluator, JudgedEvaluator):
-            measured = measure_judged(evaluator, case, answer.verdicts.get(label, ()))
+            measured = _judged(suite, label, evaluator, answer)
+        elif measure:
+            measured = measure(suite, label, evaluator, case)
         else:
-            measured = measure(suite, label, evaluator, case) if measure else measure_each(evaluator, [case])[0]
+            measured = measure_each(evaluator, [case], suite.readings[label])[0]
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
             errors[label] = format_error(measured)
     return _with_costs(_concluded(suite, case, suite.evaluators, observations, errors), [answer])
+
+
+def _judged(suite: Suite, label: str, evaluator: JudgedEvaluator, answer: "Answer") -> Observation | Exception:
+    try:
+        view = suite.readings[label].view(answer.case)
+    except PredictionError as error:
+        return error
+    return measure_judged(evaluator, view, answer.verdicts.get(label, ()))
 
 
 def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 from pytest_llmeval.suite.suite import Suite
 
@@ -30,7 +31,7 @@ class EvaluatorPrint:
     Attributes:
         name: Of the evaluator.
         version: Of its definition.
-        options: Those that differ from their defaults.
+        options: Those that differ from their defaults, with what it reads where the suite says so.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -83,7 +84,10 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
         cases=fingerprint([case.id for case in cases]),
         data=fingerprint([[case.id, case.input, case.expected, case.labels] for case in cases]),
         thresholds=fingerprint(limits) if limited else "",
-        evaluators={label: _print(evaluator, suite.path.parent) for label, evaluator in suite.evaluators.items()},
+        evaluators={
+            label: _print(evaluator, suite.readings[label], suite.path.parent)
+            for label, evaluator in suite.evaluators.items()
+        },
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
@@ -105,8 +109,8 @@ def _limits(suite: Suite, case: Case) -> dict[str, str]:
     return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 
-def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:
-    options = {}
+def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
+    options = reading.settings
     for each in fields(evaluator):
         value = getattr(evaluator, each.name)
         if each.name != _SELECTS and value != _default(each):
@@ -137,7 +141,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, Sequence | AbstractSet):

@@ -15,6 +15,7 @@ from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_e
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
+from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
@@ -75,6 +76,8 @@ class _Loader(SettingsReader):
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
             judge=self.read_judge(entry.judge),
+            parts=self.read_parts(entry.parts),
+            on=self.on,
             cluster_by=entry.cluster_by,
             group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
             bulk=entry.mode == "bulk",
@@ -150,7 +153,8 @@ class _Loader(SettingsReader):
         """Return the cases of a source, and how many of its rows have faults."""
         faults: list[Fault] = []
         try:
-            read = source.load(self.path.parent, faults)
+            with searching_within(self.root):
+                read = source.load(self.path.parent, faults)
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
             self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
             return [], 0
@@ -254,9 +258,10 @@ class _Loader(SettingsReader):
             return f"found the id {case.id!r}, expected one that does not begin with 'gate[' or 'snapshot['"
         if case.id in taken:
             return f"found the id {case.id!r} twice, expected it once (first in line {taken[case.id].line})"
-        for evaluator in suite.evaluators.values():
+        for label, evaluator in suite.evaluators.items():
             try:
-                wrong = "; ".join(islice(evaluator.check(case), _MOST_FAULTS)) or None
+                expecting = suite.readings[label].expecting(case)
+                wrong = "; ".join(islice(evaluator.check(expecting), _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {format_error(error)}"
             if wrong is not None:

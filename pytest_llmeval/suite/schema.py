@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.registry import Registry
@@ -41,6 +42,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     times = {"type": "integer", "minimum": 1}
     properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
     properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
+    properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
     target = _schema(TargetSpec, definitions)
     target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
@@ -67,16 +69,17 @@ def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
     choices: list[dict[str, Any]] = [{"enum": list(registry)}]
+    beside = {
+        "as": {"type": "string", "description": "Another name, under which its metrics are reported"},
+        "on": {"type": "string", "description": "The part of the prediction that it reads, or a JMESPath"},
+    }
     for name in registry:
         options = _schema(registry.get(name), definitions)
-        options.setdefault("properties", {})["as"] = {
-            "type": "string",
-            "description": "Another name, under which its metrics are reported",
-        }
+        options["properties"] = {**options.get("properties", {}), **beside}
         choices.append(
             {
                 "type": "object",
-                "properties": {name: {"anyOf": [options, {"type": "null"}]}},
+                "properties": {name: {"anyOf": [options, {"type": "null"}]}, **beside},
                 "required": [name],
                 "additionalProperties": False,
             }

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from pytest_llmeval.core.errors import EvaluatorError, Fault, format_error
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import closest, suggest, unknown_name
@@ -43,6 +44,9 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 _MOST_REPEATS = 1000
 
+_BESIDE = ("as", "on")
+"""Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
+
 
 class SettingsReader:
     """One reading of one suite file, as far as its settings go; collects faults.
@@ -53,6 +57,7 @@ class SettingsReader:
         document: Its content.
         faults: The faults found so far.
         metrics: Those of the evaluators read so far.
+        on: Label of an evaluator to what it reads, where its entry says so.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
@@ -62,6 +67,7 @@ class SettingsReader:
         self.document = read_document(path, shown)
         self.faults: list[Fault] = []
         self.metrics = MetricIndex.of({})
+        self.on: dict[str, str] = {}
         self.knows_metrics = True
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
@@ -105,10 +111,13 @@ class SettingsReader:
 
     def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
         """Return the index of one evaluator."""
+        beside: dict[str, Any] = {}
+        if isinstance(entry, Mapping):
+            beside = {key: entry[key] for key in _BESIDE if key in entry}
         if isinstance(entry, str):
             name, given = entry, None
-        elif isinstance(entry, Mapping) and len(entry) == 1:
-            name, given = next(iter(entry.items()))
+        elif isinstance(entry, Mapping) and len(entry) == len(beside) + 1:
+            ((name, given),) = ((key, value) for key, value in entry.items() if key not in beside)
             path = (*path, name)
         else:
             self.fault(path, f"found {describe(entry)}, expected NAME or {{NAME: options}}")
@@ -117,16 +126,46 @@ class SettingsReader:
             self.fault(path, f"found {describe(given)}, expected a mapping of options")
             return None
         options: dict[str, Any] = dict(given or {})
-        label = options.pop("as", name)
+        where = {key: path[:-1] if key in beside else path for key in _BESIDE}
+        if twice := [key for key in beside if key in options]:
+            self.fault((*path, twice[0]), f"found {twice[0]!r} here and beside {name!r}, expected it once", key=True)
+        beside = {key: options.pop(key) for key in _BESIDE if key in options} | beside
+        label = beside.get("as", name)
         if not isinstance(label, str) or not label.isprintable() or not label:
-            self.fault((*path, "as"), f"found {describe(label)}, expected a name")
+            self.fault((*where["as"], "as"), f"found {describe(label)}, expected a name")
             return None
+        if "on" in beside:
+            self._read_on(label, beside["on"], (*where["on"], "on"))
         try:
             evaluator = self.registry.get(name)
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
         return self._built(label, evaluator, options, path)
+
+    def _read_on(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
+        if not isinstance(entry, str):
+            self.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
+        elif entry in (WHOLE, *PARTS) or self._is_expression(entry, place):
+            self.on[label] = entry
+
+    def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
+        fault = expression_fault(entry)
+        if fault is not None:
+            self.faults.append(self.document.fault_inside(place, entry, *fault))
+        return fault is None
+
+    def read_parts(self, entry: Any) -> Parts:
+        """Read ``parts``: a JMESPath for each part."""
+        if entry is None:
+            return Parts()
+        parts: Parts | None = self.check(Parts, entry, ("parts",))
+        if parts is None:
+            return Parts()
+        for name, path in vars(parts).items():
+            if path is not None:
+                self._is_expression(path, ("parts", name))
+        return parts
 
     def _built(
         self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]

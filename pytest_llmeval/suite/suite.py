@@ -12,6 +12,8 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.comparison.drop_tests import Test
@@ -88,6 +90,7 @@ class SuiteEntry:
     suite: str | None = None
     description: str | None = None
     target: Any = None
+    parts: Any = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
     mode: Literal["items", "bulk"] = "items"
@@ -123,6 +126,8 @@ class Suite:
         faulty: How many cases cannot run because of them.
         repeats: How often each case runs.
         judge: Who judges; command line and configuration go before it.
+        parts: Where the parts of predictions are.
+        on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
     """
 
     name: str
@@ -143,11 +148,18 @@ class Suite:
     faulty: int = 0
     repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
     judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
+    parts: Parts = Parts()  # noqa: RUF009 (frozen)
+    on: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+
+    @cached_property
+    def readings(self) -> Mapping[str, Reading]:
+        """Label to what the evaluator reads of a case."""
+        return {label: Reading.of(each, self.on.get(label), self.parts) for label, each in self.evaluators.items()}
 
     @cached_property
     def reported(self) -> Mapping[str, Evaluator]:

@@ -29,6 +29,7 @@ from pytest_llmeval import (
     MetricTable,
     MetricValue,
     Observation,
+    Parts,
     PredictionError,
     Registry,
     Result,
@@ -155,6 +156,8 @@ def scoring() -> None:
     result = score(evaluator, [case], group_by=["kind"], confidence=None)
     assert_type(result, Result)
     assert_type(result.metrics["f1"], MetricValue)
+    assert_type(score(evaluator, [case], parts=Parts(answer="text"), on="contexts"), Result)
+    assert_type(case.parts, Mapping[str, Any])
     assert_type(result.metrics["f1"].value, float | None)
     assert_type(result.metrics["f1"].scored, int)
     assert_type(result.groups["kind"]["easy"], GroupResult)

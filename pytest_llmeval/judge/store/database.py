@@ -2,6 +2,7 @@
 
 __all__ = ("Store",)
 
+import errno
 import os
 import sqlite3
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder, refuse_links
 from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
 
 SCHEMA_VERSION: Final = 1
@@ -85,6 +86,7 @@ class Store:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         try:
+            _refuse_links(path)
             if not path.exists():
                 _create(path)
         except (OSError, sqlite3.Error) as error:
@@ -197,6 +199,15 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute(f"PRAGMA busy_timeout={int(_BUSY_S * 1000)}")
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse links in place of the files that SQLite writes: it would follow them."""
+    refuse_links(path)
+    for suffix in ("", "-journal", "-shm", "-wal"):
+        file = path.with_name(path.name + suffix)
+        if file.is_symlink():
+            raise OSError(errno.ELOOP, f"{file.name} is a symbolic link, expected a file", str(file))
 
 
 def _create(path: Path) -> None:
