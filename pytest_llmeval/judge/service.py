@@ -298,22 +298,26 @@ class JudgeService:
         return Judgement(error, call)
 
     async def _reserve(self, asked: BoundQuestion) -> "Reservation | None":
-        """Set a part of the budget aside for a call, so that all processes together never spend more.
-
-        Raises:
-            BudgetError: Not enough is left.
-        """
+        """Set the most that a call may cost aside."""
         if not self.budget:
             return None
         sent = sum(len(each.content.encode(errors="replace")) for each in asked.messages) // _BYTES_PER_TOKEN
         written = int(asked.suite_judge.parameters.get("max_tokens") or _REPLY_TOKENS)
         usd = cost_usd(asked.suite_judge.price, Usage(sent, written)) or 0.0
+        return await self.reserve(calls=1, tokens=sent + written, usd=usd)
+
+    async def reserve(self, *, calls: int, tokens: int, usd: float) -> "Reservation":
+        """Set a part of the budget aside for a call, so that all processes together never spend more.
+
+        Raises:
+            BudgetError: Not enough is left.
+        """
         while True:
-            found = self.cache.reserve(self.run, self.budget, self.owner, calls=1, tokens=sent + written, usd=usd)
+            found = self.cache.reserve(self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd)
             if found.granted:
                 return found
             if found.exhausted:
-                raise BudgetError(f"the budget of {self.budget} {self._why_refused(sent + written, usd)}")
+                raise BudgetError(f"the budget of {self.budget} {self._why_refused(tokens, usd)}")
             await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
 
     def _why_refused(self, tokens: int, usd: float) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import counted, limit, number, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
-from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -42,8 +42,11 @@ _UNKNOWN = {
     "judge_tokens": "a provider did not report tokens",
     "cost_usd": "a call has no known price",
     "latency_s": "the stored verdicts have no latency",
+    "target_latency_s": "no target was called",
+    "target_tokens": "not every prediction says its usage",
+    "target_cost_usd": "not every prediction says its cost, or tokens of a model with a known price",
 }
-"""Why a figure does not exist although judges gave verdicts."""
+"""Why a figure does not exist, for those of judges although they gave verdicts."""
 
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(
@@ -175,8 +178,8 @@ class Gate:
 
     def _unknown(self, among: Result | GroupResult) -> str:
         """Return why a figure of the usage has no value."""
-        if self.metric == "target_latency_s":
-            return "no target was called"
+        if self.metric in TARGET_FIGURES:
+            return _UNKNOWN[self.metric]
         verdicts = among.find("judge_calls")
         if verdicts is None or verdicts.value is None:
             return "no judge was used"

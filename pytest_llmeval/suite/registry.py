@@ -21,11 +21,13 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
+    "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
+    "tools": "pytest_llmeval.evaluators.tools.evaluator:Tools",
 }
 
 _PLUGINS = (

@@ -25,7 +25,7 @@ from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping,
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.limit_faults import (
     declared_metric,
     drop_fault,
@@ -203,7 +203,7 @@ class SettingsReader:
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if fault := self._metric_fault(metric):
+            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric)):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:
@@ -211,13 +211,16 @@ class SettingsReader:
             for key, value in (("min", limit.min), ("max", limit.max)):
                 if value is not None and (fault := range_fault(metric, value, self.metrics)):
                     self.fault((*place, key), fault)
-            if not isinstance(entry, Mapping) and self.metrics.lower_is_better(metric):
+            if not isinstance(entry, Mapping) and self._lower_is_better(metric):
                 self.fault(
                     place,
                     f"found a bare number, which is a minimum, but lower is better here, expected {{max: {entry}}}",
                 )
             limits[metric] = limit
         return limits
+
+    def _lower_is_better(self, metric: str) -> bool:
+        return metric in TARGET_FIGURES or self.metrics.lower_is_better(metric)
 
     def _limit(self, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
         if isinstance(entry, int | float) and not isinstance(entry, bool):
