@@ -161,7 +161,7 @@ s.eval.yaml:12:7  mode: found the text 'item', expected one of 'items', 'bulk' (
 s.eval.yaml:13:13  confidence: found 95.0, expected a number between 0 and 1, such as 0.95
 s.eval.yaml:14:18  thresholds.f1: found the text 'high', expected a number or {{min, max}}
 s.eval.yaml:16:5  gates[0]: found 'f1 > = 3', expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' \
-(operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100)
+(operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100) (did you mean 'f1 >= 0.03'?)
 s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of them
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
 s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of case_retrieval, csv, ecac, fact_check, json, \
