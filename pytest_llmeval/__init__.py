@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "Parts",
     "PredictionError",
     "Question",
     "Registry",
@@ -62,6 +63,7 @@ __all__ = (
     "Usage",
     "Verdict",
     "compare",
+    "get_checks",
     "get_evaluator",
     "register_tokenizer",
     "score",
@@ -86,11 +88,13 @@ if TYPE_CHECKING:
     )
     from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
     from pytest_llmeval.core.observation import Observation, Sums, Totals
+    from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
+    from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
 
@@ -108,11 +112,13 @@ _HOMES = {
     ),
     "core.evaluator": ("ErrorBucket", "Evaluator", "Metric"),
     "core.observation": ("Observation", "Sums", "Totals"),
+    "core.parts": ("Parts",),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
+    "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
 }

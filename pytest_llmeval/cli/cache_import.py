@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
@@ -85,8 +85,8 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
             if not isinstance(evaluator, JudgedEvaluator):
                 continue
             try:
-                questions = evaluator.questions(case)
-            except EvaluatorError as error:
+                questions = evaluator.questions(suite.readings[label].view(case))
+            except (EvaluatorError, PredictionError) as error:
                 found.unknown[case.id] = str(error)
                 continue
             found.questions.extend(

@@ -4,21 +4,10 @@ __all__ = ("MISSING", "Case", "Missing")
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Any, Final
+from typing import Any
 
-
-class Missing(Enum):
-    """The type of `MISSING`."""
-
-    MISSING = "missing"
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = Missing.MISSING
-"""Stands for a prediction that was not given; ``None`` is a prediction of null."""
+from pytest_llmeval.core.missing import MISSING, Missing
+from pytest_llmeval.core.parts import PredictionParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +23,8 @@ class Case:
         tags: Become pytest marks.
         thresholds: Metric name to limits; they replace the suite's limit of the same metric.
         line: Line of the case in its file, counted from 1; 0 where it has none.
+        origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
+        checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
     """
 
     id: str
@@ -44,6 +35,13 @@ class Case:
     tags: tuple[str, ...] = ()
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    origin: PredictionParts | None = field(default=None, repr=False, compare=False)
+    checks: tuple[Any, ...] = ()
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """All parts of the prediction by name, with ``latency_s`` and ``cost_usd``, whichever `prediction` is."""
+        return PredictionParts(prediction=self.prediction) if self.origin is None else self.origin
 
     def answered(self, prediction: Any) -> "Case":
         """Return this case with a prediction."""

@@ -56,6 +56,7 @@ class Classification(Evaluator):
     """
 
     name = "classification"
+    part = "answer"
 
     metrics: tuple[str, ...] = ()
     labels: tuple[Label, ...] = ()

@@ -88,6 +88,7 @@ class TextEvaluator(Evaluator):
     """
 
     name = "text"
+    part = "answer"
     metrics: tuple[str, ...] = _DEFAULT
     tokenizer: str = "auto"
     wordnet: str | None = field(default=None, metadata={"path": True})

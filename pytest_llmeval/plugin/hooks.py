@@ -87,11 +87,13 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
     if not worker:
+        from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
 
         refuse_anchor_alone(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
+        config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -268,9 +270,8 @@ class ControllerHooks:
         try:
             return (yield)
         except BaseException as error:
-            self._run.shortfalls.append(
-                f"the run ended while tests were collected: {str(error) or type(error).__name__}"
-            )
+            reason = str(error) or type(error).__name__
+            self._run.shortfalls.append(f"the run ended while tests were collected: {reason}")
             raise
 
     @pytest.hookimpl(wrapper=True)

@@ -34,11 +34,11 @@ class MeasuredBlocks:
             case: One of the suite that carries its prediction.
         """
         if evaluator.batch <= 1:
-            return measure_each(evaluator, [case])[0]
+            return measure_each(evaluator, [case], suite.readings[label])[0]
         place = (suite.path, label, case.id)
         if place not in self._measured:
             block = self._blocks(suite, label, evaluator.batch)[case.id]
-            for each, measured in zip(block, measure_each(evaluator, block), strict=True):
+            for each, measured in zip(block, measure_each(evaluator, block, suite.readings[label]), strict=True):
                 self._measured[suite.path, label, each.id] = measured
         return self._measured.pop(place)
 

@@ -13,11 +13,14 @@ from pytest_llmeval.core.errors import (
     LlmevalError,
     MissingDataError,
     MissingExtraError,
+    PredictionError,
     format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Outcome, Result
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.scoring.summary import summarize
 
@@ -35,6 +38,8 @@ def score(
     judge: "Judgeable | None" = None,
     max_workers: int = 8,
     cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
 ) -> Result:
     """Score cases that carry their predictions.
 
@@ -47,6 +52,8 @@ def score(
             is cached here; suites are.
         max_workers: Most calls of the judge at a time.
         cluster_by: A label; intervals draw cases with the same value of it together.
+        parts: Where the parts of the predictions are; default: the keys of the same names.
+        on: What the evaluator reads in place of its own part: another part, or a JMESPath.
 
     Returns:
         Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
@@ -56,10 +63,11 @@ def score(
         MissingDataError: Language data is not installed.
     """
     listed = list(cases)
+    reading = Reading.of(evaluator, on, parts or Parts())
     if isinstance(evaluator, JudgedEvaluator) and judge is not None:
-        all_measured = _measure_asking(evaluator, listed, judge, max_workers)
+        all_measured = _measure_asking(evaluator, listed, reading, judge, max_workers)
     else:
-        all_measured = measure_each(evaluator, listed)
+        all_measured = measure_each(evaluator, listed, reading)
     records = []
     for case, measured in zip(listed, all_measured, strict=True):
         if isinstance(measured, MissingDataError | MissingExtraError):
@@ -77,14 +85,14 @@ def score(
 
 
 def _measure_asking(
-    evaluator: JudgedEvaluator, cases: Sequence[Case], judge: "Judgeable", workers: int
+    evaluator: JudgedEvaluator, cases: Sequence[Case], reading: Reading, judge: "Judgeable", workers: int
 ) -> list[Observation | Exception]:
     from pytest_llmeval.judge.panel import Panel
 
     asked: list[Sequence[Question] | Exception] = []
     for case in cases:
         try:
-            asked.append(list(evaluator.questions(case)))
+            asked.append(list(evaluator.questions(reading.view(case))))
         except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
             asked.append(error)
     questions = [each for put in asked if not isinstance(put, Exception) for each in put]
@@ -92,13 +100,30 @@ def _measure_asking(
     verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
     told = iter([verdicts[number] for number in range(len(questions))])
     return [
-        put if isinstance(put, Exception) else measure_judged(evaluator, case, [next(told) for _ in put])
+        put if isinstance(put, Exception) else measure_judged(evaluator, reading.view(case), [next(told) for _ in put])
         for case, put in zip(cases, asked, strict=True)
     ]
 
 
-def measure_each(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
-    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other."""
+def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> list[Observation | Exception]:
+    """Measure cases in the evaluator's batches; a case that cannot be measured gives its error and costs no other.
+
+    Args:
+        evaluator: Measures.
+        cases: With their whole predictions.
+        reading: What of them the evaluator sees.
+    """
+    views: list[Case | PredictionError] = []
+    for case in cases:
+        try:
+            views.append(reading.view(case))
+        except PredictionError as error:
+            views.append(error)
+    measured = iter(_measure_views(evaluator, [each for each in views if isinstance(each, Case)]))
+    return [next(measured) if isinstance(each, Case) else each for each in views]
+
+
+def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
     out: list[Observation | Exception] = []
     size = max(1, evaluator.batch)
     for start in range(0, len(cases), size):

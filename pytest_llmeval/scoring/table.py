@@ -30,6 +30,10 @@ _INTERVAL_CASES = 2
 OUTCOME = "\x00outcome"
 """The label of what became of the cases; no evaluator of a suite can have it."""
 
+_NOT_RUN, _PASSED, _NOT_PASSED = (
+    Observation(counts) for counts in ({}, {"ran": 1, "passed": 1}, {"ran": 1, "passed": 0})
+)
+
 
 @dataclass(frozen=True)
 class _PassRate(Evaluator):
@@ -54,7 +58,7 @@ class Table:
         import numpy as np
 
         of_run: dict[str, Evaluator] = {OUTCOME: _PassRate()}
-        if any(record.calls or record.target_seconds for record in records):
+        if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.of(evaluators).extended(of_run)
         self.evaluators = self.index.evaluators
@@ -201,7 +205,7 @@ class Table:
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
-        return usage_of(record.calls, record.target_seconds)
+        return usage_of(record.calls, record.target_seconds, record.target_usage)
     if label == OUTCOME and label not in record.observations:
         return outcome_of(record)
     return record.observations.get(label)
@@ -210,8 +214,8 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
 def outcome_of(record: CaseRecord) -> Observation:
     """Return the counts of the pass rate; of several runs as one, `observations` has them."""
     if not record.ran or record.outcome in ("skipped", "not_run"):
-        return Observation({})
-    return Observation({"ran": 1, "passed": record.outcome == "passed"})
+        return _NOT_RUN
+    return _PASSED if record.outcome == "passed" else _NOT_PASSED
 
 
 def _is_absent(observation: Observation | None) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 from pytest_llmeval.suite.suite import Suite
 
@@ -30,7 +31,7 @@ class EvaluatorPrint:
     Attributes:
         name: Of the evaluator.
         version: Of its definition.
-        options: Those that differ from their defaults.
+        options: Those that differ from their defaults, with what it reads where the suite says so.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -46,7 +47,7 @@ class Comparable:
 
     Attributes:
         cases: Fingerprint of the ids of the cases.
-        data: Fingerprint of their input, expected and labels.
+        data: Fingerprint of their input, expected, labels and checks.
         thresholds: Fingerprint of the limits of cases, which decide the pass rate; nothing where there is none.
         evaluators: Label to what decides its numbers.
         judges: Label of an evaluator to its judge, such as ``{"model": ..., "prompt": fingerprint}``.
@@ -81,9 +82,12 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
     limited = any(limits.values())
     return Comparable(
         cases=fingerprint([case.id for case in cases]),
-        data=fingerprint([[case.id, case.input, case.expected, case.labels] for case in cases]),
+        data=fingerprint([[case.id, *_content(case)] for case in cases]),
         thresholds=fingerprint(limits) if limited else "",
-        evaluators={label: _print(evaluator, suite.path.parent) for label, evaluator in suite.evaluators.items()},
+        evaluators={
+            label: _print(evaluator, suite.readings[label], suite.path.parent)
+            for label, evaluator in suite.evaluators.items()
+        },
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
@@ -94,22 +98,28 @@ def digests_of(suite: Suite) -> dict[str, CaseDigest]:
     limits = {case.id: _limits(suite, case) for case in suite.cases}
     return {
         case.id: CaseDigest(
-            fingerprint([case.input, case.expected, case.labels]),
+            fingerprint(_content(case)),
             fingerprint(limits[case.id]) if limits[case.id] else "",
         )
         for case in suite.cases
     }
 
 
+def _content(case: Case) -> list[Any]:
+    """Return what of a case decides its scores; checks are there only where it has some of its own."""
+    checks = [check.entry for check in case.checks]
+    return [case.input, case.expected, case.labels, *([checks] if checks else [])]
+
+
 def _limits(suite: Suite, case: Case) -> dict[str, str]:
     return {name: str(limit) for name, limit in suite.limits(case).items()}
 
 
-def _print(evaluator: Evaluator, folder: Path) -> EvaluatorPrint:
-    options = {}
+def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPrint:
+    options = reading.settings
     for each in fields(evaluator):
         value = getattr(evaluator, each.name)
-        if each.name != _SELECTS and value != _default(each):
+        if each.compare and each.name != _SELECTS and value != _default(each):
             options[each.name] = _file(value, folder) if each.metadata.get("path") else _plain(value)
     return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
 
@@ -137,7 +147,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        value = {each.name: getattr(value, each.name) for each in fields(value)}
+        value = {each.name: getattr(value, each.name) for each in fields(value) if each.compare}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, Sequence | AbstractSet):

@@ -207,3 +207,18 @@ def test_a_file_that_is_no_plain_yaml_is_told_with_its_place(folder: Path, text:
 def test_a_suite_file_that_does_not_exist_is_told(folder: Path) -> None:
     with pytest.raises(SuiteError, match="found no readable file"):
         load_suite(folder / "absent.eval.yaml", default_registry(), root=folder)
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("{format: [jsonl], path: a.jsonl}", "source.format: found a list of 1, expected one of "),
+        ("{format: {jsonl: a.jsonl}}", "source.format: found "),
+        (
+            "{format: json_v3, gold: ['../../**/*.json']}",
+            "gold: found the pattern '../../**/*.json', which leads outside of ",
+        ),
+    ],
+)
+def test_a_source_of_no_format_or_outside_of_the_root_is_a_fault(folder: Path, source: str, fault: str) -> None:
+    assert fault in faults(folder, f"source: {source}\n")[0]

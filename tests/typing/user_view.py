@@ -29,6 +29,7 @@ from pytest_llmeval import (
     MetricTable,
     MetricValue,
     Observation,
+    Parts,
     PredictionError,
     Registry,
     Result,
@@ -36,6 +37,7 @@ from pytest_llmeval import (
     Sums,
     Totals,
     compare,
+    get_checks,
     get_evaluator,
     register_tokenizer,
     score,
@@ -148,6 +150,7 @@ def scoring() -> None:
     assert_type(case.labels, Mapping[str, str])
 
     evaluator = get_evaluator("text", metrics=["f1"])
+    assert_type(score(get_checks({"contains": "x"}, "is_json"), []), Result)
     assert_type(evaluator, Evaluator)
     assert_type(evaluator.evaluate("Paris", ["Paris", "paris"], text="context"), dict[str, Any])
     assert_type(evaluator.describe(), Sequence[Metric])
@@ -155,6 +158,8 @@ def scoring() -> None:
     result = score(evaluator, [case], group_by=["kind"], confidence=None)
     assert_type(result, Result)
     assert_type(result.metrics["f1"], MetricValue)
+    assert_type(score(evaluator, [case], parts=Parts(answer="text"), on="contexts"), Result)
+    assert_type(case.parts, Mapping[str, Any])
     assert_type(result.metrics["f1"].value, float | None)
     assert_type(result.metrics["f1"].scored, int)
     assert_type(result.groups["kind"]["easy"], GroupResult)

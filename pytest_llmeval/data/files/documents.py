@@ -18,7 +18,7 @@ import gc
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final
@@ -117,6 +117,7 @@ class Document:
     file: str
     data: Any
     _find_places: Callable[[], Place | None] = field(default=_nowhere, repr=False, compare=False)
+    _text: str = field(default="", repr=False, compare=False)
 
     @cached_property
     def _places(self) -> Place | None:
@@ -143,6 +144,16 @@ class Document:
         line, column = self.locate(path, key=key)
         return Fault(self.file, line, column, render_path(path), message)
 
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> Fault:
+        """Return a fault of one character of the text at `path`, if the file shows it as it is; else of the whole."""
+        fault = self.fault(path, message)
+        lines = self._text.splitlines()
+        written = lines[fault.line - 1][fault.column - 1 :] if 0 < fault.line <= len(lines) else ""
+        before = int(written[:1] in ("'", '"'))
+        if not written.startswith(value[:offset], before):
+            return fault
+        return replace(fault, column=fault.column + before + offset)
+
 
 def read_document(path: Path, shown: str) -> Document:
     """Read a suite file: JSON where the suffix is ``.json``, YAML otherwise.
@@ -165,7 +176,7 @@ def read_document(path: Path, shown: str) -> Document:
     faults.check()
     if data is None:
         raise SuiteError([Fault(shown, 0, 0, "", f"found a file without data, expected {_SUITE}")])
-    return Document(shown, data, lambda: place)
+    return Document(shown, data, lambda: place, text)
 
 
 def _json_document(text: str, shown: str, depth: int) -> Document:
@@ -175,7 +186,7 @@ def _json_document(text: str, shown: str, depth: int) -> Document:
             data = JsonParser(faults).parse(text)
         except RejectedError:
             raise SuiteError(faults.listed()) from None
-    return Document(shown, data, lambda: scan_json(text, depth=depth))
+    return Document(shown, data, lambda: scan_json(text, depth=depth), text)
 
 
 def load_json(path: Path, shown: str, depth: int = MAX_DEPTH) -> Document:

@@ -14,9 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from pytest_llmeval.data.files.beside import OWN_FOLDER
 from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
-from pytest_llmeval.data.files.working import WORKING_FOLDER
+from pytest_llmeval.data.files.working import refuse_links
 
 _LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-journal|-shm|-wal)?")
 _LOCK_S: Final = 60.0
@@ -36,10 +35,9 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     Raises:
         OSError: It cannot be written; then it is as it was.
     """
-    _refuse_linked_folder(path)
+    refuse_links(path)
     if _is_stream(path):
-        # Without waiting, so that a pipe that nobody reads is an error.
-        _write_parts(os.open(path, os.O_WRONLY | os.O_NONBLOCK), parts)
+        _write_parts(_open_stream(path), parts)
         return
     remove_leftovers(path.parent)
     scratch = scratch_path(path.parent)
@@ -63,7 +61,7 @@ def append_text(path: Path, text: str) -> None:
     Raises:
         OSError: It cannot be written, or is a symbolic link.
     """
-    _refuse_linked_folder(path)
+    refuse_links(path)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(path, flags, 0o666)
     try:
@@ -90,6 +88,7 @@ def rewrite(path: Path, make: Callable[[], str]) -> bool:
     """
     if has_text(path, make()):
         return False
+    refuse_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path):
         text = make()
@@ -118,8 +117,10 @@ def locked(path: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    _refuse_linked_folder(path)
+    refuse_links(path)
     name = path.with_name(f".llmeval-{sha256(path.name.encode(errors='surrogateescape')).hexdigest()[:16]}.lock")
+    if name.is_symlink():  # which a lock would be written through
+        name.unlink()
     lock = FileLock(name, timeout=_LOCK_S)
     try:
         lock.acquire()
@@ -139,7 +140,13 @@ def scratch_path(folder: Path) -> Path:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes of ours were about to write in a folder."""
-    with suppress(OSError), os.scandir(folder) as entries:
+    with suppress(OSError):
+        refuse_links(folder / "leftover")
+        _remove_leftovers(folder)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    with os.scandir(folder) as entries:
         for entry in entries:
             found = _LEFTOVER.fullmatch(entry.name)
             if found is not None:
@@ -167,11 +174,14 @@ def _sync_folder(folder: Path) -> None:
             os.close(file)
 
 
-def _refuse_linked_folder(path: Path) -> None:
-    """Refuse a folder of ours that lies in a repository as a link to elsewhere."""
-    folder = path.parent
-    if folder.name in (OWN_FOLDER, WORKING_FOLDER) and folder.is_symlink():
-        raise OSError(errno.ELOOP, f"{folder.name} is a symbolic link, expected a folder", str(path))
+def _open_stream(path: Path) -> int:
+    """Open a pipe or a device without waiting for who reads it."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "it is a pipe that nobody reads", str(path)) from None
+        raise
 
 
 def _is_stream(path: Path) -> bool:

@@ -124,6 +124,8 @@ class Judge(JudgedEvaluator):
     """
 
     name = "judge"
+    part = "answer"
+    reads_objects = True
     pools_undefined = True  # no single case has a corrected score, and together they do
 
     mode: ModeName = "auto"

@@ -54,6 +54,7 @@ class Semantic(Evaluator):
     """
 
     name = "semantic"
+    part = "answer"
     batch = 64
 
     metrics: tuple[str, ...] = _METRICS

@@ -2,6 +2,7 @@
 
 __all__ = ("Store",)
 
+import errno
 import os
 import sqlite3
 import threading
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
+from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder, refuse_links
 from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
+from pytest_llmeval.services.machine import ticks
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6C6C6D65
@@ -70,21 +72,27 @@ class Store:
         path: The database.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.time, ticks: Callable[[], float] = ticks
+    ) -> None:
         """Open the database, and make it first if it is absent.
 
         Args:
             path: The database; its folder is created and git-ignored.
-            clock: Seconds; the same in all processes.
+            clock: Tells when something was made.
+            ticks: Tells how long something may still be held: seconds that are the same in all processes of the
+                machine, and that no clock setting changes.
 
         Raises:
             LlmevalError: It cannot be made or opened, or the file is something else, or of a newer version.
         """
         self.path = path
         self.clock = clock
+        self.ticks = ticks
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         try:
+            _refuse_links(path)
             if not path.exists():
                 _create(path)
         except (OSError, sqlite3.Error) as error:
@@ -168,18 +176,19 @@ class Store:
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Forget what runs that never ended left behind, and take in a journal that a killed process let grow."""
-        before = self.clock() - _STALE_S
-        for table, column in (
-            ("answers", "at"),
-            ("limits", "at"),
-            ("spent", "at"),
-            ("leases", "expires"),
-            ("slots", "expires"),
-            ("reservations", "expires"),
+        now = self.ticks()
+        made, held = ("at < ?", (self.clock() - _STALE_S,)), ("abs(expires - ?) > ?", (now, _STALE_S))
+        for table, (condition, values) in (
+            ("answers", made),
+            ("limits", made),
+            ("spent", made),
+            ("leases", held),
+            ("slots", held),
+            ("reservations", held),
         ):
-            stale = f"FROM {table} WHERE {column} < ?"
-            if connection.execute(f"SELECT 1 {stale} LIMIT 1", (before,)).fetchall():
-                connection.execute(f"DELETE {stale}", (before,))
+            stale = f"FROM {table} WHERE {condition}"
+            if connection.execute(f"SELECT 1 {stale} LIMIT 1", values).fetchall():
+                connection.execute(f"DELETE {stale}", values)
         wal = self.path.with_name(self.path.name + "-wal")
         with suppress(OSError, sqlite3.OperationalError):
             if wal.stat().st_size > _LARGE_WAL:
@@ -197,6 +206,15 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA busy_timeout=0")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute(f"PRAGMA busy_timeout={int(_BUSY_S * 1000)}")
+
+
+def _refuse_links(path: Path) -> None:
+    """Refuse links in place of the files that SQLite writes: it would follow them."""
+    refuse_links(path)
+    for suffix in ("", "-journal", "-shm", "-wal"):
+        file = path.with_name(path.name + suffix)
+        if file.is_symlink():
+            raise OSError(errno.ELOOP, f"{file.name} is a symbolic link, expected a file", str(file))
 
 
 def _create(path: Path) -> None:

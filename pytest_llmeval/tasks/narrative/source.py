@@ -4,7 +4,6 @@ __all__ = ("JsonV3Source",)
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from glob import glob
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import load_json
+from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.text import read_bytes
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import case_id, id_fault
@@ -74,8 +74,11 @@ def _files(folder: Path, option: str, entries: str | tuple[str, ...] | None, fau
         elif path.is_dir():
             found = sorted(each for each in path.glob(f"*{_SUFFIX}") if not each.name.startswith("."))
         else:
-            names = sorted(glob(entry, root_dir=folder, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute one)
-            found = [folder / name for name in names if (folder / name).is_file()]
+            try:
+                found = matching_files(folder, entry)
+            except ValueError as error:
+                faults.append(Fault(shown_path(path), 0, 0, option, str(error)))
+                continue
         if not found:
             message = f"found no file matching {entry!r}, expected at least one"
             faults.append(Fault(shown_path(path), 0, 0, option, message))

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_llmeval.data.files import writing
 from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.working import make_working_folder
 from pytest_llmeval.data.files.writing import (
     append_text,
     locked,
@@ -91,10 +92,55 @@ def test_a_folder_of_ours_that_is_a_link_is_refused(tmp_path: Path, folder: str)
     assert names(outside) == []
 
 
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [
+        (".llmeval", ".llmeval/answers/1/run.jsonl"),
+        (".llmeval/answers", ".llmeval/answers/run.jsonl"),
+        (".llmeval/answers", ".llmeval/answers/1/run.jsonl"),
+        ("suites/__llmeval__", "suites/__llmeval__/a/b.json"),
+    ],
+)
+def test_a_link_anywhere_inside_of_a_folder_of_ours_is_refused(tmp_path: Path, link: str, path: str) -> None:
+    outside = tmp_path / "outside"
+    (outside / "1").mkdir(parents=True)
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(outside)
+    file = tmp_path / path
+    for write in (lambda: write_text(file, ["x"]), lambda: append_text(file, "x"), lambda: rewrite(file, lambda: "x")):
+        with pytest.raises(OSError, match="is a symbolic link, expected a folder"):
+            write()
+    with pytest.raises(OSError, match="is a symbolic link, expected a folder"):
+        make_working_folder(file.parent)
+    left = outside / f".llmeval-{dead_process()}-00000000.tmp"
+    left.touch()
+    remove_leftovers(tmp_path / link)
+    assert names(outside) == [left.name, "1"]
+    assert names(outside / "1") == []
+
+
+def test_a_folder_of_the_users_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "reports").symlink_to(tmp_path / "elsewhere")
+    write_text(tmp_path / "reports" / "report.json", ["text"])
+    assert names(tmp_path / "elsewhere") == ["report.json"]
+
+
+def test_a_link_in_place_of_a_lock_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    path, outside = tmp_path / "scores.json", tmp_path / "outside.txt"
+    outside.write_text("precious", encoding="utf-8")
+    with locked(path):
+        (lock,) = set(names(tmp_path)) - {"outside.txt"}
+    (tmp_path / lock).symlink_to(outside)
+    rewrite(path, lambda: "x")
+    assert outside.read_text(encoding="utf-8") == "precious"
+    assert names(tmp_path) == ["outside.txt", "scores.json"]
+
+
 def test_a_pipe_that_nobody_reads_is_refused_and_stays_a_pipe(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     os.mkfifo(path)
-    with pytest.raises(OSError, match="No such device"):
+    with pytest.raises(OSError, match="it is a pipe that nobody reads"):
         write_text(path, ["text"])
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     write_text(path, ["text"])

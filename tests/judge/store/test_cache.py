@@ -216,6 +216,29 @@ def test_damage_of_the_file_itself_is_an_error_that_says_what_to_do(cache: Cache
         Cache(path).get(entry("3").key)
 
 
+@pytest.mark.parametrize("suffix", ["", "-journal", "-shm", "-wal"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_in_place_of_a_file_of_the_cache_is_refused_and_not_followed(
+    tmp_path: Path, suffix: str, *, exists: bool
+) -> None:
+    outside = tmp_path / "outside.txt"
+    if exists:
+        outside.write_text("precious", encoding="utf-8")
+    (tmp_path / f"cache.sqlite3{suffix}").symlink_to(outside)
+    with pytest.raises(LlmevalError, match=rf"\(cache\.sqlite3{suffix} is a symbolic link, expected a file\)"):
+        Cache(tmp_path / "cache.sqlite3")
+    assert outside.exists() == exists
+    assert not exists or outside.read_text(encoding="utf-8") == "precious"
+
+
+def test_a_working_folder_that_is_a_link_gets_no_cache(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / ".llmeval").symlink_to(tmp_path / "outside")
+    with pytest.raises(LlmevalError, match=r"\.llmeval is a symbolic link, expected a folder"):
+        Cache(tmp_path / ".llmeval" / "cache.sqlite3")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_a_closed_cache_opens_again_when_it_is_used(cache: Cache) -> None:
     cache.put(entry(), "run")
     cache.close()
@@ -233,7 +256,7 @@ def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: P
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
     wal = path.with_name(path.name + "-wal")
     assert wal.stat().st_size > 4 << 20
-    with Cache(path, clock=clock) as cache:
+    with Cache(path, clock=clock, ticks=clock) as cache:
         assert wal.stat().st_size == 0
         assert len(list(cache.entries())) == 1500
 

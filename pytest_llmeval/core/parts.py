@@ -1,0 +1,201 @@
+"""The parts of a prediction: where they are, and reading them."""
+
+__all__ = (
+    "PARTS",
+    "WHOLE",
+    "Parts",
+    "PredictionParts",
+    "describe_prediction",
+    "expectation",
+    "expression_fault",
+    "search",
+)
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.missing import MISSING
+from pytest_llmeval.core.wording import printable
+
+if TYPE_CHECKING:
+    from jmespath.parser import ParsedResult
+
+PARTS: Final = ("answer", "contexts", "messages", "tool_calls", "usage")
+"""The names of the parts."""
+
+WHOLE: Final = "prediction"
+"""Stands for the prediction as a whole."""
+
+_SHOWN_KEYS = 10
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where the parts of a prediction are: one JMESPath each; ``None`` for the key of the part's own name.
+
+    A prediction that is no object is the answer. JMESPath knows no difference between null and nothing.
+
+    Attributes:
+        answer: What the application said.
+        contexts: What it based the answer on, such as retrieved passages.
+        messages: The conversation, with the calls of tools.
+        tool_calls: The tools that it called.
+        usage: What the answer took: tokens, costs, model.
+
+    Example:
+        >>> Parts(answer="output.text").read("answer", {"output": {"text": "Paris"}})
+        'Paris'
+        >>> Parts().read("contexts", {"answer": "Paris", "sources": []})
+        Traceback (most recent call last):
+        ...
+        pytest_llmeval.core.errors.PredictionError: the prediction has the keys answer, sources; no 'contexts'; set parts.contexts
+    """  # noqa: E501 (the message of an exception stands on one line)
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    answer: str | None = None
+    contexts: str | None = None
+    messages: str | None = None
+    tool_calls: str | None = None
+    usage: str | None = None
+
+    def find(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction, or `MISSING`.
+
+        Raises:
+            PredictionError: The expression cannot be evaluated on this prediction.
+        """
+        path: str | None = getattr(self, part)
+        if path is not None:
+            return search(path, prediction)
+        if isinstance(prediction, Mapping):
+            return prediction.get(part, MISSING)
+        return prediction if part == "answer" else MISSING
+
+    def read(self, part: str, prediction: Any) -> Any:
+        """Return a part of a prediction.
+
+        Raises:
+            PredictionError: It is not there; the message says what is.
+        """
+        found = self.find(part, prediction)
+        if found is not MISSING:
+            return found
+        path: str | None = getattr(self, part)
+        if path is not None:
+            raise PredictionError(f"{describe_prediction(prediction)}; nothing at {path!r}, which parts.{part} names")
+        raise PredictionError(f"{describe_prediction(prediction)}; no {part!r}; set parts.{part}")
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionParts(Mapping[str, Any]):
+    """All parts of a prediction by name, each looked up when it is asked for; those that are missing are not there.
+
+    Attributes:
+        parts: Where they are.
+        prediction: The prediction.
+        figures: What the run measured, such as ``latency_s`` and ``cost_usd``.
+    """
+
+    parts: Parts = Parts()
+    prediction: Any = MISSING
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        measured = self.figures.get(name)
+        if measured is not None:
+            return measured
+        found = self.parts.find(name, self.prediction) if name in PARTS else MISSING
+        if found is MISSING:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
+        yield from (name for name, measured in self.figures.items() if measured is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def expectation(name: str | None, path: str | None, expected: Any) -> Any:
+    """Return what is expected of a part of a prediction.
+
+    Args:
+        name: Of the part; ``None`` where it has none.
+        path: JMESPath of the part; ``None`` where there is none.
+        expected: Of the case.
+
+    Returns:
+        The part of an object that has it, under its name or at its path; ``None`` if the object holds other parts and
+        nothing else; the whole of anything else.
+    """
+    if not isinstance(expected, Mapping):
+        return expected
+    if name is not None and name in expected:
+        return expected[name]
+    found = MISSING if path is None else search(path, expected)
+    if found is not MISSING:
+        return found
+    return None if expected and all(key in PARTS for key in expected) else expected
+
+
+def search(path: str, value: Any) -> Any:
+    """Return what a JMESPath finds in JSON data, or `MISSING` for nothing and null.
+
+    Raises:
+        PredictionError: It cannot be evaluated on this data, such as a function of text that finds a number.
+    """
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        found = _compiled(path).search(value)
+    except (JMESPathError, RecursionError) as error:
+        raise PredictionError(f"{path!r} cannot be evaluated on it: {printable(str(error))}") from None
+    return MISSING if found is None else found
+
+
+def expression_fault(path: str) -> tuple[int, str] | None:
+    """Say what is wrong with a JMESPath.
+
+    Returns:
+        The offset of the fault and the message; ``None`` if the expression can be read.
+    """
+    from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError, UnknownFunctionError
+
+    try:
+        _compiled(path).search({})
+    except JMESPathTypeError:
+        return None  # a function that wants other data than none
+    except (ArityError, UnknownFunctionError) as error:
+        return 0, f"found {path!r}, expected a JMESPath ({printable(str(error))})"
+    except ParseError as error:  # incomplete expressions and strange characters as well
+        place = error.lex_position
+    except (JMESPathError, RecursionError):
+        place = 0
+    else:
+        return None
+    what = f"{path[place]!r} at character {place + 1}" if place < len(path) else "its end too early"
+    return place, f"found {path!r} with {what}, expected a JMESPath such as 'output.text'"
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: str) -> "ParsedResult":
+    import jmespath
+
+    return jmespath.compile(path)
+
+
+def describe_prediction(prediction: Any) -> str:
+    """Say what a prediction is."""
+    if isinstance(prediction, Mapping):
+        if not prediction:
+            return "the prediction is an empty object"
+        keys = [printable(str(key)) for key in prediction]
+        more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+        return f"the prediction has the keys {', '.join(keys[:_SHOWN_KEYS])}{more}"
+    kinds = {str: "text", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+    return f"the prediction is {'null' if prediction is None else kinds.get(type(prediction), 'no object')}"
