@@ -1,6 +1,7 @@
-"""Intervals and comparisons: 10,000 resamples of 10,000 cases, as products of weights and counts.
+"""Intervals, comparisons and gates of 10,000 cases, in seconds of processor time.
 
-Run: ``python benchmarks/resampling.py``.
+Run: ``python benchmarks/resampling.py``. The time is that of all threads of the process, so that it means the same on a
+busy machine.
 """
 
 import statistics
@@ -12,16 +13,21 @@ import numpy as np
 
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
-from pytest_llmeval.scoring.resample import resampled_totals
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 
-CASES, COUNTS, RESAMPLES, ROUNDS = 10_000, 12, 10_000, 5
+CASES, COUNTS, GATES, ROUNDS = 10_000, 12, 100, 5
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
 
 
 def intervals() -> None:
     matrix = np.random.default_rng(7).integers(0, 5, size=(CASES, COUNTS)).astype(float)
-    totals = resampled_totals(matrix, RESAMPLES)
+    totals = resampled_totals(matrix, resample_count(CASES))
     for column in range(1, COUNTS):
         resampled_interval(Resampled(totals[:, column] / totals[:, 0]), 0.95, CASES)
 
@@ -30,27 +36,47 @@ def run(seed: int) -> Result:
     """Return a run with all metrics of `text`."""
     rng = np.random.default_rng(seed)
     answers = [" ".join(rng.choice(WORDS, 3)) for _ in range(CASES)]
-    cases = [Case(str(number), expected="alpha beta gamma", prediction=each) for number, each in enumerate(answers)]
+    cases = [
+        Case(str(number), expected="alpha beta gamma", prediction=each, labels={"topic": str(number % 10)})
+        for number, each in enumerate(answers)
+    ]
     return score(get_evaluator("text"), cases, confidence=None)
+
+
+def judge(here: Result, there: Result, gates: list[RegressionGate]) -> list[GateResult]:
+    """Judge gates as a run does, from the records of its cases on."""
+    pairing = Pairing(CaseStatistics.of(here.records), CaseStatistics.of(there.records), here.evaluators)
+    return judge_regressions([examine(gate, pairing) for gate in gates])
 
 
 def seconds(work: Callable[[], object]) -> str:
     found = []
     for _ in range(ROUNDS):
-        started = time.perf_counter()
+        started = time.process_time()
         work()
-        found.append(time.perf_counter() - started)
+        found.append(time.process_time() - started)
     return f"median {statistics.median(found):.2f}  min {min(found):.2f}  max {max(found):.2f}"
 
 
 def main() -> None:
     here, there = run(1), run(2)
-    print(f"{RESAMPLES} resamples of {CASES} cases; wall seconds of {ROUNDS} rounds")
-    print(f"{COUNTS} counts, {COUNTS - 1} intervals: {seconds(intervals)}")
-    for method in ("percentile", "bca"):
-        print(
-            f"compare, {len(here.metrics)} metrics, {method}: {seconds(partial(compare, here, there, method=method))}"
-        )
+    names = [list(here.metrics)[number % len(here.metrics)] for number in range(GATES)]
+    gates = [RegressionGate(name, 0.001 * number) for number, name in enumerate(names)]
+    means = [
+        RegressionGate(name, 0.001 * number, statistic="mean" if number % 2 else "value")
+        for number, name in enumerate(names)
+    ]
+    grouped = [RegressionGate(name, 0.001 * number, by="topic") for number, name in enumerate(names)]
+    print(f"{CASES} cases, {resample_count(CASES)} resamples; processor seconds of {ROUNDS} rounds")
+    for name, work in (
+        (f"{COUNTS} counts, {COUNTS - 1} intervals", intervals),
+        (f"compare, {len(here.metrics)} metrics, percentile", partial(compare, here, there)),
+        (f"compare, {len(here.metrics)} metrics, bca", partial(compare, here, there, method="bca")),
+        (f"{GATES} gates", partial(judge, here, there, gates)),
+        (f"{GATES} gates, half of them on means", partial(judge, here, there, means)),
+        (f"{GATES} gates by a label of 10 values", partial(judge, here, there, grouped)),
+    ):
+        print(f"{name}: {seconds(work)}")
 
 
 if __name__ == "__main__":

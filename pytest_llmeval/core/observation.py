@@ -188,11 +188,15 @@ def stack(observations: Sequence[Observation | None]) -> tuple[list[str], FloatA
     """
     import numpy as np
 
-    names = sorted({name for each in observations if each is not None for name in each.counts})
-    position = {name: column for column, name in enumerate(names)}
-    matrix = np.zeros((len(observations), len(names)))
+    # Most cases of an evaluator have counts of the same names, which are put into the matrix at once.
+    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, each in enumerate(observations):
         if each is not None:
-            for name, count in each.counts.items():
-                matrix[row, position[name]] = count
+            alike[tuple(each.counts)].append(row)
+    names = sorted({name for shape in alike for name in shape})
+    position = {name: column for column, name in enumerate(names)}
+    matrix = np.zeros((len(observations), len(names)))
+    for shape, rows in alike.items():
+        values = [tuple(each.counts.values()) for row in rows if (each := observations[row]) is not None]
+        matrix[np.ix_(rows, [position[name] for name in shape])] = values
     return names, matrix

@@ -19,7 +19,8 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.snapshots.baselines import examine_regressions
 from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.keeper import Keeper, SuiteRun
+from pytest_llmeval.snapshots.keeper import Keeper
+from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 

@@ -19,17 +19,16 @@ SEED = 20240607
 
 _MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 1_000
-_DRAWS = 20_000_000
+_MOST_DRAWS = 20_000_000
 _SLICE_DRAWS = 1_000_000
 
 
-def resample_count(cases: int, draws: int = _DRAWS) -> int:
-    """Return how many resamples a set of `cases` gets: 10,000 while that needs no more than `draws`, never under 1,000.
+def resample_count(cases: int) -> int:
+    """Return how many resamples a set of `cases` gets: 10,000 for up to 2,000 cases, then fewer, never under 1,000.
 
-    With the 20 million draws of intervals, that is up to 2,000 cases: large sets have narrow intervals whose ends need
-    less precision. With the 100 million of comparisons, it is up to 10,000 cases.
+    Large sets have narrow intervals whose ends need less precision.
     """
-    return max(_LEAST_RESAMPLES, min(_MOST_RESAMPLES, draws // max(cases, 1)))
+    return max(_LEAST_RESAMPLES, min(_MOST_RESAMPLES, _MOST_DRAWS // max(cases, 1)))
 
 
 def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":

@@ -30,6 +30,10 @@ _INTERVAL_CASES = 2
 OUTCOME = "\x00outcome"
 """The label of what became of the cases; no evaluator of a suite can have it."""
 
+_NOT_RUN, _PASSED, _NOT_PASSED = (
+    Observation(counts) for counts in ({}, {"ran": 1, "passed": 1}, {"ran": 1, "passed": 0})
+)
+
 
 @dataclass(frozen=True)
 class _PassRate(Evaluator):
@@ -210,8 +214,8 @@ def _observation(record: CaseRecord, label: str) -> Observation | None:
 def outcome_of(record: CaseRecord) -> Observation:
     """Return the counts of the pass rate; of several runs as one, `observations` has them."""
     if not record.ran or record.outcome in ("skipped", "not_run"):
-        return Observation({})
-    return Observation({"ran": 1, "passed": record.outcome == "passed"})
+        return _NOT_RUN
+    return _PASSED if record.outcome == "passed" else _NOT_PASSED
 
 
 def _is_absent(observation: Observation | None) -> bool:

@@ -4,12 +4,10 @@ __all__ = ("examine_regressions",)
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
@@ -18,16 +16,11 @@ from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.scoring.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
-from pytest_llmeval.snapshots.files import approved_scores, read_statistics, score_file, statistics_file
+from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
-from pytest_llmeval.snapshots.keeper import (
-    Keeper,
-    RunWatch,
-    SuiteRun,
-    deciding_labels,
-    shown_beside,
-)
+from pytest_llmeval.snapshots.keeper import Keeper, deciding_labels
 from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
+from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
@@ -140,9 +133,9 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         approved = approved_scores(scores, shown_beside(suite_run.key, scores))
         if approved is None:
             return missing
-        statistics = CaseStatistics.from_lines(StringIO(read_statistics(path, approved)), shown)
+        last = suite_run.approved(approved)
         earlier = len(pool_of(approved, settings.pool))
-        pool = pooled_baseline(statistics, approved, scores, settings.pool) if earlier else None
+        pool = pooled_baseline(last.statistics, approved, scores, settings.pool) if earlier else None
     except FileNotFoundError as error:
         gone = Path(error.filename or path)
         return missing if gone == path else _Baseline(absent=f"the baseline cannot be used: {gone.name} is missing")
@@ -150,10 +143,9 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pairing = Pairing(suite_run.statistics, statistics, suite_run.suite.metrics)
     pooled = None if pool is None else Pairing(suite_run.statistics, pool, suite_run.suite.metrics)
-    doubts = list(_doubts(suite_run, approved, pairing.matching, settings))
-    return _Baseline(pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
+    doubts = list(_doubts(suite_run, approved, last.pairing.matching, settings))
+    return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 
 
 def _doubts(

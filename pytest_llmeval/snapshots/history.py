@@ -13,7 +13,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.scoring.comparison.anytime import Look
-from pytest_llmeval.snapshots.keeper import RunWatch, SuiteRun
+from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import SuiteKey
 

@@ -1,24 +1,19 @@
 """The snapshots of a run: comparison, approval, and notes for the history."""
 
-__all__ = ("Keeper", "RunWatch", "SuiteRun", "deciding_labels", "mark_rest", "shown_beside")
+__all__ = ("Keeper", "deciding_labels", "mark_rest")
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.scoring.comparison.anytime import Look
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
-from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.anchors import next_anchor
-from pytest_llmeval.snapshots.comparable import comparable_of, digests_of, fingerprint
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     anchor_file,
@@ -26,7 +21,6 @@ from pytest_llmeval.snapshots.files import (
     approved_scores,
     has_texts,
     read_if_there,
-    read_statistics,
     score_file,
     statistics_file,
     texts_of,
@@ -34,6 +28,7 @@ from pytest_llmeval.snapshots.files import (
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.pool import next_pool
 from pytest_llmeval.snapshots.rises import weigh_rises
+from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
@@ -49,46 +44,6 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
-
-
-@dataclass(frozen=True)
-class RunWatch:
-    """A run's part in gates that weigh all runs since an approval.
-
-    Attributes:
-        baseline: Fingerprint of the approved statistics.
-        statistics: Fingerprint of those of the run.
-        looks: Gate to what the run says of it.
-    """
-
-    baseline: str
-    statistics: str
-    looks: dict[str, Look] = field(default_factory=dict)
-
-
-class SuiteRun(NamedTuple):
-    """What a run has measured of one suite.
-
-    Attributes:
-        suite: The suite.
-        key: What its results were gathered under.
-        result: Its metrics.
-        records: One per case.
-        judges: Label of an evaluator to what is known of its judge.
-        watch: Its part in gates that weigh many runs; ``None`` if there is none.
-    """
-
-    suite: Suite
-    key: SuiteKey
-    result: Result
-    records: Sequence[CaseRecord]
-    judges: Mapping[str, Mapping[str, str]] = {}
-    watch: RunWatch | None = None
-
-    @property
-    def statistics(self) -> CaseStatistics:
-        """What is kept of its cases."""
-        return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
 
 @dataclass
@@ -189,7 +144,7 @@ class Keeper:
                     for name, score in new.metrics.items()
                 ),
             ]
-        part = _unchanged_part(old, new, settings, suite_run, shown)
+        part = _unchanged_part(old, new, settings, suite_run)
         if part is not None:
             old, new = part.old, part.new
         verdicts = judge_scores(
@@ -201,8 +156,7 @@ class Keeper:
             gated=_gated(suite_run, old),
             warn_unused=self.mode.warn_unused,
         )
-        path = statistics_file(score_file(suite_run.key))
-        verdicts = weigh_rises(verdicts, suite_run.statistics, suite_run.suite, path, old)
+        verdicts = weigh_rises(verdicts, suite_run.compared(old), suite_run.suite)
         if part is not None:
             over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
             verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
@@ -229,7 +183,7 @@ class Keeper:
 
     def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
         """Have a run's part in gates that weigh many runs written into the history."""
-        self.judged = [each._replace(watch=watch) if each.key == suite_run.key else each for each in self.judged]
+        self.judged = [replace(each, watch=watch) if each.key == suite_run.key else each for each in self.judged]
 
     def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
         """Let the files be counted, and written where they are approved.
@@ -246,11 +200,6 @@ class Keeper:
             for key, file in self.files
             if file.fault
         ]
-
-
-def shown_beside(key: SuiteKey, path: Path) -> str:
-    """Return how messages name a file that belongs to a suite."""
-    return (Path(key.shown).parent / path.parent.name / path.name).as_posix()
 
 
 def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
@@ -297,12 +246,9 @@ def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
 
 
 def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
-    path = statistics_file(score_file(suite_run.key))
-    try:
-        baseline = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), path.name)
-    except (OSError, UnicodeDecodeError, SuiteError):
+    pairing = suite_run.compared(old)
+    if pairing is None:
         return True
-    pairing = Pairing(suite_run.statistics, baseline, suite_run.suite.metrics)
     return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
 
 
@@ -317,18 +263,13 @@ def _warned(scores: SuiteScores) -> Iterator[Verdict]:
 
 
 def _unchanged_part(
-    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun, shown: str
+    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun
 ) -> UnchangedPart | None:
     """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
     if not changed_cases(old, new.comparable, new.cases.count):
         return None
-    path = statistics_file(score_file(suite_run.key))
-    try:
-        baseline = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), shown)
-    except (OSError, UnicodeDecodeError, SuiteError):
-        return None
-    metrics = suite_run.suite.metrics
-    return unchanged_part(old, new, Pairing(suite_run.statistics, baseline, metrics), metrics, settings)
+    pairing = suite_run.compared(old)
+    return None if pairing is None else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
 
 
 def _with_command(verdict: Verdict, command: str) -> Verdict:

@@ -4,43 +4,27 @@ __all__ = ("weigh_rises",)
 
 from collections.abc import Sequence
 from dataclasses import replace
-from io import StringIO
-from pathlib import Path
 
-from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import interval
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.gates import Verdict
-from pytest_llmeval.snapshots.files import read_statistics
-from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
 
 
-def weigh_rises(
-    verdicts: Sequence[Verdict], statistics: CaseStatistics, suite: Suite, path: Path, old: SuiteScores
-) -> list[Verdict]:
+def weigh_rises(verdicts: Sequence[Verdict], pairing: Pairing | None, suite: Suite) -> list[Verdict]:
     """Tell improvements that are established from rises that may be chance.
 
     Args:
         verdicts: On the scores of a run.
-        statistics: Of the run.
+        pairing: The run beside the approved one; without it, nothing is known of chance.
         suite: Of the scores.
-        path: The file of what was counted in each case when the scores were approved; without it, nothing is known of
-            chance.
-        old: The approved scores.
     """
     rises = [each.metric for each in verdicts if each.kind == "improved"]
-    if not rises:
+    if not rises or pairing is None:
         return list(verdicts)
-    try:
-        approved = CaseStatistics.from_lines(StringIO(read_statistics(path, old)), path.name)
-    except (OSError, UnicodeDecodeError, SuiteError):
-        return list(verdicts)
-    pairing = Pairing(statistics, approved, suite.metrics)
     known = [name for name in rises if name in pairing.table.owner]
     found = differences(pairing, pairing.everything(), known, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
     return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]

@@ -18,6 +18,7 @@ from pytest_llmeval.scoring.table import Table
 _OUTCOMES = get_args(Outcome)
 _KEYS = ("id", "outcome", "data", "limits", "labels", "counts", "undefined", "errored", "errors")
 _DIGITS = 12
+_EXACT = 2**53
 
 
 class CaseDigest(NamedTuple):
@@ -143,8 +144,10 @@ def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
 
 def _rounded(count: float) -> float:
     """Return a count as an integer if it is one, else with the digits that machines agree about."""
+    if type(count) is int and -_EXACT < count < _EXACT:
+        return count
     value = float(count)
-    if value.is_integer() and abs(value) < 2**53:
+    if value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return float(f"{value:.{_DIGITS}g}")
 

@@ -27,8 +27,6 @@ Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilco
 _SAME = 1e-9
 """A pooled value that differs from the mean of the scores by no more is that mean."""
 
-_DRAWS = 100_000_000
-
 
 class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, not a failure)
     """A test was asked for that does not apply to the metric."""
@@ -275,7 +273,7 @@ def _permutation(question: _Question) -> Tails:
         units = pairing.units(kept.current, question.cluster_by)
         shares = np.bincount(units, weights=drops)[:, None] / len(drops)
         observed = float(shares.sum())
-        exchanged = swapped_totals(shares, resample_count(len(shares), _DRAWS))[:, 0]
+        exchanged = swapped_totals(shares, resample_count(len(shares)))[:, 0]
     except Untestable:
         if question.max_drop:
             raise
@@ -297,7 +295,7 @@ def _exchange_counts(question: _Question) -> "tuple[float, FloatArray]":
     apart = np.zeros((int(units.max()) + 1, here.shape[1]))
     np.add.at(apart, units, here - there)
     half = (here + there).sum(axis=0) / 2
-    swapped = swapped_totals(apart, resample_count(len(apart), _DRAWS)) / 2
+    swapped = swapped_totals(apart, resample_count(len(apart))) / 2
     sign = -1.0 if pairing.table.metric(name).higher_is_better else 1.0
 
     def drop(shift: "FloatArray") -> "FloatArray":

@@ -30,7 +30,6 @@ Statistic: TypeAlias = Literal["value", "mean"]
 
 Formula: TypeAlias = Callable[[FloatArray], Mapping[str, FloatArray]]
 
-_DRAWS = 100_000_000
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
@@ -96,14 +95,18 @@ def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Colu
         return Columns(table.matrix, table.summarize, judged)
     scores = np.column_stack([table.scores[name] for name in names])
     exists = np.isfinite(scores)
+    # Most metrics have a score in the same cases, which are then counted once.
+    patterns: dict[bytes, int] = {}
+    counted = [patterns.setdefault(each.tobytes(), len(patterns)) for each in exists.T]
+    counts = exists[:, [counted.index(place) for place in range(len(patterns))]]
     width = len(names)
 
     def means(totals: FloatArray) -> dict[str, FloatArray]:
         with np.errstate(all="ignore"):
-            quotients = totals[:, :width] / totals[:, width:]
+            quotients = totals[:, :width] / totals[:, width:][:, counted]
         return dict(zip(names, quotients.T, strict=True))
 
-    matrix = np.hstack([np.where(exists, scores, 0.0), exists.astype(float)])
+    matrix = np.hstack([np.where(exists, scores, 0.0), counts.astype(float)])
     return Columns(matrix, means, dict(zip(names, exists.T, strict=True)))
 
 
@@ -129,11 +132,11 @@ def estimate(
     Returns:
         Metric to estimate.
     """
-    # All values come from the same resamples, so several gates on one suite cost hardly more than one.
-    wanted = list(pairing.table.owner) if statistic == "value" else list(names)
-    known = (rows.current.tobytes(), rows.baseline.tobytes(), statistic, cluster_by, jackknife, tuple(wanted))
+    # All metrics come from the same resamples, so several gates on one suite cost hardly more than one.
+    known = (rows.current.tobytes(), rows.baseline.tobytes(), statistic, cluster_by, jackknife)
     if known not in pairing.estimates:
-        pairing.estimates[known] = _estimate(pairing, rows, wanted, statistic, cluster_by, jackknife=jackknife)
+        every = list(pairing.table.owner)
+        pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
     found: dict[str, Estimate] = pairing.estimates[known]
     return {name: found[name] for name in names}
 
@@ -245,7 +248,7 @@ class _Resampling:
         """Return the differences of resamples: one weight for both runs where they are paired."""
         import numpy as np
 
-        count = min(resample_count(len(block), _DRAWS) for block in self.blocks)
+        count = min(resample_count(len(block)) for block in self.blocks)
         if not all(len(block) for block in self.blocks):
             return {name: np.full(count, np.nan) for name in names}
         found = [

@@ -57,6 +57,7 @@ class Pairing:
         self.only_current = len(self.matching.new) + len(self.matching.edited)
         self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
         self.estimates: dict[Hashable, Any] = {}
+        self._groups: dict[str, dict[str, Rows]] = {}
 
     def everything(self) -> Rows:
         """Return all cases that are compared."""
@@ -68,13 +69,16 @@ class Pairing:
         """Return the cases by the value of a label, which paired cases have from the current run."""
         import numpy as np
 
+        if label in self._groups:
+            return self._groups[label]
         everything = self.everything()
         here = np.array([self._label(row, label) for row in everything.current], dtype=object)
         there = here if self.paired else np.array([self._label(row, label) for row in everything.baseline], object)
-        return {
+        self._groups[label] = {
             name: Rows(everything.current[here == name], everything.baseline[there == name])
             for name in sorted({*here, *there})
         }
+        return self._groups[label]
 
     def _label(self, row: int, label: str) -> str:
         return self._records[row].labels.get(label, UNLABELLED)

@@ -1,0 +1,102 @@
+"""What a run has measured of a suite, and the approved run beside it."""
+
+__all__ = ("ApprovedRun", "RunWatch", "SuiteRun", "shown_beside")
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.scoring.comparison.anytime import Look
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.snapshots.comparable import digests_of
+from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
+from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+
+@dataclass(frozen=True)
+class RunWatch:
+    """A run's part in gates that weigh all runs since an approval.
+
+    Attributes:
+        baseline: Fingerprint of the approved statistics.
+        statistics: Fingerprint of those of the run.
+        looks: Gate to what the run says of it.
+    """
+
+    baseline: str
+    statistics: str
+    looks: dict[str, Look] = field(default_factory=dict)
+
+
+class ApprovedRun(NamedTuple):
+    """The approved run of a suite beside the current one.
+
+    Attributes:
+        statistics: What was counted in its cases.
+        pairing: Both runs.
+    """
+
+    statistics: CaseStatistics
+    pairing: Pairing
+
+
+@dataclass(frozen=True)
+class SuiteRun:
+    """What a run has measured of one suite.
+
+    Attributes:
+        suite: The suite.
+        key: What its results were gathered under.
+        result: Its metrics.
+        records: One per case.
+        judges: Label of an evaluator to what is known of its judge.
+        watch: Its part in gates that weigh many runs; ``None`` if there is none.
+    """
+
+    suite: Suite
+    key: SuiteKey
+    result: Result
+    records: Sequence[CaseRecord]
+    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    watch: RunWatch | None = None
+    _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def statistics(self) -> CaseStatistics:
+        """What is kept of its cases."""
+        return CaseStatistics.of(self.records, digests=digests_of(self.suite))
+
+    def approved(self, scores: SuiteScores) -> ApprovedRun:
+        """Return the approved run, read once.
+
+        Raises:
+            OSError: What was counted in its cases cannot be read.
+            UnicodeDecodeError: As above.
+            SuiteError: It is not what was approved.
+        """
+        digest = scores.cases.statistics
+        if digest not in self._approved:
+            path = statistics_file(score_file(self.key))
+            lines = StringIO(read_statistics(path, scores))
+            statistics = CaseStatistics.from_lines(lines, shown_beside(self.key, path))
+            self._approved[digest] = ApprovedRun(statistics, Pairing(self.statistics, statistics, self.suite.metrics))
+        return self._approved[digest]
+
+    def compared(self, scores: SuiteScores) -> Pairing | None:
+        """Return the run beside the approved one; ``None`` where nothing is known of that one's cases."""
+        try:
+            return self.approved(scores).pairing
+        except (OSError, UnicodeDecodeError, SuiteError):
+            return None
+
+
+def shown_beside(key: SuiteKey, path: Path) -> str:
+    """Return how messages name a file that belongs to a suite."""
+    return (Path(key.shown).parent / path.parent.name / path.name).as_posix()
