@@ -156,7 +156,7 @@ class Suite:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        key = self.judge.api_key_env if self.judge is not None else None
+        key = self.judge.api_key_env
         return (*headers, *filter(None, [key]))
 
     @property
