@@ -82,7 +82,7 @@ def fact_checker(
     """Return a target for suites of claims.
 
     Args:
-        llm: A model as suites name judges, such as ``"openai:gpt-5-mini"``; a `JudgeSpec`, which says more of it; a
+        llm: A model as suites name judges, such as ``"openai:MODEL"``; a `JudgeSpec`, which says more of it; a
             judge client; or any callable that gets the request and returns, or awaits, the reply: ``str(request)`` is
             the whole prompt.
         model: Name of the model, for clients that need one.
