@@ -30,9 +30,9 @@ def to_table(systems: Mapping[str, Mapping[str, Any]], metric: str = "judge_scor
         >>> kinds = (QuestionType.TEMPORAL, QuestionType.MULTI_HOP)
         >>> results = [EvalResult("s", kind, kind, "When?", "May", "May") for kind in kinds]
         >>> print(to_table({"a": compute_metrics(results, [1, None], metrics=["judge_score"])}))
-        | system | multi_hop | temporal |     overall |
-        |:-------|----------:|---------:|------------:|
-        | a      |       n/a |    1.000 | 1.000 (1/2) |
+        | system   |   multi_hop |   temporal |     overall |
+        |:---------|------------:|-----------:|------------:|
+        | a        |         n/a |      1.000 | 1.000 (1/2) |
     """
     from tabulate import tabulate
 
