@@ -66,6 +66,10 @@ class Evaluator(ABC):
     """The part of the prediction that `measure` finds in `Case.prediction`, such as ``answer``; default: the whole."""
     reads_objects: ClassVar[bool] = False
     """Whether a prediction that is an object without any part is itself the answer."""
+    reads_lists: ClassVar[bool] = False
+    """Whether a prediction that is a list is itself the part."""
+    second_part: ClassVar[str | None] = None
+    """The part that is read where a prediction lacks `part`."""
     pools_undefined: ClassVar[bool] = False
     """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1

@@ -105,8 +105,9 @@ class PredictionParts(Mapping[str, Any]):
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        if name in self.figures:
-            return self.figures[name]
+        measured = self.figures.get(name)
+        if measured is not None:
+            return measured
         found = self.parts.find(name, self.prediction) if name in PARTS else MISSING
         if found is MISSING:
             raise KeyError(name)
@@ -114,7 +115,7 @@ class PredictionParts(Mapping[str, Any]):
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name in PARTS if self.parts.find(name, self.prediction) is not MISSING)
-        yield from self.figures
+        yield from (name for name, measured in self.figures.items() if measured is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

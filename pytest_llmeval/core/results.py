@@ -11,6 +11,7 @@ __all__ = (
     "MetricValue",
     "Outcome",
     "Result",
+    "TargetUsage",
 )
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,8 @@ class CaseRecord:
         reason: Why the case failed, was skipped or did not run.
         duration_s: Seconds that the case took.
         calls: What judges were asked about it.
-        target_seconds: Latency of each call of the target that was made for it.
+        target_seconds: Latency of each call of the target that was made for it, in this run or when it was recorded.
+        target_usage: What each of its predictions took, where they say so.
         repeats: How its repeats went, where there are several.
     """
 
@@ -59,6 +61,7 @@ class CaseRecord:
     duration_s: float = 0.0
     calls: "Sequence[Call]" = ()
     target_seconds: Sequence[float] = ()
+    target_usage: "Sequence[TargetUsage]" = ()
     repeats: Mapping[str, Any] | None = None
 
     @property
@@ -166,6 +169,20 @@ class Result:
     evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
     records: Sequence[CaseRecord] = field(repr=False, default=())
     clusters: Clusters | None = None
+
+
+class TargetUsage(NamedTuple):
+    """What a target used for one prediction.
+
+    Attributes:
+        input_tokens: ``None`` if it does not say so.
+        output_tokens: ``None`` if it does not say so.
+        cost_usd: ``None`` where no price is known.
+    """
+
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    cost_usd: float | None = None
 
 
 class Call(NamedTuple):

@@ -22,12 +22,16 @@ class Reading:
         on: What the suite names in its place: a part, or any JMESPath.
         parts: Where parts are.
         reads_objects: Whether an object without any part is itself the answer.
+        reads_lists: Whether a list is itself the part.
+        second: The part that is read where the prediction lacks the first.
     """
 
     part: str = WHOLE
     on: str | None = None
     parts: Parts = Parts()  # noqa: RUF009 (frozen)
     reads_objects: bool = False
+    reads_lists: bool = False
+    second: str | None = None
 
     @classmethod
     def of(cls, evaluator: Evaluator, on: str | None = None, parts: Parts = Parts()) -> "Reading":  # noqa: B008 (frozen)
@@ -38,7 +42,9 @@ class Reading:
             on: What it reads instead of its own part.
             parts: Where the parts are.
         """
-        return cls(evaluator.part, on, parts, evaluator.reads_objects)
+        if on is not None:
+            return cls(evaluator.part, on, parts)
+        return cls(evaluator.part, on, parts, evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
 
     def view(self, case: Case) -> Case:
         """Return the case with the part as its prediction, and what is expected of the part as expected.
@@ -48,7 +54,8 @@ class Reading:
         """
         name = self._name
         if name == WHOLE:
-            return case
+            plain = case.origin is not None or self.parts == Parts()
+            return case if plain else replace(case, origin=PredictionParts(self.parts, case.prediction))
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
@@ -88,9 +95,15 @@ class Reading:
             if found is MISSING:
                 raise PredictionError(f"{describe_prediction(prediction)}; nothing at {self.on!r}, which 'on' names")
             return found
-        takes_objects = self.reads_objects and self._finds_texts and self.on is None
+        takes_objects = self.reads_objects and self._finds_texts
         if takes_objects and isinstance(prediction, Mapping) and not any(name in prediction for name in PARTS):
             return prediction
+        if self.reads_lists and isinstance(prediction, list) and getattr(self.parts, self._name) is None:
+            return prediction
+        if self.second is not None and self.parts.find(self._name, prediction) is MISSING:
+            found = self.parts.find(self.second, prediction)
+            if found is not MISSING:
+                return found
         return self.parts.read(self._name, prediction)
 
     def _expectation(self, expected: Any) -> Any:

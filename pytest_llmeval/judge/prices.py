@@ -1,7 +1,8 @@
 """Cost of tokens: the user's price, or the published one."""
 
-__all__ = ("cost_usd", "price_of")
+__all__ = ("cost_usd", "model_cost_usd", "price_of")
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.judge.contract import Usage
@@ -50,7 +51,25 @@ def cost_usd(price: Price | None, usage: Usage) -> float | None:
     return (price.input * usage.input_tokens + price.output * usage.output_tokens) / _MILLION
 
 
-def _published(provider: str, name: str) -> Price | None:
+def model_cost_usd(model: str, input_tokens: float, output_tokens: float) -> float | None:
+    """Return what tokens of a model cost by its published price; ``None`` where there is none.
+
+    Args:
+        model: ``PROVIDER:NAME``, or a name alone.
+        input_tokens: Tokens read.
+        output_tokens: Tokens written.
+    """
+    price = _price_of_model(model)
+    return None if price is None else (price.input * input_tokens + price.output * output_tokens) / _MILLION
+
+
+@lru_cache(maxsize=256)
+def _price_of_model(model: str) -> Price | None:
+    provider, colon, name = model.partition(":")
+    return (_published(provider, name) if colon else None) or _published(None, model)
+
+
+def _published(provider: str | None, name: str) -> Price | None:
     calculation = _calculation(provider, name)
     if calculation is None or not _by_tokens(calculation):
         return None
@@ -65,7 +84,7 @@ def _by_tokens(calculation: "PriceCalculation") -> bool:
     return complete and calculation.total_price == calculation.input_price + calculation.output_price
 
 
-def _calculation(provider: str, name: str) -> "PriceCalculation | None":
+def _calculation(provider: str | None, name: str) -> "PriceCalculation | None":
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 

@@ -25,7 +25,7 @@ import pytest
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.core.results import Call, CaseRecord, TargetUsage
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.recordings import encode_judgements
 from pytest_llmeval.plugin.suite_loader import RUNNER
@@ -67,6 +67,8 @@ def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predic
             entry["calls"] = record.calls
         if record.target_seconds:
             entry["target_s"] = record.target_seconds
+        if record.target_usage:
+            entry["target_usage"] = record.target_usage
         if record.repeats is not None:
             entry["repeats"] = record.repeats
         if predictions:
@@ -94,6 +96,7 @@ def decode(text: str) -> Payload:
             duration_s=entry.get("s", 0.0),
             calls=tuple(Call(*call) for call in entry.get("calls", ())),
             target_seconds=tuple(entry.get("target_s", ())),
+            target_usage=tuple(TargetUsage(*each) for each in entry.get("target_usage", ())),
             repeats=entry.get("repeats"),
         )
         for entry in entries

@@ -17,8 +17,17 @@ def asking_lines(suite: SuiteReport) -> Iterator[str]:
         return
     if suite.usage.verdicts:
         yield f"judge: {_judged(suite.usage)}"
-    if suite.usage.target_latency_s is not None:
-        yield f"target: {_latency(suite.usage.target_latency_s)}"
+    if target := list(_of_target(suite.usage)):
+        yield f"target: {'; '.join(target)}"
+
+
+def _of_target(usage: UsageReport) -> Iterator[str]:
+    amounts = [f"{usage.target_tokens:.0f} tokens"] if usage.target_tokens is not None else []
+    amounts += [f"{usage.target_cost_usd:.4f} USD"] if usage.target_cost_usd is not None else []
+    if amounts:
+        yield ", ".join(amounts)
+    if usage.target_latency_s is not None:
+        yield _latency(usage.target_latency_s)
 
 
 def _judged(usage: UsageReport) -> str:

@@ -5,7 +5,7 @@ __all__ = ("explain", "marked_difference")
 import difflib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -53,7 +53,15 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
     for label, each in record.observations.items():
         if isinstance(reasoning := each.details.get("reasoning"), str) and reasoning:
             blocks.append(f"{label}: {_shown(reasoning)}")
+        wrong = (f"{label}: {printable(line)}" for line in _wrong(each.details))
+        blocks += [line for line in wrong if line not in blocks[0]]
     return "\n".join(blocks)
+
+
+def _wrong(details: Mapping[str, Any]) -> list[str]:
+    """Return what an evaluator found wrong, in its own words."""
+    lines = details.get("wrong")
+    return [each for each in lines if isinstance(each, str)] if isinstance(lines, list) else []
 
 
 def _nearest(expected: Any, prediction: Any) -> str | None:

@@ -13,6 +13,7 @@ from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
+from pytest_llmeval.scoring.usage import UsageReport
 
 SCHEMA_VERSION = 1
 
@@ -47,7 +48,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
         **({"clusters": asdict(suite.result.clusters)} if suite.result.clusters else {}),
         **({"shared_inputs": suite.shared_inputs} if suite.shared_inputs else {}),
-        **({"usage": asdict(suite.usage)} if suite.usage is not None else {}),
+        **({"usage": _usage(suite.usage)} if suite.usage is not None else {}),
         **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,
         "gates": [asdict(gate) for gate in suite.gates],
@@ -66,6 +67,14 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         ],
         "error_buckets": [{**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.buckets],
     }
+
+
+def _usage(usage: UsageReport) -> dict[str, Any]:
+    """Write the usage; that of the target only where it says something."""
+    written = asdict(usage)
+    if usage.target_tokens is None and usage.target_cost_usd is None:
+        del written["target_tokens"], written["target_cost_usd"]
+    return written
 
 
 def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
 from pytest_llmeval.run.shared_answers import Sharing
+from pytest_llmeval.run.target_budget import TargetBudget
+from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Predictor, Recordings, Target, recording
+from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import Judgement, JudgeService
@@ -44,7 +46,8 @@ class Answering:
 
     def __post_init__(self) -> None:
         self.sharing = Sharing(self.judges)
-        self.blocks = Blocks(self.sharing, self.limit, self.recordings)
+        self.budget = TargetBudget(self.judges)
+        self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
 
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
@@ -91,7 +94,7 @@ class Answering:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
                     return self.predictor.background.run(self.answer(job))
-                case = self._kept(job, json_like(self._call_here(job, target, answer)))
+                case = self._call_here(job, target)
             answer.case = case
         except KeyboardInterrupt:
             raise
@@ -102,19 +105,22 @@ class Answering:
             return self.predictor.background.run(self._judged(job, answer))
         return answer
 
-    def _call_here(self, job: Job, target: Target, answer: Answer) -> Any:
+    def _call_here(self, job: Job, target: Target) -> Case:
         """Call the target in this thread, as one of the calls in flight over all processes."""
         __tracebackhide__ = True
         background = self.predictor.background
+        reservation = background.run(self.budget.admit())
         slot = background.run(self._take_slot())
+        answered: list[Case] = []
         try:
             with self.limit.within():
                 started = time.perf_counter()
                 prediction = self.predictor(target, job.case.input, _timeout(job))
-                answer.target_seconds.append(time.perf_counter() - started)
-                return prediction
+                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
+                return answered[0]
         finally:
             background.run(self._give_back(slot))
+            self.budget.charge(reservation, answered)
 
     async def _take_slot(self) -> int | None:
         if self.judges is not None and self.limit.shared is not None:
@@ -128,7 +134,7 @@ class Answering:
         """Return the answer; many of these run at a time."""
         answer = Answer(job.case)
         try:
-            answer.case = self._predicted(job) or job.case.answered(await self._predict(job, answer))
+            answer.case = self._predicted(job) or await self._predict(job)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
@@ -139,29 +145,41 @@ class Answering:
     def _predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
-            return job.case
+            return with_figures(job.case, job.suite.parts)
         if self.recordings is None:
             return None
-        known = self.recordings.get(job.key.shown, job.key.variant, job.case, job.repeat)
-        return None if known is MISSING else job.case.answered(known)
+        place = (job.key.shown, job.key.variant, job.case, job.repeat)
+        known = self.recordings.get(*place)
+        if known is MISSING:
+            return None
+        return with_figures(job.case.answered(known), job.suite.parts, self.recordings.figures(*place))
 
-    async def _predict(self, job: Job, answer: Answer) -> Any:
+    async def _predict(self, job: Job) -> Case:
         target = job.target.load()
         if isinstance(target, BatchTarget):
-            return await self.blocks.predict(job, target, answer)
-        return await self.sharing.once(job, job.case, lambda: self._call(job, target, answer))
+            told = await self.blocks.predict(job, target)
+        else:
+            told = await self.sharing.once(job, job.case, lambda: self._call(job, target))
+        return with_figures(job.case.answered(told["prediction"]), job.suite.parts, told["figures"])
 
-    async def _call(self, job: Job, target: Target, answer: Answer) -> Any:
+    async def _call(self, job: Job, target: Target) -> dict[str, Any]:
+        answered: list[Case] = []
         async with self._of_suite(job.suite), self.limit.slot():
-            started = time.perf_counter()
-            prediction = await self.predictor.call(target, job.case.input, _timeout(job))
-            answer.target_seconds.append(time.perf_counter() - started)
+            reservation = await self.budget.admit()
+            try:
+                started = time.perf_counter()
+                prediction = await self.predictor.call(target, job.case.input, _timeout(job))
+                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
+            finally:
+                self.budget.charge(reservation, answered)
         self.limit.succeeded()
-        return self._kept(job, json_like(prediction)).prediction
+        return {"prediction": answered[0].prediction, "figures": recorded_figures(answered[0])}
 
-    def _kept(self, job: Job, prediction: Any) -> Case:
+    def _kept(self, job: Job, prediction: Any, seconds: float) -> Case:
         """Return the case with its answer, once the answer is on disk."""
-        case = job.case.answered(prediction)
+        case = with_figures(
+            job.case.answered(prediction), job.suite.parts, {"latency_s": round(seconds, FIGURE_DIGITS)}
+        )
         if self.recordings is not None:
             self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat))
         return case

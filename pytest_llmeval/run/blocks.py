@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.job import Job
 from pytest_llmeval.run.shared_answers import Sharing
+from pytest_llmeval.run.target_budget import TargetBudget
+from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Recordings, recording
+from pytest_llmeval.targets.python import Recordings, recorded_figures, recording
 
 _Place: TypeAlias = tuple[Path, str, int, str]
 
@@ -28,19 +30,21 @@ class Blocks:
     Attributes:
         sharing: Reads what other processes asked.
         limit: On calls in flight.
+        budget: Of the run.
         recordings: Predictions of earlier runs, which need not be asked for.
     """
 
     sharing: Sharing
     limit: CallLimit
+    budget: TargetBudget
     recordings: Recordings | None = None
     _asked: "dict[_Place, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
     _taken: set[_Place] = field(default_factory=set)
     _cut: dict[Path, Mapping[str, Sequence[Case]]] = field(default_factory=dict)
     _gates: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
 
-    async def predict(self, job: Job, target: BatchTarget, answer: Answer) -> Any:
-        """Return the prediction of a case, asked for together with its neighbours in the file.
+    async def predict(self, job: Job, target: BatchTarget) -> dict[str, Any]:
+        """Return the prediction of a case and its figures, asked for together with its neighbours in the file.
 
         Blocks are cut by position in the file, so that every run and every process asks for a case in the same company.
         A case that runs again is asked for alone.
@@ -48,7 +52,6 @@ class Blocks:
         Args:
             job: Of the case, which carries no prediction.
             target: Answers.
-            answer: Receives the duration of the call.
 
         Raises:
             PredictionError: There is none.
@@ -59,12 +62,10 @@ class Blocks:
         else:
             self._taken.add(mine)
             found = await self._asked_once(job, target)
-        given = found[job.case.id]
-        if "seconds" in given:
-            answer.target_seconds.append(given["seconds"])
+        given: dict[str, Any] = found[job.case.id]
         if "error" in given:
             raise PredictionError(given["error"])
-        return given["prediction"]
+        return given
 
     async def _asked_once(self, job: Job, target: BatchTarget) -> dict[str, Any]:
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
@@ -78,21 +79,27 @@ class Blocks:
     async def _ask(self, job: Job, target: BatchTarget, cases: Sequence[Case]) -> dict[str, Any]:
         """Return, by case, its prediction or why there is none, as JSON data."""
         gate = self._gates.setdefault(target, asyncio.Semaphore(target.concurrency))
+        told: dict[str, Case | PredictionError] = {}
         async with gate, self.limit.slot():
-            started = time.perf_counter()
-            found = await target.answer([each.input for each in cases])
-            seconds = time.perf_counter() - started
+            reservation = await self.budget.admit()
+            try:
+                started = time.perf_counter()
+                found = await target.answer([each.input for each in cases])
+                seconds = round(time.perf_counter() - started, FIGURE_DIGITS)
+                told = {case.id: self._kept(job, case, each, seconds) for case, each in zip(cases, found, strict=True)}
+            finally:
+                self.budget.charge(reservation, (each for each in told.values() if isinstance(each, Case)))
         self.limit.succeeded()
-        told = [
-            {"error": str(each)} if isinstance(each, PredictionError) else {"prediction": each, "seconds": seconds}
-            for each in found
-        ]
+        return {name: _as_json(each) for name, each in told.items()}
+
+    def _kept(self, job: Job, case: Case, prediction: Any | PredictionError, seconds: float) -> Case | PredictionError:
+        """Return the case with its answer, once the answer is on disk, or why there is none."""
+        if isinstance(prediction, PredictionError):
+            return prediction
+        answered = with_figures(case.answered(prediction), job.suite.parts, {"latency_s": seconds})
         if self.recordings is not None:
-            for case, each in zip(cases, told, strict=True):
-                if "prediction" in each:
-                    answered = case.answered(each["prediction"])
-                    self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat))
-        return {case.id: each for case, each in zip(cases, told, strict=True)}
+            self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat))
+        return answered
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
@@ -110,3 +117,9 @@ def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
     """Cut cases into blocks; return the id of each case with its block."""
     blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
     return {each.id: block for block in blocks for each in block}
+
+
+def _as_json(told: Case | PredictionError) -> dict[str, Any]:
+    if isinstance(told, PredictionError):
+        return {"error": str(told)}
+    return {"prediction": told.prediction, "figures": recorded_figures(told)}

@@ -18,6 +18,7 @@ from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.measured_blocks import MeasuredBlocks
 from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
 from pytest_llmeval.run.suite_targets import SuiteTarget, SuiteTargets
+from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import Predictor, Recordings, Target
@@ -75,7 +76,7 @@ class CaseRunner:
         self.judges = SuiteJudges(self.options, self.background)
         answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
         self._prefetch = Prefetch(answering, 2 * self.options.concurrency)
-        self._targets = SuiteTargets(self.background)
+        self._targets = SuiteTargets(self.background, self.judges.calls)
         self._measured = MeasuredBlocks()
 
     @property
@@ -107,7 +108,7 @@ class CaseRunner:
         recorded = loaded.case.prediction is not MISSING and not loaded.key.test
         started = time.perf_counter()
         if recorded and not suite.judged:
-            answers: Sequence[Answer] = [Answer(loaded.case)] * suite.repeats.times
+            answers: Sequence[Answer] = [Answer(with_figures(loaded.case, suite.parts))] * suite.repeats.times
         else:
             answers = self._answers(loaded, given, following, early)
         execution = execute_repeats(suite, answers, self._measured.measure if recorded else None)

@@ -14,8 +14,10 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.score import measure_each, measure_judged
+from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
+from pytest_llmeval.scoring.usage import TARGET_FIGURES
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
             observations[label] = measured
         else:
             errors[label] = format_error(measured)
-    return _with_costs(_concluded(suite, case, suite.evaluators, observations, errors), [answer])
+    return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
 
 
 def _judged(suite: Suite, label: str, evaluator: JudgedEvaluator, answer: "Answer") -> Observation | Exception:
@@ -128,7 +130,7 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
                     errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
             if label not in errors:
                 observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
-        merged = _concluded(suite, parts[0].case, suite.reported, observations, errors)
+        merged = _concluded(suite, answers, suite.reported, observations, errors)
     repeats = {
         "times": len(parts),
         "passed": passed.count(True),
@@ -142,15 +144,18 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
 
 def _concluded(
     suite: Suite,
-    case: Case,
+    answers: "Sequence[Answer]",
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     errors: Mapping[str, str],
 ) -> Execution:
     """Hold scores against limits."""
+    case = answers[0].case
     limits = suite.limits(case)
-    missed = unmet(limits, _scores(suite, evaluators, observations)) if limits else []
+    figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
+    missed = unmet(limits, {**_scores(suite, evaluators, observations), **figures}) if limits else []
     reasons = [f"{label}: {why}" for label, why in errors.items()]
+    reasons += [f"{name}: {why}" for name, why in unknown_figures(figures).items() if name in limits]
     for label, each in observations.items():
         reasons += [f"{label}: {why}" for why in _not_computed(each.errored)]
     failed_to_compute = bool(reasons)
@@ -174,9 +179,10 @@ def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
 
 def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
     calls = [call for answer in answers for call in answer.calls]
-    seconds = [each for answer in answers for each in answer.target_seconds]
+    seconds, usage = taken(answers)
     entries = [entry for answer in answers for entry in answer.entries]
-    return replace(execution, record=replace(execution.record, calls=calls, target_seconds=seconds), entries=entries)
+    record = replace(execution.record, calls=calls, target_seconds=seconds, target_usage=usage)
+    return replace(execution, record=record, entries=entries)
 
 
 def unanswered(case: Case, error: BaseException) -> Execution:

@@ -110,7 +110,6 @@ class Answer:
         failed: Evaluator label to why its questions could not be put.
         calls: To judges.
         entries: Judgements that can be recorded.
-        target_seconds: Latency of the call of the target, if one was made.
     """
 
     case: Case
@@ -119,4 +118,3 @@ class Answer:
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)
-    target_seconds: list[float] = field(default_factory=list)

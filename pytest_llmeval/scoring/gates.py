@@ -1,6 +1,19 @@
 """Gates, the limits on a suite: grammar and verdicts."""
 
-__all__ = ("Gate", "GateOutcome", "GateResult", "Verdict", "check_counts", "gate_from_mapping", "parse_gate")
+__all__ = (
+    "GRAMMAR",
+    "STATISTICS",
+    "Bound",
+    "Gate",
+    "GateFormError",
+    "GateOutcome",
+    "GateResult",
+    "Verdict",
+    "check_counts",
+    "gate_from_mapping",
+    "parse_gate",
+    "split_statistic",
+)
 
 import math
 import re
@@ -11,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import counted, limit, number, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
-from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -20,18 +33,29 @@ if TYPE_CHECKING:
 GateOutcome = Literal["passed", "failed", "not_judged"]
 
 _FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
-_STATISTICS = ("mean", "median", "min", "max", "low", "high")
+STATISTICS = ("mean", "median", "min", "max", "low", "high")
+GRAMMAR = (
+    "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
+    f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
+)
 _UNKNOWN = {
     "judge_tokens": "a provider did not report tokens",
     "cost_usd": "a call has no known price",
     "latency_s": "the stored verdicts have no latency",
+    "target_latency_s": "no target was called",
+    "target_tokens": "not every prediction says its usage",
+    "target_cost_usd": "not every prediction says its cost, or tokens of a model with a known price",
 }
-"""Why a figure does not exist although judges gave verdicts."""
+"""Why a figure does not exist, for those of judges although they gave verdicts."""
 
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(
     r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 )
+
+
+class GateFormError(ValueError):
+    """A text is no gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +178,8 @@ class Gate:
 
     def _unknown(self, among: Result | GroupResult) -> str:
         """Return why a figure of the usage has no value."""
-        if self.metric == "target_latency_s":
-            return "no target was called"
+        if self.metric in TARGET_FIGURES:
+            return _UNKNOWN[self.metric]
         verdicts = among.find("judge_calls")
         if verdicts is None or verdicts.value is None:
             return "no judge was used"
@@ -241,14 +265,12 @@ def parse_gate(text: str) -> Gate:
     """Read a gate such as ``f1 >= 0.7``, ``mean(rougeL) >= 0.6`` or ``p10(f1) > 0.2``.
 
     Raises:
-        ValueError: The text is no comparison of a metric with a number.
+        GateFormError: The text is no comparison of a metric with a number.
+        ValueError: The number is too large.
     """
     comparison = _COMPARISON.match(text.strip())
     if comparison is None or comparison["left"][-1] in "=<>!":
-        raise ValueError(
-            f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
-            f"(operators >= > <= < ==; statistics {', '.join(_STATISTICS)}, p0 to p100)"
-        )
+        raise GateFormError(f"found {text!r}, expected {GRAMMAR}")
     bound = Bound(comparison["operator"], float(comparison["limit"]))
     if not math.isfinite(bound.limit):
         raise ValueError(f"found {text!r}, expected a limit below 1.8e308")

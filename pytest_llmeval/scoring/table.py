@@ -58,7 +58,7 @@ class Table:
         import numpy as np
 
         of_run: dict[str, Evaluator] = {OUTCOME: _PassRate()}
-        if any(record.calls or record.target_seconds for record in records):
+        if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.of(evaluators).extended(of_run)
         self.evaluators = self.index.evaluators
@@ -205,7 +205,7 @@ class Table:
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:
     if label == USAGE:
-        return usage_of(record.calls, record.target_seconds)
+        return usage_of(record.calls, record.target_seconds, record.target_usage)
     if label == OUTCOME and label not in record.observations:
         return outcome_of(record)
     return record.observations.get(label)

@@ -1,6 +1,6 @@
 """Usage as counts that add up: calls, tokens, money and seconds."""
 
-__all__ = ("USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
+__all__ = ("TARGET_FIGURES", "USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums
-from pytest_llmeval.core.results import Call
+from pytest_llmeval.core.results import Call, TargetUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 USAGE = "\x00usage"
 """The label of these counts; no evaluator of a suite can have it."""
+
+
+TARGET_FIGURES = ("target_latency_s", "target_tokens", "target_cost_usd")
+"""The figures of a case's own target, which thresholds can limit."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,13 @@ class UsageEvaluator(Evaluator):
             Metric("judge_tokens", higher_is_better=False, high=None, signature="of calls made in this run"),
             Metric("cost_usd", higher_is_better=False, high=None, signature="of calls made in this run"),
             Metric("latency_s", higher_is_better=False, high=None, signature="of judge calls, when they were made"),
-            Metric("target_latency_s", higher_is_better=False, high=None, signature="of target calls of this run"),
+            Metric(
+                "target_latency_s", higher_is_better=False, high=None, signature="of target calls, when they were made"
+            ),
+            Metric("target_tokens", higher_is_better=False, high=None, signature="as the target says"),
+            Metric(
+                "target_cost_usd", higher_is_better=False, high=None, signature="as the target says, or by its model"
+            ),
         )
 
     def measure(self, case: Case) -> Observation:
@@ -48,21 +58,27 @@ class UsageEvaluator(Evaluator):
         import numpy as np
 
         judged = sums["verdicts"] > 0
+        answered = sums["target_usages"] > 0
         return {
             "judge_calls": np.where(judged, sums["calls"], np.nan),
             "judge_tokens": np.where(judged & (sums["uncounted"] == 0), sums["tokens"], np.nan),
             "cost_usd": np.where(judged & (sums["unpriced"] == 0), sums["cost_usd"], np.nan),
             "latency_s": sums["seconds"] / sums["timed"],
             "target_latency_s": sums["target_seconds"] / sums["target_timed"],
+            "target_tokens": np.where(answered & (sums["target_uncounted"] == 0), sums["target_tokens"], np.nan),
+            "target_cost_usd": np.where(answered & (sums["target_unpriced"] == 0), sums["target_cost_usd"], np.nan),
         }
 
 
-def usage_of(calls: Iterable[Call], target_seconds: Sequence[float]) -> Observation:
+def usage_of(
+    calls: Iterable[Call], target_seconds: Sequence[float], target_usage: Sequence[TargetUsage] = ()
+) -> Observation:
     """Count the calls of one case.
 
     Args:
         calls: To judges.
         target_seconds: Latency of each call of the target.
+        target_usage: What each prediction took.
     """
     counts: dict[str, float] = {}
 
@@ -90,6 +106,12 @@ def usage_of(calls: Iterable[Call], target_seconds: Sequence[float]) -> Observat
     for seconds in target_seconds:
         add("target_seconds", seconds)
         add("target_timed", 1)
+    for usage in target_usage:
+        add("target_usages", 1)
+        tokens = _tokens(usage)
+        add("target_uncounted" if tokens is None else "target_tokens", 1 if tokens is None else tokens)
+        cost = usage.cost_usd
+        add("target_unpriced" if cost is None else "target_cost_usd", 1 if cost is None else cost)
     return Observation(counts)
 
 
@@ -117,7 +139,9 @@ class UsageReport:
         cost_usd: Of those calls; ``None`` where a price is not known.
         latency_s: Percentiles of all calls when they were made, such as ``{"p50": 0.8, "p95": 1.6}``; ``None`` where
             that is not known.
-        target_latency_s: Of the calls of the target in this run.
+        target_latency_s: Of the calls of the target, when they were made.
+        target_tokens: Of all predictions; ``None`` if one of them does not say how many.
+        target_cost_usd: Of all predictions; ``None`` if the cost of one of them is not known.
     """
 
     verdicts: int
@@ -127,13 +151,16 @@ class UsageReport:
     cost_usd: float | None
     latency_s: "Mapping[str, float] | None"
     target_latency_s: "Mapping[str, float] | None"
+    target_tokens: float | None = None
+    target_cost_usd: float | None = None
 
 
 def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
     """Add up what the cases of a suite asked; ``None`` if nothing was asked."""
     calls = [call for record in records for call in record.calls]
     target = [seconds for record in records for seconds in record.target_seconds]
-    if not calls and not target:
+    usages = [each for record in records for each in record.target_usage]
+    if not (calls or target or usages):
         return None
     fresh = [call for call in calls if call.fresh]
     return UsageReport(
@@ -144,7 +171,14 @@ def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
         cost_usd=_sum([call.cost_usd for call in fresh]),
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
+        target_tokens=_sum(list(map(_tokens, usages))) if usages else None,
+        target_cost_usd=_sum([each.cost_usd for each in usages]) if usages else None,
     )
+
+
+def _tokens(usage: TargetUsage) -> float | None:
+    read, written = usage.input_tokens, usage.output_tokens
+    return None if read is None or written is None else read + written
 
 
 def _total(amounts: Sequence[int | None]) -> int | None:

@@ -4,6 +4,7 @@ __all__ = ("SUITE_METRICS", "SettingsReader")
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,25 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
-from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.scoring.gates import Gate, gate_from_mapping, parse_gate
+from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
+from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
-from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.limit_faults import (
+    declared_metric,
+    drop_fault,
+    gate_form_fault,
+    mapping_form_fault,
+    range_fault,
+    subject_fault,
+)
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -63,7 +73,7 @@ class SettingsReader:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(TypeAdapter(kind), kind, data, self.document, path)
+        value, faults = check(_adapter(kind), kind, data, self.document, path)
         self.faults += faults
         return value
 
@@ -71,34 +81,51 @@ class SettingsReader:
         """Add a fault at a place of the file."""
         self.faults.append(self.document.fault(path, message, key=key))
 
-    def read_evaluators(self, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
-        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
-        if not entries:
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Add a fault of one character of a text."""
+        self.faults.append(self.document.fault_inside(path, value, offset, message))
+
+    def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
+        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
+
+        Args:
+            entries: The entries.
+            checks: The evaluator of the suite's checks, where it has some.
+        """
+        if not entries and checks is None:
             self.knows_metrics = False
-        if not entries and not self.faults:
-            self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            if not self.faults and "evaluators" in self.document.data:
+                self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            elif not self.faults:
+                self.fault((), "found nothing, expected 'evaluators' or 'checks'")
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
             built = self._evaluator(entry, path)
             if built is None:
                 self.knows_metrics = False
-                continue
-            ((label, declared),) = built.declared.items()
-            if label in self.metrics.evaluators:
-                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
-                continue
-            self.metrics = self.metrics.extended(built)
-            for each in declared:
-                bare, name = each.metric.name, built.full_name(label, each.metric.family)
-                if name in owner:
-                    self.fault(
-                        path,
-                        f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "rename this evaluator with 'as'",
-                    )
-                owner.setdefault(name, label)
+            else:
+                self._add(built, path, owner)
+        if checks is not None:
+            self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
         return self.metrics.evaluators
+
+    def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
+        """Add an evaluator, unless its name or one of its metrics is taken."""
+        ((label, declared),) = built.declared.items()
+        if label in self.metrics.evaluators:
+            self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
+            return
+        self.metrics = self.metrics.extended(built)
+        for each in declared:
+            bare, name = each.metric.name, built.full_name(label, each.metric.family)
+            if name in owner:
+                self.fault(
+                    path,
+                    f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
+                    "rename this evaluator with 'as'",
+                )
+            owner.setdefault(name, label)
 
     def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
         """Return the index of one evaluator."""
@@ -143,7 +170,7 @@ class SettingsReader:
     def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
         fault = expression_fault(entry)
         if fault is not None:
-            self.faults.append(self.document.fault_inside(place, entry, *fault))
+            self.fault_inside(place, entry, *fault)
         return fault is None
 
     def read_parts(self, entry: Any) -> Parts:
@@ -178,17 +205,31 @@ class SettingsReader:
         known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared)]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
+    def _names(self) -> MetricNames:
+        """Return the names of metrics by which wrong forms of gates are read."""
+
+        def near(name: str) -> str | None:
+            if name in SUITE_METRICS or self.metrics.find(name) is not None:
+                return name
+            known = [PASS_RATE, *(each.name for declared in self.metrics.declared.values() for each in declared)]
+            return closest(name, known)
+
+        return MetricNames(near, lambda name: declared_metric(name, self.metrics))
+
     def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if fault := self._metric_fault(metric):
+            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric)):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:
                 continue
-            if not isinstance(entry, Mapping) and self.metrics.lower_is_better(metric):
+            for key, value in (("min", limit.min), ("max", limit.max)):
+                if value is not None and (fault := range_fault(metric, value, self.metrics)):
+                    self.fault((*place, key), fault)
+            if not isinstance(entry, Mapping) and self._lower_is_better(metric):
                 self.fault(
                     place,
                     f"found a bare number, which is a minimum, but lower is better here, expected {{max: {entry}}}",
@@ -196,11 +237,15 @@ class SettingsReader:
             limits[metric] = limit
         return limits
 
+    def _lower_is_better(self, metric: str) -> bool:
+        return metric in TARGET_FIGURES or self.metrics.lower_is_better(metric)
+
     def _limit(self, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
         if isinstance(entry, int | float) and not isinstance(entry, bool):
             return Limit(min=float(entry))
         if not isinstance(entry, Mapping):
-            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}")
+            hint = nearest_limit(entry) if isinstance(entry, str) else ""
+            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")
             return None
         checked = self.check(LimitEntry, entry, place)
         if checked is None:
@@ -219,34 +264,60 @@ class SettingsReader:
             gate = self._gate(entry, place, cluster_by)
             if gate is None:
                 continue
-            judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
-            extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
-            if fault := self._metric_fault(gate.metric, extra):
-                self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
-            elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: costs and latencies have no approved value"
-                self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
+            self._check_gate(gate, entry, place)
             if str(gate) in gates:
                 self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
+
+    def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
+        """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
+        subject = (*place, "metric") if isinstance(entry, Mapping) else place
+        judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
+        extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+        if fault := self._metric_fault(gate.metric, extra):
+            text = gate.metric if isinstance(entry, Mapping) else entry
+            self.fault(subject, subject_fault(text, gate.metric, self._names()) or fault)
+        elif isinstance(gate, RegressionGate):
+            if gate.metric in SUITE_METRICS[1:]:
+                known = "expected a metric of an evaluator: costs and latencies have no approved value"
+                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
+            for key, allowed in (("max_drop", gate.max_drop), ("max_drift", gate.max_drift)):
+                if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
+                    self.fault((*place, key), fault)
+        else:
+            for bound in gate.bounds:
+                found, key = ("", "min" if ">" in bound.operator else "max")
+                if isinstance(entry, str):
+                    found, key = repr(entry), ""
+                if fault := range_fault(gate.metric, bound.limit, self.metrics, found):
+                    self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> Gate | RegressionGate | None:
         try:
             if isinstance(entry, str):
                 return parse_gate(entry)
             if isinstance(entry, Mapping):
-                checked = self.check(GateEntry, entry, place)
-                if checked is None:
-                    return None
-                if any(key in entry for key in REGRESSION_KEYS):
-                    return clustered(regression_from_mapping(vars(checked)), cluster_by)
-                return gate_from_mapping(vars(checked))
+                return self._gate_from_mapping(entry, place, cluster_by)
+            fault = f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
+        except GateFormError:
+            fault = gate_form_fault(entry, self._names())
         except ValueError as error:
-            self.fault(place, str(error))
-            return None
-        self.fault(place, f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'")
+            fault = str(error)
+        self.fault(place, fault)
         return None
+
+    def _gate_from_mapping(
+        self, entry: Mapping[str, Any], place: tuple[str | int, ...], cluster_by: str | None
+    ) -> Gate | RegressionGate | None:
+        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self._names()):
+            raise ValueError(fault)
+        checked = self.check(GateEntry, entry, place)
+        if checked is None:
+            return None
+        if any(key in entry for key in REGRESSION_KEYS):
+            return clustered(regression_from_mapping(vars(checked)), cluster_by)
+        return gate_from_mapping(vars(checked))
 
     def read_target(self, entry: Any) -> TargetSpec | None:
         """Read ``target``."""
@@ -288,6 +359,11 @@ class SettingsReader:
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

@@ -1,6 +1,6 @@
 """Predictions from a Python callable, or from recordings of an earlier run."""
 
-__all__ = ("Predictor", "Recordings", "recording_mode")
+__all__ = ("Predictor", "Recordings", "recorded_figures", "recording_mode")
 
 import asyncio
 import hashlib
@@ -23,6 +23,8 @@ Target: TypeAlias = Callable[[Any], Any]
 Mode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
 Place: TypeAlias = tuple[str, str, str, int]
 Rows: TypeAlias = dict[Place, dict[str, Any]]
+
+_FIGURES = ("cost_usd", "latency_s")
 
 MODES: tuple[Mode, ...] = ("auto", "replay", "record", "refresh")
 
@@ -164,6 +166,11 @@ class Recordings:
             "run once with --llmeval-predictions-mode=auto to call the target"
         )
 
+    def figures(self, suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, float]:
+        """Return what a recorded prediction took; nothing for recordings of earlier versions."""
+        figures: dict[str, float] = self._rows[suite, variant, case.id, repeat].get("figures", {})
+        return figures
+
     def keep(self, row: Mapping[str, Any]) -> None:
         """Write an answer to the journal, so that a killed run does not lose it."""
         if self.journal is not None:
@@ -267,6 +274,9 @@ def _is_recording(row: Any) -> bool:
     texts = ("suite", "variant", "case", "input")
     if not isinstance(row, dict) or not isinstance(row.get("repeat", 0), int):
         return False
+    figures = row.get("figures", {})
+    if not isinstance(figures, dict) or not all(isinstance(figures.get(name, 0), int | float) for name in _FIGURES):
+        return False
     return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
 
 
@@ -276,11 +286,19 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
     """Return the row that records a case's prediction; the first of several has no number of the repeat."""
-    row = {
+    row: dict[str, Any] = {
         "suite": suite,
         "variant": variant,
         "case": case.id,
         "input": fingerprint(case.input),
         "prediction": case.prediction,
     }
+    if figures := recorded_figures(case):
+        row["figures"] = figures
     return {**row, "repeat": repeat} if repeat else row
+
+
+def recorded_figures(case: Case) -> dict[str, float]:
+    """Return what a prediction took, as far as it does not say so itself."""
+    known: Mapping[str, Any] = case.origin.figures if case.origin is not None else {}
+    return {name: known[name] for name in _FIGURES if known.get(name) is not None}

@@ -1,6 +1,7 @@
 """``--llmeval-predictions``: every answer is recorded, and replayed without asking the target again."""
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,8 +60,23 @@ def test_the_file_has_the_same_bytes_however_often_and_wherever_it_is_written(as
     assert path.read_bytes() == first
     path.unlink()
     asking.run(FILE, workers=2)
-    assert path.read_bytes() == first
+    measured = rb'"figures": {"latency_s": [0-9.e-]+}'
+    assert re.sub(measured, b"", path.read_bytes()) == re.sub(measured, b"", first)
+    assert len(re.findall(measured, first)) == 3
     assert b"\\u" not in first
+
+
+def test_gates_on_latency_tokens_and_cost_hold_in_replays(project: "Project", workers: int) -> None:
+    gates = ["p95(target_latency_s) <= 600", "target_tokens == 45", "target_cost_usd <= 0.3", "exact_match >= 1"]
+    project.asking("s.eval.yaml", "bot:answer", "A", "B", "C", gates=gates)
+    usage = {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.125}
+    project.write("bot.py", BOT.format(answer=f"{{'answer': word, 'usage': {usage}}}"))
+    first = project.run(FILE, workers=workers)
+    assert list(first.gates("s").values()) == ["passed", "passed", "failed", "passed"]
+    again = project.run(FILE, REPLAY, workers=workers)
+    assert again.suites["s"]["usage"] == first.suites["s"]["usage"]
+    assert again.suites["s"]["usage"]["target_cost_usd"] == 0.375
+    assert again.suites["s"]["gates"] == first.suites["s"]["gates"]
 
 
 def test_auto_asks_for_what_is_new_or_has_another_input(asking: "Project") -> None:

@@ -130,7 +130,7 @@ def test_both_ways_of_asking_give_the_same_answer(make: Callable[..., World]) ->
         answer = world.answering.now(job) if way == "now" else world.later(job)
         assert (answer.case.prediction, answer.error) == (way.upper(), None)
         assert [each.score for each in answer.verdicts["asks"] if isinstance(each, Verdict)] == [0.5, 0.5]
-        assert (len(answer.calls), len(answer.entries), len(answer.target_seconds)) == (2, 2, 1)
+        assert (len(answer.calls), len(answer.entries), answer.case.parts.get("latency_s", -1) >= 0) == (2, 2, True)
         assert {entry.case for entry in answer.entries} == {way}
 
 
@@ -152,7 +152,7 @@ def test_what_is_known_is_answered_at_once_and_nobody_is_asked(make: Callable[..
     again = world.answering.at_once(world.job(KNOWN))
     assert again is not None
     assert again.verdicts == first.verdicts
-    assert (again.target_seconds, len(world.prompts)) == ([], 2)
+    assert ("latency_s" in again.case.parts, len(world.prompts)) == (False, 2)
     plain = world.answering.at_once(world.job(KNOWN, judged=False))
     assert plain is not None
     assert plain.verdicts == {}
@@ -212,6 +212,16 @@ def test_batches_are_cut_once_for_all_cases_of_a_suite(
     assert Walked.walks == 1
 
 
+def test_what_answers_say_that_they_cost_counts_against_the_budget(make: Callable[..., World]) -> None:
+    world = make(budget=Budget(usd=0.5))
+    costly = {"answer": "x", "usage": {"cost_usd": 0.3, "input_tokens": 1, "output_tokens": 1}}
+    jobs = [world.job(replace(ASKED, id=name), judged=False, target=lambda _: costly) for name in "abc"]
+    first, second, third = world.answering.now(jobs[0]), world.later(jobs[1]), world.later(jobs[2])
+    assert (first.error, second.error) == (None, None)
+    assert str(third.error) == "the budget of 0.50 USD is spent"
+    assert str(world.answering.now(jobs[2]).error) == "the budget of 0.50 USD is spent"
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
 def test_what_a_target_raises_is_in_the_answer_and_no_judge_is_asked(
     make: Callable[..., World], error: BaseException
@@ -219,7 +229,7 @@ def test_what_a_target_raises_is_in_the_answer_and_no_judge_is_asked(
     world = make(fails=error)
     for answer in (world.answering.now(world.job(ASKED)), world.later(world.job(ASKED))):
         assert answer.error is error or isinstance(answer.error, PredictionError)
-        assert (answer.verdicts, answer.target_seconds) == ({}, [])
+        assert (answer.verdicts, answer.case.origin) == ({}, None)
     assert world.prompts == []
 
 
@@ -278,7 +288,7 @@ def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> N
     assert [each.case.prediction for each in answers] == ["PARIS", "PARIS"]
     assert len(world.calls) + len(other.calls) == 1
     assert len(world.prompts) + len(other.prompts) == 2
-    assert sorted(len(each.target_seconds) for each in answers) == [0, 1]
+    assert len({each.case.parts["latency_s"] for each in answers}) == 1
     # Another input, another repeat and another case are other answers.
     world.later(world.job(replace(ASKED, input="rome"), shared=True))
     world.later(world.job(ASKED, shared=True, repeat=1))

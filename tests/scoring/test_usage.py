@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.core.results import Call, CaseRecord, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_of, usage_report
 
 FRESH = Call("a", True, 10, 5, 0.25, 2.0)
+NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None}
+OF_TARGETS = {"target_latency_s", *NO_TARGET_USAGE}
 STORED = Call("b", False, 100, 50, 2.5, 4.0)
 
 
@@ -30,6 +32,7 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
         "cost_usd": 0.5,
         "latency_s": pytest.approx(8 / 3),
         "target_latency_s": 1.5,
+        **NO_TARGET_USAGE,
     }
     assert figures(STORED) == {
         "judge_calls": 0,
@@ -37,6 +40,7 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
         "cost_usd": 0,
         "latency_s": 4.0,
         "target_latency_s": None,
+        **NO_TARGET_USAGE,
     }
 
 
@@ -52,12 +56,10 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
 )
 def test_one_call_of_which_something_is_unknown_makes_the_sum_unknown(call: Call, unknown: set[str]) -> None:
     told = figures(call)
-    assert {name for name, value in told.items() if value is None} == unknown | {"target_latency_s"}
+    assert {name for name, value in told.items() if value is None} == unknown | OF_TARGETS
     if call.fresh:
         total = figures(call, FRESH._replace(id="other"))
-        assert {name for name, value in total.items() if value is None} - {"target_latency_s"} == unknown - {
-            "latency_s"
-        }
+        assert {name for name, value in total.items() if value is None} - OF_TARGETS == unknown - {"latency_s"}
 
 
 def test_where_nobody_was_asked_there_are_no_figures() -> None:
@@ -136,3 +138,25 @@ def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Call
         assert told["judge_tokens"] == ((report.input_tokens or 0) + (report.output_tokens or 0) if known else None)
         assert (told["cost_usd"] is None) == (report.cost_usd is None)
         assert report.cost_usd is None or math.isclose(told["cost_usd"] or 0.0, report.cost_usd)
+
+
+def test_usage_of_targets_adds_up_over_predictions() -> None:
+    usage = [TargetUsage(10, 5, 0.25), TargetUsage(1, 2, 0.5)]
+    scores = UsageEvaluator().scores(usage_of((), (), usage))
+    assert (scores["target_tokens"], scores["target_cost_usd"]) == (18, 0.75)
+    report = usage_report([CaseRecord("a", target_usage=usage[:1]), CaseRecord("b", target_usage=usage[1:])])
+    assert report is not None
+    assert (report.target_tokens, report.target_cost_usd) == (18, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("other", "unknown"),
+    [
+        (TargetUsage(), {"target_tokens", "target_cost_usd"}),
+        (TargetUsage(10, None, 0.5), {"target_tokens"}),
+        (TargetUsage(10, 5), {"target_cost_usd"}),
+    ],
+)
+def test_a_prediction_that_does_not_say_its_usage_makes_the_sum_unknown(other: TargetUsage, unknown: set[str]) -> None:
+    scores = UsageEvaluator().scores(usage_of((), (), [TargetUsage(10, 5, 0.25), other]))
+    assert {name for name in NO_TARGET_USAGE if scores[name] is None} == unknown

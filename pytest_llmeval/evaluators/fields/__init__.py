@@ -1,0 +1,1 @@
+"""Evaluator ``fields``: structured output compared field by field."""

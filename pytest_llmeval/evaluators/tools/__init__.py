@@ -1,0 +1,1 @@
+"""Evaluator ``tools``: tool calls and their order compared with what is expected."""

@@ -1,0 +1,178 @@
+"""Arguments of tool calls, compared; and the pairing of calls by name."""
+
+__all__ = ("ArgumentRules", "Pairing", "pair_calls")
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.evaluators.fields.assignment import assign
+from pytest_llmeval.evaluators.fields.build import build_record
+from pytest_llmeval.evaluators.fields.nodes import Record, compare
+from pytest_llmeval.evaluators.fields.options import Comparator
+from pytest_llmeval.evaluators.fields.outcome import Outcome
+from pytest_llmeval.evaluators.measures.spans import first_pairs
+from pytest_llmeval.evaluators.tools.calls import Call
+
+_MOST_PAIRS = 250_000
+"""Comparisons of calls of one tool: an agent in a loop must not stop the run."""
+
+
+@dataclass(frozen=True)
+class ArgumentRules:
+    """When the arguments of two calls agree.
+
+    Attributes:
+        mode: ``exact``: the same arguments; ``partial``: more than the expected ones do no harm, nested ones included.
+        ignored: Patterns of paths that do not count.
+        defaults: Pattern of a tool's name to what its arguments are if they are left out.
+        comparators: Pattern of a tool's name to paths of arguments and their comparators.
+    """
+
+    mode: Literal["exact", "partial", "ignore"] = "exact"
+    ignored: tuple[str, ...] = ()
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    comparators: Mapping[str, Mapping[str, Comparator]] = field(default_factory=dict)
+
+    @cached_property
+    def _by_tool(self) -> dict[str, tuple[Record, Mapping[str, Any]]]:
+        return {}
+
+    def _rules(self, tool: str) -> tuple[Record, Mapping[str, Any]]:
+        """Return what compares the arguments of a tool, and its defaults; of several patterns the last counts."""
+        rules = self._by_tool.get(tool)
+        if rules is None:
+            merged: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+            for into, given in zip(merged, (self.comparators, self.defaults), strict=True):
+                for pattern, each in given.items():
+                    if fnmatchcase(tool, pattern):
+                        into.update(each)
+            rules = self._by_tool[tool] = (build_record(merged[0]), merged[1])
+        return rules
+
+    def _completed(self, call: Call) -> Mapping[str, Any]:
+        defaults = self._rules(call.name)[1]
+        return {**defaults, **(call.arguments or {})} if defaults else call.arguments or {}
+
+    def key(self, call: Call) -> Hashable | None:
+        """Return a normal form that calls of a tool share if and only if they agree; ``None`` if there is none."""
+        node = self._rules(call.name)[0]
+        if self.mode == "partial" or self.ignored or not node.transitive:
+            return None
+        key = node.key(self._completed(call))
+        return () if key is None else key
+
+    def differences(self, expected: Call, made: Call) -> Outcome:
+        """Compare the arguments of two calls of one tool."""
+        out = Outcome()
+        compare(self._rules(expected.name)[0], "", "", self._completed(expected), self._completed(made), out)
+        if out.faults and self.ignored:
+            out.wrong = [each for each in out.wrong if not self._is_ignored(each[0].path)]
+            out.missing = [each for each in out.missing if not self._is_ignored(each.path)]
+            out.extra = [each for each in out.extra if not self._is_ignored(each.path)]
+        if self.mode == "partial":
+            out.extra = []
+        return out
+
+    def kept(self, call: Call) -> Mapping[str, Any]:
+        """Return the arguments that are not ignored."""
+        given = call.arguments or {}
+        return {name: each for name, each in given.items() if not self._is_ignored(name)} if self.ignored else given
+
+    def _is_ignored(self, path: str) -> bool:
+        """Return whether a pattern names the path, or an argument that holds it."""
+        steps = path.replace("[]", "").split(".")
+        paths = [".".join(steps[:length]) for length in range(1, len(steps) + 1)]
+        return any(fnmatchcase(each, pattern) for each in paths for pattern in self.ignored)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Expected calls and calls that were made, paired by name.
+
+    Attributes:
+        missing: Expected calls without a partner.
+        extra: Calls without a partner.
+        stated: Pairs whose expected call says something of arguments.
+        agreeing: Those of them whose arguments agree.
+        lines: How the arguments of the others differ.
+    """
+
+    missing: Sequence[Call]
+    extra: Sequence[Call]
+    stated: int
+    agreeing: int
+    lines: Sequence[str]
+
+
+def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> Pairing:
+    """Pair calls of the same tool one-to-one, as many as possible, so that the most of them agree in their arguments.
+
+    Among such pairings, one in which the most arguments agree.
+
+    Raises:
+        EvaluatorError: There are too many calls of one tool to compare all of them.
+    """
+    by_name: defaultdict[str, tuple[list[Call], list[Call]]] = defaultdict(lambda: ([], []))
+    for side, calls in enumerate((expected, made)):
+        for call in calls:
+            by_name[call.name][side].append(call)
+    missing: list[Call] = []
+    extra: list[Call] = []
+    lines: list[str] = []
+    stated = agreeing = 0
+    for wanted, called in by_name.values():
+        compares = rules.mode != "ignore"
+        spoken = [call for call in wanted if call.arguments is not None and compares]
+        silent = [call for call in wanted if call.arguments is None or not compares]
+        equal, others = _best(spoken, called, rules) if spoken and called else ([], [])
+        agreeing += len(equal)
+        for row, column in others:
+            differences = rules.differences(spoken[row], called[column])
+            agreeing += not differences.faults
+            lines += [f"{called[column].name}: {line}" for line in differences.lines()]
+        pairs = equal + others
+        stated += len(pairs)
+        rows, columns = {row for row, _ in pairs}, {column for _, column in pairs}
+        rest = [call for column, call in enumerate(called) if column not in columns]
+        missing += [call for row, call in enumerate(spoken) if row not in rows] + silent[len(rest) :]
+        extra += rest[len(silent) :]
+    return Pairing(missing, extra, stated, agreeing, lines)
+
+
+_Pairs: TypeAlias = list[tuple[int, int]]
+
+
+def _best(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
+    """Return the best pairs of calls of one tool, by index: those that are known to agree, and others."""
+    if len(expected) == len(made) == 1:
+        return [], [(0, 0)]
+    keys = [rules.key(call) for call in expected]
+    if keys[0] is not None:
+        equal = first_pairs(keys, [rules.key(call) for call in made])
+        rows, columns = {row for row, _ in equal}, {column for _, column in equal}
+        # No other calls agree, so the pairing of the rest matters for the explanation alone.
+        left = [row for row in range(len(expected)) if row not in rows]
+        right = [column for column in range(len(made)) if column not in columns]
+        weights = [[1 + _alike(expected[row], made[column]) for column in right] for row in left]
+        return equal, [(left[row], right[column]) for row, column in assign(weights)]
+    if len(expected) * len(made) > _MOST_PAIRS:
+        sizes = f"{len(expected)} expected and {len(made)} calls of {expected[0].name}"
+        raise EvaluatorError(f"found {sizes}, expected at most {_MOST_PAIRS} pairs")
+    outcomes = [[rules.differences(right_call, call) for call in made] for right_call in expected]
+    # A pair counts more than any agreement, and one more call that agrees more than all arguments together.
+    fewer = min(len(expected), len(made))
+    agreeing = fewer * max(len(each.right) for line in outcomes for each in line) + 1
+    paired = (agreeing + 1) * (fewer + 1)
+    weights = [[paired + len(each.right) + (0 if each.faults else agreeing) for each in line] for line in outcomes]
+    return [], assign(weights)
+
+
+def _alike(expected: Call, made: Call) -> int:
+    """Return how many arguments of two calls are equal."""
+    right, found = expected.arguments or {}, made.arguments or {}
+    return sum(name in found and found[name] == value for name, value in right.items())

@@ -1,0 +1,246 @@
+"""Evaluator ``tools``: tool calls and trajectories compared with the expected ones."""
+
+__all__ = ("Tools",)
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
+from pytest_llmeval.evaluators.fields.build import build_record
+from pytest_llmeval.evaluators.fields.options import Comparator
+from pytest_llmeval.evaluators.fields.values import exact_key
+from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
+from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, Pairing, pair_calls
+from pytest_llmeval.evaluators.tools.calls import Call, MissingTraceError, read_expected, read_trace
+from pytest_llmeval.evaluators.tools.limits import CallLimits
+from pytest_llmeval.evaluators.tools.schemas import ToolSchemas, read_schemas
+from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows, shared
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_RATES = ("tool_precision", "tool_recall", "tool_f1")
+_COMPARED = (*_RATES, "trajectory_match", "trajectory_f1")
+_ACCURACY = "argument_accuracy"
+_COUNTS = ("tool_calls", "tool_errors", "loops")
+_LIMITS = "tool_limits"
+_VALID = "tools_valid"
+_MOST_LINES = 50
+"""Lines that details list."""
+
+
+@dataclass(frozen=True)
+class Tools(Evaluator):
+    """Precision, recall and F1 of tool names, the order of calls, their arguments, and limits.
+
+    ``expected`` is a list of calls ``{name, arguments}``, or of names. The prediction is a list of calls, with
+    ``result``, ``status`` and ``id`` if known, or of messages of OpenAI, Anthropic or pydantic-ai.
+
+    Names are compared as multisets: with s names on both sides, c calls and e expected ones, precision is s/c, recall
+    s/e and F1 2s/(c + e), pooled over all cases. ``trajectory_f1`` has the length of the longest common subsequence in
+    place of s. Where nothing is expected and nothing called, they are 1. ``trajectory_match`` is 1 or 0 a case, by
+    `order`.
+
+    ``argument_accuracy`` is the share of calls whose arguments agree among those that are paired by name, under the
+    pairing in which the most agree; expected calls that say nothing of arguments take no part.
+
+    Attributes:
+        order: What ``trajectory_match`` asks of the names.
+        arguments: Whether arguments must be the expected ones, may be more, or are not compared.
+        ignore_arguments: Patterns of arguments that do not count, such as ``*_id`` or ``meta.*``.
+        defaults: Pattern of a tool's name to what arguments are if they are left out.
+        compare: Pattern of a tool's name to paths of arguments and comparators, as for `fields`.
+        include_failed: Whether calls that gave an error are compared. They always count as calls.
+        max_calls: Most calls in a case.
+        forbidden: Patterns of tools that may not be called.
+        required: Patterns of tools that must be called.
+        schemas: Name of a tool to the JSON Schema of its arguments.
+        schemas_file: File with these, or with definitions of tools as they are sent to models.
+    """
+
+    name = "tools"
+    part: ClassVar[str] = "tool_calls"
+    reads_lists: ClassVar[bool] = True
+    second_part: ClassVar[str | None] = "messages"
+
+    order: Order = "exact"
+    arguments: Literal["exact", "partial", "ignore"] = "exact"
+    ignore_arguments: tuple[str, ...] = ()
+    defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    compare: Mapping[str, Mapping[str, Comparator]] = field(default_factory=dict)
+    include_failed: bool = False
+    max_calls: int | None = None
+    forbidden: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    schemas: Mapping[str, Any] | None = None
+    schemas_file: str | None = field(default=None, metadata={"path": True})
+
+    def __post_init__(self) -> None:
+        if self.max_calls is not None and self.max_calls < 0:
+            raise ValueError(f"found max_calls {self.max_calls}, expected at least 0")
+        if self.schemas is not None and self.schemas_file is not None:
+            raise ValueError("found both schemas and schemas_file, expected one of them")
+        for paths in self.compare.values():
+            build_record(paths)
+        if self.schemas is not None:
+            _ = self._schemas
+
+    @cached_property
+    def _rules(self) -> ArgumentRules:
+        return ArgumentRules(self.arguments, self.ignore_arguments, self.defaults, self.compare)
+
+    @cached_property
+    def _limits(self) -> CallLimits:
+        return CallLimits(self.max_calls, self.forbidden, self.required)
+
+    @cached_property
+    def _schemas(self) -> ToolSchemas | None:
+        if self.schemas_file is not None:
+            return ToolSchemas(read_schemas(Path(self.schemas_file)))
+        return None if self.schemas is None else ToolSchemas(self.schemas)
+
+    @property
+    def _has_schemas(self) -> bool:
+        return self.schemas is not None or self.schemas_file is not None
+
+    def describe(self) -> Sequence[Metric]:
+        """Return what compares calls with expected ones, counts, and what the options limit."""
+        failed = "included" if self.include_failed else "left-out"
+        names = f"failed:{failed}|v:{self.version}"
+        how = {"trajectory_match": f"order:{self.order}|{names}", "trajectory_f1": f"order:lcs|{names}"}
+        metrics = [Metric(name, signature=how.get(name, f"names:multiset|{names}")) for name in _COMPARED]
+        if self.arguments != "ignore":
+            metrics.append(Metric(_ACCURACY, signature=f"arguments:{self.arguments}|pairing:optimal|{names}"))
+        metrics += [Metric(name, higher_is_better=False, high=None, signature=f"v:{self.version}") for name in _COUNTS]
+        if self._limits:
+            metrics.append(Metric(_LIMITS, signature=f"v:{self.version}"))
+        if self._has_schemas:
+            metrics.append(Metric(_VALID, signature=f"v:{self.version}"))
+        return metrics
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Return what was called and expected, with the rates."""
+        cells = (Count("tools.expected"), Count("tools.compared"), Count("tools.shared"), *_RATES)
+        headers = ("", "expected", "called", "both", "precision", "recall", "F1")
+        return [MetricTable("Tool calls", headers, [(("all tools",), cells)])]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the expected calls, or with the schemas."""
+        try:
+            _ = self._schemas
+        except (EvaluatorError, ValueError) as error:
+            yield f"schemas: {error}"
+        yield from (f"tool_calls{call.fault}" for call in read_expected(case.expected) or () if call.fault)
+
+    def measure(self, case: Case) -> Observation:
+        """Compare the calls of one case; a missing trace is an error of all metrics.
+
+        Raises:
+            EvaluatorError: There are too many calls of one tool to compare.
+        """
+        try:
+            calls = read_trace(case.prediction)
+        except MissingTraceError as error:
+            return Observation({}, errored=dict.fromkeys(sorted(self._reported), str(error)))
+        considered = calls if self.include_failed else [call for call in calls if not call.failed]
+        counts: dict[str, float] = {
+            "tools.cases": 1,
+            "tool_calls": len(calls),
+            "tool_errors": sum(call.failed for call in calls),
+            "loops": self._loops(calls),
+        }
+        expected = read_expected(case.expected)
+        undefined: dict[str, str] = {}
+        wrong: list[str] = []
+        if expected is None:
+            undefined = dict.fromkeys([*_COMPARED, _ACCURACY], "no expected tool calls")
+        else:
+            pairing = pair_calls(expected, considered, self._rules)
+            counts |= _compared(expected, considered, pairing, self.order)
+            undefined = self._undefined(expected, considered, pairing)
+            wrong = self._lines(expected, considered, pairing)
+        faults = [f"tool_calls{call.fault}" for call in calls if call.fault]
+        if self._limits:
+            unmet = list(self._limits.unmet(calls, considered))
+            counts["limits.met"] = 0 if unmet else 1
+            faults += unmet
+        if (schemas := self._schemas) is not None:
+            invalid = [fault for call in calls if (fault := schemas.fault(call)) is not None]
+            counts |= {"valid.met": len(calls) - len(invalid), "valid.n": len(calls)}
+            wrong += [f"not valid: {fault}" for fault in invalid]
+            if not calls:
+                undefined[_VALID] = "no tool calls"
+        undefined = {name: why for name, why in undefined.items() if name in self._reported}
+        return Observation(counts, _details(wrong), undefined, "; ".join(faults) or None)
+
+    @cached_property
+    def _reported(self) -> frozenset[str]:
+        return frozenset(metric.name for metric in self.describe())
+
+    def _loops(self, calls: Sequence[Call]) -> int:
+        """Return how many calls repeat an earlier one, arguments included."""
+        times = Counter(call.name for call in calls)
+        again = [call for call in calls if times[call.name] > 1]
+        return len(again) - len({(call.name, exact_key(self._rules.kept(call))) for call in again})
+
+    def _undefined(self, expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing) -> dict[str, str]:
+        undefined = {}
+        if calls and not expected:
+            undefined["tool_recall"] = "no tool call is expected"
+        if not pairing.stated:
+            undefined[_ACCURACY] = "no two calls with arguments are paired"
+        return undefined
+
+    def _lines(self, expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing) -> list[str]:
+        """Say which calls have no partner, which are out of order, and which arguments differ."""
+        lines = [f"missing call: {call}" for call in pairing.missing]
+        lines += [f"extra call: {call}" for call in pairing.extra]
+        names = [call.name for call in expected], [call.name for call in calls]
+        if not pairing.missing and not pairing.extra and not follows(*names, self.order):
+            lines.append(f"order: found {', '.join(names[1])}, expected {', '.join(names[0])}")
+        return lines + list(pairing.lines)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Compute the metrics from summed counts."""
+        import numpy as np
+
+        called, expected, cases = sums["tools.compared"], sums["tools.expected"], sums["compared.cases"]
+        rates = precision_recall_f1(sums["tools.shared"], called, expected, cases)
+        metrics = dict(zip(_RATES, rates, strict=True))
+        metrics["trajectory_match"] = sums["tools.follows"] / cases
+        metrics["trajectory_f1"] = precision_recall_f1(sums["tools.in_order"], called, expected, cases)[2]
+        metrics[_ACCURACY] = sums["arguments.agreeing"] / sums["arguments.stated"]
+        metrics |= {name: np.where(sums["tools.cases"] > 0, sums[name], np.nan) for name in _COUNTS}
+        metrics[_LIMITS] = sums["limits.met"] / sums["tools.cases"]
+        metrics[_VALID] = sums["valid.met"] / sums["valid.n"]
+        return {metric.name: metrics[metric.name] for metric in self.describe()}
+
+
+def _compared(expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing, order: Order) -> dict[str, float]:
+    names = [call.name for call in expected]
+    called = [call.name for call in calls]
+    return {
+        "compared.cases": 1,
+        "tools.expected": len(names),
+        "tools.compared": len(called),
+        "tools.shared": shared(names, called),
+        "tools.in_order": common_subsequence(names, called),
+        "tools.follows": int(follows(names, called, order)),
+        "arguments.stated": pairing.stated,
+        "arguments.agreeing": pairing.agreeing,
+    }
+
+
+def _details(lines: Sequence[str]) -> dict[str, Any]:
+    if not lines:
+        return {}
+    more = [f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+    return {"wrong": [*lines[:_MOST_LINES], *more]}

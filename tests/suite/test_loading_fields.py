@@ -1,0 +1,68 @@
+"""Options of ``fields`` and ``tools`` in suite files: what loads, and where faults are."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+
+GOOD = """\
+evaluators:
+  - fields: {total: {number: {tolerance: 0.01}}, date: date, items: {list: {key: sku, fields: {price: number}}}}
+    as: invoice
+  - tools: {order: in_order, arguments: partial, forbidden: [delete_*], compare: {"*": {topic: text}}}
+gates: ["invoice.field[total] >= 0.98", "invoice.field[items[].price] >= 0.9", tool_f1 >= 0.9]
+cases:
+  - expected: {answer: {total: 12, date: 2024-03-05}, tool_calls: [lookup]}
+    prediction: {answer: {total: 12}, tool_calls: []}
+"""
+
+BAD = """\
+evaluators:
+  - fields:
+      total: {number: {tolernce: 1}}
+      date: dat
+      items:
+        list:
+          fields: {price: {number: {tolerance: -1}}}
+  - tools: {order: inorder, compare: {s: {q: txt}}}
+cases: [{expected: {}}]
+"""
+
+
+def test_fields_and_tools_load_with_gates_on_fields(tmp_path: Path) -> None:
+    path = tmp_path / "s.eval.yaml"
+    path.write_text(GOOD)
+    suite = load_suite(path, default_registry(), root=tmp_path)
+    assert not suite.faults
+    assert len(suite.gates) == 3
+
+
+def test_faults_of_comparators_have_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "s.eval.yaml"
+    path.write_text(BAD)
+    with pytest.raises(SuiteError) as raised:
+        load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+    lines = [str(fault) for fault in raised.value.faults]
+    for place, message in (
+        ("s.eval.yaml:3:24  evaluators[0].fields.total.number.tolernce", "(did you mean 'tolerance'?)"),
+        ("s.eval.yaml:4:13  evaluators[0].fields.date", "(did you mean 'date'?)"),
+        ("s.eval.yaml:7:36  evaluators[0].fields.items.list.fields.price.number", "found tolerance -1.0"),
+        ("s.eval.yaml:8:20  evaluators[1].tools.order", "(did you mean 'in_order'?)"),
+        ("s.eval.yaml:8:46  evaluators[1].tools.compare.s.q", "(did you mean 'text'?)"),
+    ):
+        assert any(line.startswith(place) and message in line for line in lines), (place, lines)
+
+
+def test_an_expected_value_that_its_comparator_cannot_read_is_a_fault_of_the_case(tmp_path: Path) -> None:
+    path = tmp_path / "s.eval.yaml"
+    path.write_text(
+        "evaluators: [fields: {date: date}]\ncases:\n  - {id: a, expected: {date: soon}}\n  - {id: b, expected: {}}\n"
+    )
+    suite = load_suite(path, default_registry(), root=tmp_path, shown="s.eval.yaml")
+    (fault,) = suite.faults
+    assert str(fault).startswith(
+        "s.eval.yaml:3:5  cases[0]: case 'a', evaluator 'fields': date: found text 'soon', expected a date"
+    )
