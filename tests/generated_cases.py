@@ -164,6 +164,23 @@ def _narrative(name: str) -> Generator:
     return Generator(lambda: get_evaluator(name), _story, _story, _story_text)
 
 
+def _record(rng: random.Random) -> Any:
+    record = {
+        "total": rng.choice((1, 2.5, "2.5", None)),
+        "items": [{"sku": each, "n": rng.randint(1, 2)} for each in rng.sample("abc", rng.randint(0, 3))],
+        "to": {"city": rng.choice(WORDS)},
+    }
+    return {name: each for name, each in record.items() if rng.random() < 0.8}
+
+
+def _written_record(rng: random.Random) -> Any:
+    return rng.choice((_record(rng), json.dumps(_record(rng)), "not JSON"))
+
+
+def _calls(rng: random.Random) -> Any:
+    return [{"name": rng.choice("ab"), "arguments": {"x": rng.randint(1, 2)}} for _ in range(rng.randint(0, 3))]
+
+
 def _question(_: random.Random) -> Any:
     return "What is grey?"
 
@@ -188,6 +205,8 @@ GENERATORS: Mapping[str, Generator] = {
     ),
     "retrieval": Generator(lambda: get_evaluator("retrieval", k=[1, 3]), _positives, _hits),
     "fact_check": Generator(lambda: get_evaluator("fact_check"), _claim, _claim),
+    "fields": Generator(lambda: get_evaluator("fields", items={"list": {"key": "sku"}}), _record, _written_record),
+    "tools": Generator(lambda: get_evaluator("tools"), _calls, _calls),
     **{
         name: _narrative(name)
         for name in (
