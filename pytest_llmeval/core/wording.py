@@ -115,4 +115,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
 
 def printable(text: str) -> str:
     """Escape what a terminal would obey instead of show."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
