@@ -50,7 +50,8 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
     properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
     target = _schema(TargetSpec, definitions)
-    target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
+    kinds = [{"required": [kind]} for kind in ("python", "http", "command")]
+    target["oneOf"] = [*kinds, {"required": ["concurrency"], "not": {"anyOf": kinds}}]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
     sources = [_source(registry, name, definitions) for name in registry.sources]
     properties["source"] = {"anyOf": [*sources, {"type": "null"}]}

@@ -173,4 +173,5 @@ def composed(text: str) -> str:
 def quoted(text: str) -> str:
     """Return a text as messages show it: on one line, in quotes, cut to what fits."""
     short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    return f"'{printable(short)}'"
+    plain = short.isascii() and short.isprintable()
+    return f"'{short if plain else printable(short)}'"
