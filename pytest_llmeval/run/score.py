@@ -23,6 +23,7 @@ from pytest_llmeval.core.results import CaseRecord, Outcome, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
@@ -77,7 +78,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = format_error(measured)
+            reason = presentable(format_error(measured))
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize(
         {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by
