@@ -15,6 +15,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
+from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import check, describe
@@ -25,6 +26,7 @@ from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.conversation import ConversationSpec
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -35,7 +37,7 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 _MOST_REPEATS = 1000
 
-_BESIDE = ("as", "on")
+_BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
 
 
@@ -49,6 +51,7 @@ class SettingsReader:
         faults: The faults found so far.
         metrics: Those of the evaluators read so far.
         on: Label of an evaluator to what it reads, where its entry says so.
+        turns: Label of an evaluator to the turns that it reads, where its entry says so.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
@@ -59,6 +62,7 @@ class SettingsReader:
         self.faults: list[Fault] = []
         self.metrics = MetricIndex.of({})
         self.on: dict[str, str] = {}
+        self.turns: dict[str, Turn] = {}
         self.knows_metrics = True
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
@@ -125,6 +129,8 @@ class SettingsReader:
         if not isinstance(label, str) or not label.isprintable() or not label:
             self.fault((*where["as"], "as"), f"found {describe(label)}, expected a name")
             return None
+        if "turn" in beside:
+            self._read_turn(label, beside["turn"], (*where["turn"], "turn"))
         if "on" in beside:
             self._read_on(label, beside["on"], (*where["on"], "on"))
         try:
@@ -139,6 +145,27 @@ class SettingsReader:
             self.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
         elif entry in (WHOLE, *PARTS) or self._is_expression(entry, place):
             self.on[label] = entry
+
+    def _read_turn(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
+        if entry in ("last", "each") or (type(entry) is int and entry > 0):
+            self.turns[label] = entry
+        else:
+            self.fault(place, f"found {describe(entry)}, expected last, each, or the number of a turn, counted from 1")
+
+    def read_conversation(self, entry: Any) -> ConversationSpec:
+        """Read ``conversation``: when conversations end."""
+        if entry is None:
+            return ConversationSpec()
+        spec: ConversationSpec | None = self.check(ConversationSpec, entry, ("conversation",))
+        if spec is None:
+            return ConversationSpec()
+        if spec.max_turns is not None and spec.max_turns < 1:
+            self.fault(("conversation", "max_turns"), f"found {spec.max_turns}, expected at least 1")
+        if spec.stop == "target" and spec.max_turns is None:
+            self.fault(
+                ("conversation",), "found stop: target without max_turns, expected a limit such as max_turns: 10"
+            )
+        return spec
 
     def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
         fault = expression_fault(entry)
