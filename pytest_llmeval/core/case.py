@@ -25,6 +25,7 @@ class Case:
         line: Line of the case in its file, counted from 1; 0 where it has none.
         conversation: Whether `input` is a script, and the prediction the transcript of a conversation.
         origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
+        checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Case:
     line: int = 0
     conversation: bool = field(default=False, repr=False, compare=False)
     origin: PredictionParts | None = field(default=None, repr=False, compare=False)
+    checks: tuple[Any, ...] = ()
 
     @property
     def parts(self) -> Mapping[str, Any]:

@@ -1,6 +1,17 @@
 """Formatting of numbers, names and limits for people. Files keep the shortest text that round-trips."""
 
-__all__ = ("counted", "interval", "limit", "number", "printable", "seconds", "suggest", "unknown_name")
+__all__ = (
+    "closest",
+    "counted",
+    "interval",
+    "limit",
+    "number",
+    "ordinal",
+    "printable",
+    "seconds",
+    "suggest",
+    "unknown_name",
+)
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -47,6 +58,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def ordinal(value: int) -> str:
+    """Return a position in a row, from 1.
+
+    Example:
+        >>> [ordinal(value) for value in (1, 2, 3, 4, 11, 22)]
+        ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")
+    return f"{value}{'th' if value % 100 in (11, 12, 13) else ending}"
+
+
 def seconds(value: float) -> str:
     """Write a duration.
 
@@ -60,18 +82,24 @@ _LONGEST = 80
 _SHORT = 4
 
 
-def suggest(word: str, options: Iterable[str]) -> str:
-    """Return `` (did you mean 'f1'?)`` for the option most like `word`, or an empty text if none is like it.
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """Return the option most like `word`, or ``None`` if none is like it.
 
-    Upper and lower case count as alike. Words of more than 80 characters get no suggestion.
+    Upper and lower case count as alike. Words of more than 80 characters are like nothing.
     """
     if len(word) > _LONGEST:
-        return ""
+        return None
     spelled = {option.lower(): option for option in sorted(options, reverse=True)}
     # Of a short name one letter is much: f2 and f1 are half alike.
     cutoff = 0.5 if len(word) <= _SHORT else 0.6
     near = get_close_matches(word.lower(), sorted(spelled), n=1, cutoff=cutoff)
-    return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
+    return spelled[near[0]] if near else None
+
+
+def suggest(word: str, options: Iterable[str]) -> str:
+    """Return `` (did you mean 'f1'?)`` for the option most like `word`, or an empty text if none is like it."""
+    near = closest(word, options)
+    return f" (did you mean {near!r}?)" if near is not None else ""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = ("NO_OWN_JUDGE", "JudgeAccess", "OwnJudge", "SuiteJudges")
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,14 @@ from pytest_llmeval.judge.limit import CallLimit, RunSlots
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.prices import price_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
-from pytest_llmeval.judge.service import JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import ACTIVITY, JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.judge.store.working import WorkingCache
+from pytest_llmeval.judge.store.working import RunNotes, WorkingCache
+from pytest_llmeval.services.activity import Activity, Snapshot
 from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.machine import process_name
+from pytest_llmeval.services.refusals import Refusals
+from pytest_llmeval.services.retrying import RunCalls
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
@@ -56,17 +61,23 @@ class SuiteJudges:
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
     _has_others: bool = False
 
-    @property
+    @cached_property
     def owner(self) -> str:
         """The id of this process, that no other has."""
-        return self.options.owner(self.options.worker)
+        return f"{self.options.owner(self.options.worker)} {process_name()}"
+
+    @cached_property
+    def calls(self) -> RunCalls:
+        """What the calls of the run, to judges and targets, know of each other."""
+        shared = RunNotes(self._working, self.options.run) if self.options.shares else None
+        return RunCalls(Activity(), Refusals(shared))
 
     @cached_property
     def limit(self) -> CallLimit:
         """The limit on calls in flight, shared with the other processes of the run."""
         options = self.options
         shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
-        return CallLimit(options.concurrency, shared)
+        return CallLimit(options.concurrency, shared, self.calls.activity)
 
     @cached_property
     def service(self) -> JudgeService:
@@ -138,7 +149,7 @@ class SuiteJudges:
         if given is None and chosen.model is None:
             return  # reported by each case that uses the judge
         if given is None:
-            client = connect(chosen, on_rate_limit=self._slow_down)
+            client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
         else:
             client = as_client(given, timeout=chosen.timeout)
         self._clients[asking] = given, client
@@ -148,6 +159,15 @@ class SuiteJudges:
 
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
+
+    def activity(self) -> Snapshot:
+        """Return what the processes of the run do, as far as they have shown it."""
+        if not self._has_others:
+            return self.calls.activity.snapshot()
+        if not self.options.cache.exists():
+            return Snapshot()
+        found = self._working.open().get_answers(self.options.run, ACTIVITY)
+        return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)
 
     def enlist(self) -> str:
         """Return the id of the run, for another process that takes part in it."""

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_llmeval.services.activity import Activity
+
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.working import WorkingCache
 
@@ -46,10 +48,12 @@ class CallLimit:
     Attributes:
         ceiling: What the user allows.
         shared: The slots of all processes, where there are several.
+        activity: Counts the calls in flight.
     """
 
     ceiling: int
     shared: SharedSlots | None = None
+    activity: Activity = field(default_factory=Activity)
     current: int = 0
     _in_use: int = 0
     _good: int = 0
@@ -77,10 +81,12 @@ class CallLimit:
         """Wait for one of the calls in flight; return what to give back."""
         await self._enter()
         try:
-            return await self._take_shared()
+            slot = await self._take_shared()
         except BaseException:
-            self.give_back(None)
+            self._leave(None)
             raise
+        self.activity.in_flight += 1
+        return slot
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -115,6 +121,10 @@ class CallLimit:
 
     def give_back(self, slot: int | None) -> None:
         """Let another call take its place."""
+        self.activity.in_flight -= 1
+        self._leave(slot)
+
+    def _leave(self, slot: int | None) -> None:
         self._in_use -= 1
         self._wake()
         if slot is not None and self.shared is not None:

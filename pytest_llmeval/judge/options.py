@@ -40,7 +40,7 @@ class JudgeOptions:
         return bool(self.worker)
 
     def owner(self, worker: str) -> str:
-        """Return the name of this process as an owner of leases."""
+        """Return how the owners of leases begin that a process of the run is; the name of the process follows."""
         return f"{self.run} {worker}"
 
     def spec(self, suite: JudgeSpec) -> JudgeSpec:

@@ -1,8 +1,18 @@
 """Answering questions: stored verdicts first, then the model, within limits shared by all processes of a run."""
 
-__all__ = ("LEASE_S", "BoundQuestion", "JudgeMode", "JudgeOffError", "JudgeService", "Judgement", "SuiteJudge")
+__all__ = (
+    "ACTIVITY",
+    "LEASE_S",
+    "BoundQuestion",
+    "JudgeMode",
+    "JudgeOffError",
+    "JudgeService",
+    "Judgement",
+    "SuiteJudge",
+)
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +29,7 @@ from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
+from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Message
@@ -31,6 +42,10 @@ JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
 
 MODES: tuple[JudgeMode, ...] = ("auto", "replay", "record", "refresh", "off")
 LEASE_S = 30.0
+PUBLISH_S = 0.5
+ACTIVITY = "activity "
+"""What the keys begin with under which the processes of a run show what they do."""
+
 _POLL_S = 0.02
 _REPLY_TOKENS = 1024
 _BYTES_PER_TOKEN = 3
@@ -158,6 +173,7 @@ class JudgeService:
     _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _waiting: "dict[str, tuple[str, asyncio.Future[Judgement]]]" = field(default_factory=dict)
     _heart: "asyncio.Task[None] | None" = None
+    _published: Snapshot | None = None
 
     @property
     def asks(self) -> bool:
@@ -235,10 +251,13 @@ class JudgeService:
     async def _leased(self, asked: BoundQuestion, *, again: bool) -> Judgement:
         """Call the judge, or wait for the verdict if another process is calling it."""
         self.beat()
-        while not self.cache.lease(asked.key, self.owner, LEASE_S):
-            if (settled := self._settled(asked, again=again)) is not None:
-                return settled
-            await asyncio.sleep(_POLL_S)
+        with self.limit.activity.waiting() as waits:
+            while not self.cache.lease(asked.key, self.owner, LEASE_S):
+                if (settled := self._settled(asked, again=again)) is not None:
+                    return settled
+                if not (self.cache.holder(asked.key) or self.run).startswith(self.run):
+                    waits(f"waiting for another run that has asked the same (up to {LEASE_S:g} s if it was killed)")
+                await asyncio.sleep(_POLL_S)
         try:
             # Another process may have asked, kept and released since we looked.
             return self._settled(asked, again=again) or await self._ask(asked)
@@ -276,6 +295,7 @@ class JudgeService:
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
                 cost = cost_usd(asked.suite_judge.price, usage)
+                self.limit.activity.spend(cost)
                 if reservation is not None:
                     used = (usage.input_tokens, usage.output_tokens)
                     self.cache.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
@@ -336,8 +356,17 @@ class JudgeService:
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(LEASE_S / 4)
+            for _ in range(int(LEASE_S / 4 / PUBLISH_S)):
+                await asyncio.sleep(PUBLISH_S)
+                self._publish()
             self.cache.renew(self.owner, LEASE_S)
+
+    def _publish(self) -> None:
+        """Show the process that watches the run what this one does."""
+        snapshot = self.limit.activity.snapshot()
+        if self.limit.shared is not None and snapshot != self._published:
+            self._published = snapshot
+            self.cache.put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
 
 
 def _failure_key(asked: BoundQuestion) -> str:

@@ -87,11 +87,13 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
     if not worker:
+        from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
 
         refuse_anchor_alone(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
+        config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

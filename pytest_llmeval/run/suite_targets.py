@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.background import Background
+from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.callables import load_target
 from pytest_llmeval.targets.connect import network_target
@@ -21,9 +22,11 @@ class SuiteTargets:
 
     Attributes:
         background: Closes connections and processes in the end.
+        calls: Of the run.
     """
 
     background: Background
+    calls: RunCalls = field(default_factory=RunCalls)
     _targets: dict[Path, Target | BatchTarget | PredictionError] = field(default_factory=dict)
 
     def load(self, suite: Suite) -> Target | BatchTarget:
@@ -32,7 +35,7 @@ class SuiteTargets:
         Raises:
             PredictionError: The suite has none, or it cannot be loaded.
         """
-        if suite.target is None:
+        if suite.target is None or suite.target.is_for_fixture:
             raise PredictionError(
                 "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
                 "source, or 'target' to the suite, or define llmeval_target in a conftest.py"
@@ -50,7 +53,7 @@ class SuiteTargets:
     def _connect(self, spec: TargetSpec, folder: Path) -> Target | BatchTarget:
         if spec.python is not None:
             return load_target(spec.python, folder)
-        target = network_target(spec, folder)
+        target = network_target(spec, folder, self.calls)
         self.background.closing.append(target.aclose)
         return target
 

@@ -1,6 +1,19 @@
 """Gates, the limits on a suite: grammar and verdicts."""
 
-__all__ = ("Gate", "GateOutcome", "GateResult", "Verdict", "check_counts", "gate_from_mapping", "parse_gate")
+__all__ = (
+    "GRAMMAR",
+    "STATISTICS",
+    "Bound",
+    "Gate",
+    "GateFormError",
+    "GateOutcome",
+    "GateResult",
+    "Verdict",
+    "check_counts",
+    "gate_from_mapping",
+    "parse_gate",
+    "split_statistic",
+)
 
 import math
 import re
@@ -20,7 +33,11 @@ if TYPE_CHECKING:
 GateOutcome = Literal["passed", "failed", "not_judged"]
 
 _FIGURES = frozenset(metric.name for metric in UsageEvaluator().describe())
-_STATISTICS = ("mean", "median", "min", "max", "low", "high")
+STATISTICS = ("mean", "median", "min", "max", "low", "high")
+GRAMMAR = (
+    "METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
+    f"(operators >= > <= < ==; statistics {', '.join(STATISTICS)}, p0 to p100)"
+)
 _UNKNOWN = {
     "judge_tokens": "a provider did not report tokens",
     "cost_usd": "a call has no known price",
@@ -35,6 +52,10 @@ _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100
 _COMPARISON = re.compile(
     r"^(?P<left>.+?)\s*(?P<operator>>=|<=|==|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$"
 )
+
+
+class GateFormError(ValueError):
+    """A text is no gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,14 +265,12 @@ def parse_gate(text: str) -> Gate:
     """Read a gate such as ``f1 >= 0.7``, ``mean(rougeL) >= 0.6`` or ``p10(f1) > 0.2``.
 
     Raises:
-        ValueError: The text is no comparison of a metric with a number.
+        GateFormError: The text is no comparison of a metric with a number.
+        ValueError: The number is too large.
     """
     comparison = _COMPARISON.match(text.strip())
     if comparison is None or comparison["left"][-1] in "=<>!":
-        raise ValueError(
-            f"found {text!r}, expected METRIC OPERATOR NUMBER such as 'f1 >= 0.7' or 'mean(f1) >= 0.7' "
-            f"(operators >= > <= < ==; statistics {', '.join(_STATISTICS)}, p0 to p100)"
-        )
+        raise GateFormError(f"found {text!r}, expected {GRAMMAR}")
     bound = Bound(comparison["operator"], float(comparison["limit"]))
     if not math.isfinite(bound.limit):
         raise ValueError(f"found {text!r}, expected a limit below 1.8e308")

@@ -1,7 +1,8 @@
 """Addresses of services: validation, display, and reasons for failed connections."""
 
-__all__ = ("address_fault", "proxy_for", "redacted_url", "why_no_answer")
+__all__ = ("address_fault", "address_of", "proxy_for", "redacted_url", "why_no_answer")
 
+import hashlib
 import os
 import re
 from typing import Final
@@ -10,6 +11,16 @@ from urllib.parse import urlsplit, urlunsplit
 from pytest_llmeval.core.errors import format_error
 
 _LONGEST_SHOWN: Final = 100
+
+
+def address_of(url: str, *keys: str) -> str:
+    """Return a name of what is asked, and with which keys, that holds no secret.
+
+    Args:
+        url: Where.
+        keys: The names of the environment variables that hold the keys.
+    """
+    return " ".join((hashlib.sha256(url.encode(errors="surrogatepass")).hexdigest()[:16], *keys))
 
 
 def address_fault(url: str, expected: str, secrets: str) -> str | None:

@@ -22,6 +22,7 @@ _FIRST_REDIRECTION: Final = 300
 
 Cause: TypeAlias = Literal["slow", "unreachable", "dropped", "untrusted", "unusable", "too large"]
 _TRANSIENT: Final = frozenset[Cause]({"slow", "unreachable", "dropped"})
+_BRIEFLY: Final[dict[Cause, str]] = {"slow": "too slow", "dropped": "connection lost"}
 
 
 class NoReplyError(AttemptError):
@@ -33,7 +34,7 @@ class NoReplyError(AttemptError):
 
     def __init__(self, message: str, cause: Cause) -> None:
         self.cause = cause
-        super().__init__(message, transient=cause in _TRANSIENT)
+        super().__init__(message, transient=cause in _TRANSIENT, brief=_BRIEFLY.get(cause, cause))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
 """Retries: which failures are temporary, and how long to wait."""
 
-__all__ = ("LONGEST_DELAY", "AttemptError", "Sleep", "delay_asked_for", "is_transient", "retried")
+__all__ = ("LONGEST_DELAY", "AttemptError", "RunCalls", "Sleep", "delay_asked_for", "is_transient", "retried")
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from pytest_llmeval.core.wording import ordinal
+from pytest_llmeval.services.activity import Activity
+from pytest_llmeval.services.refusals import Refusals
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -72,17 +77,44 @@ class AttemptError(Exception):
     Attributes:
         transient: Whether another attempt may succeed.
         retry_after: Seconds that the service asks to wait; ``None`` if it does not.
+        brief: What happened, in two or three words.
+        refused: Whether the service refused the key, as it will again.
         attempts: How many there were up to this one.
     """
 
-    def __init__(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        retry_after: float | None = None,
+        brief: str = "",
+        refused: bool = False,
+    ) -> None:
         self.transient = transient
         self.retry_after = retry_after
+        self.brief = brief
+        self.refused = refused
         self.attempts = 1
         super().__init__(message)
 
 
-async def retried(attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep) -> _T:
+@dataclass(frozen=True)
+class RunCalls:
+    """What the calls of a run know of each other.
+
+    Attributes:
+        activity: Of this process.
+        refusals: Of the run.
+    """
+
+    activity: Activity = field(default_factory=Activity)
+    refusals: Refusals = field(default_factory=Refusals)
+
+
+async def retried(
+    attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sleep, calls: RunCalls, address: str
+) -> _T:
     """Return the first result of an attempt, repeated as long as its failures are transient.
 
     Args:
@@ -90,9 +122,11 @@ async def retried(attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sle
         retries: Most repetitions.
         sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
             concurrent calls from coming back all at once.
+        calls: Of the run.
+        address: What is asked, and with which key; once it has refused the key, it is not asked again in the run.
 
     Raises:
-        AttemptError: That of the last attempt.
+        AttemptError: That of the last attempt, or that of the call that was refused.
     """
     import tenacity
 
@@ -116,10 +150,19 @@ async def retried(attempt: Callable[[], Awaitable[_T]], retries: int, sleep: Sle
     )
 
     async def once() -> _T:
+        if (refusal := calls.refusals.get(address)) is not None:
+            raise AttemptError(refusal)
+        number = retrying.statistics["attempt_number"]
+        calls.activity.retries += number > 1
         try:
             return await attempt()
         except AttemptError as error:
-            error.attempts = retrying.statistics["attempt_number"]
+            error.attempts = number
+            if error.refused:
+                calls.refusals.put(address, str(error))
+            if error.transient and number <= retries:
+                waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
             raise
 
-    return await retrying(once)
+    with calls.activity.waiting() as waits:
+        return await retrying(once)

@@ -7,26 +7,30 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from pytest_llmeval.core.errors import EvaluatorError, Fault, format_error
+from pytest_llmeval.core.errors import EvaluatorError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
-from pytest_llmeval.core.turns import Turn
-from pytest_llmeval.core.wording import suggest, unknown_name
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.core.wording import closest, suggest, unknown_name
+from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.scoring.gates import Gate, gate_from_mapping, parse_gate
+from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
+from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
-from pytest_llmeval.suite.conversation import ConversationSpec
+from pytest_llmeval.suite.limit_faults import (
+    declared_metric,
+    drop_fault,
+    gate_form_fault,
+    mapping_form_fault,
+    range_fault,
+    subject_fault,
+)
+from pytest_llmeval.suite.part_settings import PartReader
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -41,68 +45,64 @@ _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
 
 
-class SettingsReader:
+class SettingsReader(PartReader):
     """One reading of one suite file, as far as its settings go; collects faults.
 
     Attributes:
         path: The suite file.
         registry: The evaluators and sources that it may name.
-        document: Its content.
-        faults: The faults found so far.
         metrics: Those of the evaluators read so far.
-        on: Label of an evaluator to what it reads, where its entry says so.
-        turns: Label of an evaluator to the turns that it reads, where its entry says so.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str) -> None:
+        super().__init__(path, shown)
         self.path = path
         self.registry = registry
-        self.document = read_document(path, shown)
-        self.faults: list[Fault] = []
         self.metrics = MetricIndex.of({})
-        self.on: dict[str, str] = {}
-        self.turns: dict[str, Turn] = {}
         self.knows_metrics = True
 
-    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(TypeAdapter(kind), kind, data, self.document, path)
-        self.faults += faults
-        return value
+    def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
+        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
 
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
-        """Add a fault at a place of the file."""
-        self.faults.append(self.document.fault(path, message, key=key))
-
-    def read_evaluators(self, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
-        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
-        if not entries:
+        Args:
+            entries: The entries.
+            checks: The evaluator of the suite's checks, where it has some.
+        """
+        if not entries and checks is None:
             self.knows_metrics = False
-        if not entries and not self.faults:
-            self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            if not self.faults and "evaluators" in self.document.data:
+                self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            elif not self.faults:
+                self.fault((), "found nothing, expected 'evaluators' or 'checks'")
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
             built = self._evaluator(entry, path)
             if built is None:
                 self.knows_metrics = False
-                continue
-            ((label, declared),) = built.declared.items()
-            if label in self.metrics.evaluators:
-                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
-                continue
-            self.metrics = self.metrics.extended(built)
-            for each in declared:
-                bare, name = each.metric.name, built.full_name(label, each.metric.family)
-                if name in owner:
-                    self.fault(
-                        path,
-                        f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "rename this evaluator with 'as'",
-                    )
-                owner.setdefault(name, label)
+            else:
+                self._add(built, path, owner)
+        if checks is not None:
+            self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
         return self.metrics.evaluators
+
+    def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
+        """Add an evaluator, unless its name or one of its metrics is taken."""
+        ((label, declared),) = built.declared.items()
+        if label in self.metrics.evaluators:
+            self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
+            return
+        self.metrics = self.metrics.extended(built)
+        for each in declared:
+            bare, name = each.metric.name, built.full_name(label, each.metric.family)
+            if name in owner:
+                self.fault(
+                    path,
+                    f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
+                    "rename this evaluator with 'as'",
+                )
+            owner.setdefault(name, label)
 
     def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
         """Return the index of one evaluator."""
@@ -130,60 +130,15 @@ class SettingsReader:
             self.fault((*where["as"], "as"), f"found {describe(label)}, expected a name")
             return None
         if "turn" in beside:
-            self._read_turn(label, beside["turn"], (*where["turn"], "turn"))
+            self.read_turn(label, beside["turn"], (*where["turn"], "turn"))
         if "on" in beside:
-            self._read_on(label, beside["on"], (*where["on"], "on"))
+            self.read_on(label, beside["on"], (*where["on"], "on"))
         try:
             evaluator = self.registry.get(name)
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
         return self._built(label, evaluator, options, path)
-
-    def _read_on(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-        if not isinstance(entry, str):
-            self.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-        elif entry in (WHOLE, *PARTS) or self._is_expression(entry, place):
-            self.on[label] = entry
-
-    def _read_turn(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-        if entry in ("last", "each") or (type(entry) is int and entry > 0):
-            self.turns[label] = entry
-        else:
-            self.fault(place, f"found {describe(entry)}, expected last, each, or the number of a turn, counted from 1")
-
-    def read_conversation(self, entry: Any) -> ConversationSpec:
-        """Read ``conversation``: when conversations end."""
-        if entry is None:
-            return ConversationSpec()
-        spec: ConversationSpec | None = self.check(ConversationSpec, entry, ("conversation",))
-        if spec is None:
-            return ConversationSpec()
-        if spec.max_turns is not None and spec.max_turns < 1:
-            self.fault(("conversation", "max_turns"), f"found {spec.max_turns}, expected at least 1")
-        if spec.stop == "target" and spec.max_turns is None:
-            self.fault(
-                ("conversation",), "found stop: target without max_turns, expected a limit such as max_turns: 10"
-            )
-        return spec
-
-    def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
-        fault = expression_fault(entry)
-        if fault is not None:
-            self.faults.append(self.document.fault_inside(place, entry, *fault))
-        return fault is None
-
-    def read_parts(self, entry: Any) -> Parts:
-        """Read ``parts``: a JMESPath for each part."""
-        if entry is None:
-            return Parts()
-        parts: Parts | None = self.check(Parts, entry, ("parts",))
-        if parts is None:
-            return Parts()
-        for name, path in vars(parts).items():
-            if path is not None:
-                self._is_expression(path, ("parts", name))
-        return parts
 
     def _built(
         self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
@@ -205,6 +160,17 @@ class SettingsReader:
         known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared)]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
+    def _names(self) -> MetricNames:
+        """Return the names of metrics by which wrong forms of gates are read."""
+
+        def near(name: str) -> str | None:
+            if name in SUITE_METRICS or self.metrics.find(name) is not None:
+                return name
+            known = [PASS_RATE, *(each.name for declared in self.metrics.declared.values() for each in declared)]
+            return closest(name, known)
+
+        return MetricNames(near, lambda name: declared_metric(name, self.metrics))
+
     def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
         limits = {}
@@ -215,6 +181,9 @@ class SettingsReader:
             limit = self._limit(entry, place)
             if limit is None:
                 continue
+            for key, value in (("min", limit.min), ("max", limit.max)):
+                if value is not None and (fault := range_fault(metric, value, self.metrics)):
+                    self.fault((*place, key), fault)
             if not isinstance(entry, Mapping) and self._lower_is_better(metric):
                 self.fault(
                     place,
@@ -230,7 +199,8 @@ class SettingsReader:
         if isinstance(entry, int | float) and not isinstance(entry, bool):
             return Limit(min=float(entry))
         if not isinstance(entry, Mapping):
-            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}")
+            hint = nearest_limit(entry) if isinstance(entry, str) else ""
+            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")
             return None
         checked = self.check(LimitEntry, entry, place)
         if checked is None:
@@ -249,34 +219,60 @@ class SettingsReader:
             gate = self._gate(entry, place, cluster_by)
             if gate is None:
                 continue
-            judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
-            extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
-            if fault := self._metric_fault(gate.metric, extra):
-                self.fault((*place, "metric") if isinstance(entry, Mapping) else place, fault)
-            elif isinstance(gate, RegressionGate) and gate.metric in SUITE_METRICS[1:]:
-                known = "expected a metric of an evaluator: costs and latencies have no approved value"
-                self.fault((*place, "metric"), f"found {gate.metric!r} with a baseline, {known}")
+            self._check_gate(gate, entry, place)
             if str(gate) in gates:
                 self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
             gates[str(gate)] = gate
         return tuple(gates.values())
+
+    def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
+        """Refuse a gate on an unknown metric, or with a limit that its metric cannot reach."""
+        subject = (*place, "metric") if isinstance(entry, Mapping) else place
+        judged = any(isinstance(each, JudgedEvaluator) for each in self.metrics.evaluators.values())
+        extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
+        if fault := self._metric_fault(gate.metric, extra):
+            text = gate.metric if isinstance(entry, Mapping) else entry
+            self.fault(subject, subject_fault(text, gate.metric, self._names()) or fault)
+        elif isinstance(gate, RegressionGate):
+            if gate.metric in SUITE_METRICS[1:]:
+                known = "expected a metric of an evaluator: costs and latencies have no approved value"
+                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
+            for key, allowed in (("max_drop", gate.max_drop), ("max_drift", gate.max_drift)):
+                if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
+                    self.fault((*place, key), fault)
+        else:
+            for bound in gate.bounds:
+                found, key = ("", "min" if ">" in bound.operator else "max")
+                if isinstance(entry, str):
+                    found, key = repr(entry), ""
+                if fault := range_fault(gate.metric, bound.limit, self.metrics, found):
+                    self.fault((*place, key) if key else place, fault)
 
     def _gate(self, entry: Any, place: tuple[str | int, ...], cluster_by: str | None) -> Gate | RegressionGate | None:
         try:
             if isinstance(entry, str):
                 return parse_gate(entry)
             if isinstance(entry, Mapping):
-                checked = self.check(GateEntry, entry, place)
-                if checked is None:
-                    return None
-                if any(key in entry for key in REGRESSION_KEYS):
-                    return clustered(regression_from_mapping(vars(checked)), cluster_by)
-                return gate_from_mapping(vars(checked))
+                return self._gate_from_mapping(entry, place, cluster_by)
+            fault = f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
+        except GateFormError:
+            fault = gate_form_fault(entry, self._names())
         except ValueError as error:
-            self.fault(place, str(error))
-            return None
-        self.fault(place, f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'")
+            fault = str(error)
+        self.fault(place, fault)
         return None
+
+    def _gate_from_mapping(
+        self, entry: Mapping[str, Any], place: tuple[str | int, ...], cluster_by: str | None
+    ) -> Gate | RegressionGate | None:
+        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self._names()):
+            raise ValueError(fault)
+        checked = self.check(GateEntry, entry, place)
+        if checked is None:
+            return None
+        if any(key in entry for key in REGRESSION_KEYS):
+            return clustered(regression_from_mapping(vars(checked)), cluster_by)
+        return gate_from_mapping(vars(checked))
 
     def read_target(self, entry: Any) -> TargetSpec | None:
         """Read ``target``."""

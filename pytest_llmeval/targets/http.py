@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.data.formats.fields import ABSENT
-from pytest_llmeval.services.addresses import redacted_url
+from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError
-from pytest_llmeval.services.retrying import AttemptError, Sleep, is_transient, retried
+from pytest_llmeval.services.refusals import is_refusal
+from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_transient, retried
 from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
@@ -30,6 +31,7 @@ class HttpTarget(BatchTarget):
         spec: Where it is and how it is asked; free of faults.
         environment: Read at the first call.
         sleep: Waits between attempts.
+        calls: Of the run; default: those of this target alone.
         largest_reply: Most bytes of a reply that are read.
     """
 
@@ -40,6 +42,7 @@ class HttpTarget(BatchTarget):
         environment: Mapping[str, str] = os.environ,
         sleep: Sleep = asyncio.sleep,
         largest_reply: int = LARGEST_REPLY,
+        calls: RunCalls | None = None,
     ) -> None:
         self.batch = spec.batch
         self.concurrency = spec.concurrency
@@ -47,6 +50,7 @@ class HttpTarget(BatchTarget):
         self._environment = environment
         self._sleep = sleep
         self._largest_reply = largest_reply
+        self._calls = calls or RunCalls()
         self._listed = has_each(spec.request)
         self._paths = input_paths(spec.request)
         self._response = ResponseSpec.of(spec.response, listed=self._listed)
@@ -120,7 +124,10 @@ class HttpTarget(BatchTarget):
         content = json.dumps(request).encode("ascii") if self._spec.method != "GET" else None
         parameters = self._parameters(request) if content is None else ()
         try:
-            body = await retried(lambda: self._attempt(exchange, content, parameters), retries, self._sleep)
+            address = address_of(self._url, *sorted(self._spec.headers_from_env.values()))
+            body = await retried(
+                lambda: self._attempt(exchange, content, parameters), retries, self._sleep, self._calls, address
+            )
         except AttemptError as error:
             self._unreachable = isinstance(error, NoReplyError) and error.cause == "unreachable"
             tried = f" ({error.attempts} attempts)" if error.attempts > 1 else ""
@@ -139,7 +146,13 @@ class HttpTarget(BatchTarget):
         if reply.leads_to is not None:
             where = self._redactor.excerpt(reply.leads_to)
             what += f"; redirects are not followed: this one leads to {where}"
-        raise AttemptError(what, transient=is_transient(reply.status), retry_after=reply.retry_after)
+        raise AttemptError(
+            what,
+            transient=is_transient(reply.status),
+            retry_after=reply.retry_after,
+            brief=f"status {reply.status}",
+            refused=is_refusal(reply.status),
+        )
 
     def _parameters(self, request: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return what a GET request sends in the query string."""

@@ -198,8 +198,8 @@ def test_leases_of_a_killed_process_end_by_themselves(path: Path) -> None:
     (key, *_) = kill_after([process], lines=3)
     with Cache(path) as cache:
         assert not cache.lease(key, "alive", 30)
-        now = cache.clock()
-        cache.clock = lambda: now + 1001
+        now = cache.ticks()
+        cache.ticks = lambda: now + 1001
         assert cache.lease(key, "alive", 30)
 
 

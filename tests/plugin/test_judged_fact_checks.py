@@ -110,7 +110,7 @@ def test_a_verdict_that_is_never_given_can_be_forbidden(claims: Judged) -> None:
 
 def test_with_judges_off_explanations_are_undefined_and_nobody_is_asked(claims: Judged, workers: int) -> None:
     judged = ["explanation_score >= 0.5", "overall_score >= 0.5", "defect[fabrication] <= 0", "judge_calls <= 1"]
-    others = ["verdict_accuracy >= 0.5", "evidence_f1[Refuted] >= 0.5", "verdict_accuracy[Refuted] >= 1.1"]
+    others = ["verdict_accuracy >= 0.5", "evidence_f1[Refuted] >= 0.5", "verdict_accuracy[Refuted] < 1"]
     write_suite(claims, gates=[*judged, *others])
     ran = claims.project.run("--llmeval-judge=off", workers=workers)
     assert list(ran.gates("s").values()) == [*["not_judged"] * 4, "passed", "passed", "failed"]

@@ -6,9 +6,17 @@ from email.utils import format_datetime
 
 import pytest
 
-from pytest_llmeval.services.retrying import AttemptError, delay_asked_for, is_transient, retried
+from pytest_llmeval.services.activity import Snapshot
+from pytest_llmeval.services.refusals import Refusals
+from pytest_llmeval.services.retrying import AttemptError, RunCalls, delay_asked_for, is_transient, retried
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Shared(dict[str, str]):
+    """Notes that two processes share."""
+
+    put = dict.__setitem__
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,7 @@ async def _ask_until_given_up(failure: AttemptError, retries: int, waits: list[f
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    await retried(attempt, retries, sleep)
+    await retried(attempt, retries, sleep, RunCalls(), "")
 
 
 def waits_for(failure: AttemptError, retries: int) -> list[float]:
@@ -77,7 +85,46 @@ def test_an_error_that_is_no_failed_attempt_is_raised_at_once() -> None:
         pytest.fail("waited")
 
     with pytest.raises(ValueError, match=r"^$"):
-        asyncio.run(retried(attempt, 5, sleep))
+        asyncio.run(retried(attempt, 5, sleep, RunCalls(), ""))
+
+
+def test_while_it_retries_a_call_says_which_of_how_many_and_why() -> None:
+    calls = RunCalls()
+    said: list[str] = []
+
+    async def attempt() -> str:
+        if len(said) < 3:
+            raise AttemptError("busy", transient=True, brief="status 500")
+        return "done"
+
+    async def sleep(_: float) -> None:
+        said.append(calls.activity.snapshot().waits)
+
+    assert asyncio.run(retried(attempt, 5, sleep, calls, "")) == "done"
+    assert said == [f"retrying, {number} of 5, status 500" for number in ("1st", "2nd", "3rd")]
+    assert calls.activity.snapshot() == Snapshot(retries=3)
+
+
+def test_after_a_refusal_nobody_asks_that_address_again() -> None:
+    shared = Shared()
+    calls = [RunCalls(refusals=Refusals(shared)) for _ in range(2)]
+    asked: list[str] = []
+
+    async def ask(calls: RunCalls, address: str) -> None:
+        async def attempt() -> None:
+            asked.append(address)
+            raise AttemptError(f"status 401 of {address}", refused=address == "refused")
+
+        with pytest.raises(AttemptError, match=f"^status 401 of {address}$"):
+            await retried(attempt, 5, asyncio.sleep, calls, address)
+
+    async def run() -> None:
+        for each in (*calls, *calls):
+            await ask(each, "refused")
+            await ask(each, "other")
+
+    asyncio.run(run())
+    assert asked == ["refused", "other", "other", "other", "other"]
 
 
 def test_statuses_that_pass_are_those_of_load_locks_and_servers() -> None:

@@ -13,10 +13,16 @@ from pytest_llmeval.judge.clients.http import HttpJudge
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.retrying import Sleep
+from pytest_llmeval.services.retrying import RunCalls, Sleep
 
 
-def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep: Sleep = asyncio.sleep) -> AsyncJudge:
+def connect(
+    spec: JudgeSpec,
+    *,
+    on_rate_limit: OnRateLimit | None = None,
+    sleep: Sleep = asyncio.sleep,
+    calls: RunCalls | None = None,
+) -> AsyncJudge:
     """Return the client of a judge; nothing is opened, looked up or sent before its first call.
 
     Args:
@@ -24,12 +30,13 @@ def connect(spec: JudgeSpec, *, on_rate_limit: OnRateLimit | None = None, sleep:
         on_rate_limit: Called for each answer "too many requests" that another attempt may follow, with the seconds
             that the server asks to wait, or ``None``; in the event loop, so it must not block.
         sleep: Waits between attempts.
+        calls: Of the run; ``None`` for those of this client alone.
 
     Raises:
         JudgeError: The spec names no model, or one that a fixture provides.
     """
     __tracebackhide__ = True
-    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep)
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
     match spec.provider:
         case "openai":
             return HttpJudge(spec, OpenAI(), patience)

@@ -4,14 +4,15 @@ __all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "me
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import OnRateLimit, added
 from pytest_llmeval.judge.contract import JudgeReply, Usage
-from pytest_llmeval.services.retrying import AttemptError, Sleep, delay_asked_for, is_transient, retried
+from pytest_llmeval.services.refusals import is_refusal
+from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, delay_asked_for, is_transient, retried
 
 FILTERED: Final = "found a refusal: the provider filtered the content of this case"
 TOO_SLOW: Final = "raise the judge's timeout, or make fewer concurrent calls (--llmeval-concurrency)"
@@ -39,11 +40,13 @@ class CallError(AttemptError):
         retry_after: float | None = None,
         rate_limited: bool = False,
         usage: Usage = _NOTHING_USED,
+        brief: str = "",
+        refused: bool = False,
     ) -> None:
         self.advice = advice
         self.rate_limited = rate_limited
         self.usage = usage
-        super().__init__(what, transient=transient, retry_after=retry_after)
+        super().__init__(what, transient=transient, retry_after=retry_after, brief=brief, refused=refused)
 
     def __str__(self) -> str:
         what = super().__str__()
@@ -76,6 +79,8 @@ def failed_status(
         transient=transient,
         retry_after=delay_asked_for(headers, datetime.now(UTC)),
         rate_limited=transient and status == _TOO_MANY,
+        brief=f"status {status}",
+        refused=is_refusal(status),
     )
 
 
@@ -117,15 +122,21 @@ class Patience:
         retries: Further attempts after a failed one.
         on_rate_limit: Told of every answer "too many requests".
         sleep: Waits between attempts.
+        calls: Of the run.
     """
 
     provider: str
     retries: int
     on_rate_limit: OnRateLimit | None = None
     sleep: Sleep = asyncio.sleep
+    calls: RunCalls = field(default_factory=RunCalls)
 
-    async def persist(self, attempt: Callable[[], Awaitable[JudgeReply]]) -> JudgeReply:
+    async def persist(self, attempt: Callable[[], Awaitable[JudgeReply]], address: str) -> JudgeReply:
         """Return the first reply, its usage with that of the attempts before it.
+
+        Args:
+            attempt: Makes one call.
+            address: What is asked, and with which key.
 
         Raises:
             JudgeError: No attempt gave one, or further ones are pointless.
@@ -143,8 +154,8 @@ class Patience:
                 raise
 
         try:
-            reply = await retried(counted, self.retries, self.sleep)
-        except CallError as failure:
+            reply = await retried(counted, self.retries, self.sleep, self.calls, f"{self.provider} {address}")
+        except AttemptError as failure:
             text, attempts = str(failure), failure.attempts
         else:
             return replace(reply, usage=added(wasted, reply.usage))

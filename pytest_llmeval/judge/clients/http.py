@@ -13,7 +13,7 @@ from pytest_llmeval.judge.clients.attempts import TOO_SLOW, CallError, Patience,
 from pytest_llmeval.judge.clients.base import Dialect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.services.addresses import redacted_url
+from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
 from pytest_llmeval.services.secrets import Redactor, without_key
 
@@ -40,6 +40,7 @@ class HttpJudge:
     def __post_init__(self) -> None:
         url = self.dialect.url(self._base)
         self._where = redacted_url(url)
+        self._address = address_of(url, self._variable)
         self._exchange = Exchange(url, timeout=self.spec.timeout, largest=_LARGEST_REPLY)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
@@ -53,10 +54,10 @@ class HttpJudge:
         wants_form = request.reply_schema is not None and self.spec.structured == "auto"
         if wants_form and form not in self._refused_forms:
             try:
-                return await self.patience.persist(lambda: self._attempt(request, structured=True))
+                return await self.patience.persist(lambda: self._attempt(request, structured=True), self._address)
             except _FormRefusedError:
                 self._refused_forms.add(form)
-        return await self.patience.persist(lambda: self._attempt(request, structured=False))
+        return await self.patience.persist(lambda: self._attempt(request, structured=False), self._address)
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""

@@ -50,10 +50,12 @@ class PydanticAiJudge:
         wanted = request.reply_schema is not None and self.spec.structured == "auto" and form not in self._refused_forms
         if wanted and model.profile.get("supports_json_schema_output"):
             try:
-                return await self.patience.persist(lambda: self._attempt(model, request, structured=True))
+                return await self.patience.persist(
+                    lambda: self._attempt(model, request, structured=True), self.spec.name
+                )
             except _FormRefusedError:
                 self._refused_forms.add(form)
-        return await self.patience.persist(lambda: self._attempt(model, request, structured=False))
+        return await self.patience.persist(lambda: self._attempt(model, request, structured=False), self.spec.name)
 
     async def aclose(self) -> None:
         """Let the model go; pydantic-ai shares and keeps its connections."""

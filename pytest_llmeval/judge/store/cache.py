@@ -72,6 +72,14 @@ class Cache(Leases, SharedLimits):
         found = self._rows("SELECT answer FROM answers WHERE run = ? AND key = ?", (run, key))
         return str(found[0][0], "utf-8", "surrogatepass") if found else None
 
+    def get_answers(self, run: str, prefix: str) -> list[str]:
+        """Return what the processes of a run have shared under keys that begin alike, sorted by key."""
+        found = self._rows(
+            "SELECT answer FROM answers WHERE run = ? AND substr(key, 1, ?) = ? ORDER BY key",
+            (run, len(prefix), prefix),
+        )
+        return [str(answer, "utf-8", "surrogatepass") for (answer,) in found]
+
     def forget_run(self, run: str) -> None:
         """Delete the messages of a run and the leases of its killed processes; judgements are kept.
 

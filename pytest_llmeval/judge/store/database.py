@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder, refuse_links
 from pytest_llmeval.data.files.writing import remove_leftovers, scratch_path
+from pytest_llmeval.services.machine import ticks
 
 SCHEMA_VERSION: Final = 1
 APPLICATION_ID: Final = 0x6C6C6D65
@@ -71,18 +72,23 @@ class Store:
         path: The database.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.time, ticks: Callable[[], float] = ticks
+    ) -> None:
         """Open the database, and make it first if it is absent.
 
         Args:
             path: The database; its folder is created and git-ignored.
-            clock: Seconds; the same in all processes.
+            clock: Tells when something was made.
+            ticks: Tells how long something may still be held: seconds that are the same in all processes of the
+                machine, and that no clock setting changes.
 
         Raises:
             LlmevalError: It cannot be made or opened, or the file is something else, or of a newer version.
         """
         self.path = path
         self.clock = clock
+        self.ticks = ticks
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         try:
@@ -170,18 +176,19 @@ class Store:
 
     def _tidy(self, connection: sqlite3.Connection) -> None:
         """Forget what runs that never ended left behind, and take in a journal that a killed process let grow."""
-        before = self.clock() - _STALE_S
-        for table, column in (
-            ("answers", "at"),
-            ("limits", "at"),
-            ("spent", "at"),
-            ("leases", "expires"),
-            ("slots", "expires"),
-            ("reservations", "expires"),
+        now = self.ticks()
+        made, held = ("at < ?", (self.clock() - _STALE_S,)), ("abs(expires - ?) > ?", (now, _STALE_S))
+        for table, (condition, values) in (
+            ("answers", made),
+            ("limits", made),
+            ("spent", made),
+            ("leases", held),
+            ("slots", held),
+            ("reservations", held),
         ):
-            stale = f"FROM {table} WHERE {column} < ?"
-            if connection.execute(f"SELECT 1 {stale} LIMIT 1", (before,)).fetchall():
-                connection.execute(f"DELETE {stale}", (before,))
+            stale = f"FROM {table} WHERE {condition}"
+            if connection.execute(f"SELECT 1 {stale} LIMIT 1", values).fetchall():
+                connection.execute(f"DELETE {stale}", values)
         wal = self.path.with_name(self.path.name + "-wal")
         with suppress(OSError, sqlite3.OperationalError):
             if wal.stat().st_size > _LARGE_WAL:

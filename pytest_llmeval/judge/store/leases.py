@@ -1,13 +1,19 @@
 """Leases and slots: which process makes which call, and how many calls are in flight in all processes."""
 
-__all__ = ("Leases",)
+__all__ = ("LONGEST_S", "Leases")
+
+from typing import Final
 
 from pytest_llmeval.judge.store.database import Store
+from pytest_llmeval.services.machine import is_dead
+
+LONGEST_S: Final = 300.0
+"""Seconds for which anything may be held without being renewed. What ends later was held in another boot."""
 
 _TAKE = """
 INSERT INTO leases (key, owner, expires) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
-WHERE leases.owner = excluded.owner OR leases.expires <= ?
+WHERE leases.owner = excluded.owner OR leases.expires <= ? OR leases.expires > ?
 RETURNING owner
 """
 
@@ -15,7 +21,8 @@ RETURNING owner
 class Leases(Store):
     """A lease expires after `ttl` seconds unless renewed, so a killed process does not block others for long.
 
-    An owner is any text that no other process uses, such as one made of the process's id and a random number.
+    An owner is any text that no other process uses. If its last word is the name of a process
+    (`pytest_llmeval.services.machine.process_name`), its leases end with that process.
     """
 
     def lease(self, key: str, owner: str, ttl: float, *, inherit: bool = True) -> bool:
@@ -32,12 +39,25 @@ class Leases(Store):
         Returns:
             Whether `owner` has it now.
         """
-        now = self.clock()
-        return bool(self._rows(_TAKE, (key, owner, now + ttl, now if inherit else 0)))
+        now = self.ticks()
+        inherited = (now, now + LONGEST_S) if inherit else (float("-inf"), float("inf"))
+        taken = (key, owner, now + min(ttl, LONGEST_S), *inherited)
+        if self._rows(_TAKE, taken):
+            return True
+        holder = self.holder(key)
+        if not inherit or holder is None or not is_dead(holder.rpartition(" ")[2]):
+            return False
+        self.end(holder)
+        return bool(self._rows(_TAKE, taken))
+
+    def holder(self, key: str) -> str | None:
+        """Return the owner of a lease."""
+        found = self._rows("SELECT owner FROM leases WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None
 
     def is_orphaned(self, key: str) -> bool:
         """Return whether an owner died during its call: its lease has expired and has no new owner."""
-        return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.clock())))
+        return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.ticks())))
 
     def release(self, key: str, owner: str) -> None:
         """Give a lease back; that of another owner stays."""
@@ -55,7 +75,7 @@ class Leases(Store):
         Returns:
             The number of the slot; ``None`` where all are taken.
         """
-        now = self.clock()
+        now = self.ticks()
         with self._transaction() as connection:
             connection.execute("DELETE FROM slots WHERE run = ? AND expires <= ?", (run, now))
             taken = {slot for (slot,) in connection.execute("SELECT slot FROM slots WHERE run = ?", (run,)).fetchall()}
@@ -71,17 +91,19 @@ class Leases(Store):
         self._rows("DELETE FROM slots WHERE run = ? AND slot = ? AND owner = ?", (run, slot, owner))
 
     def end(self, owner: str) -> None:
-        """Let all that an owner holds expire at once: its process is dead."""
-        self._put_off(owner, self.clock())
+        """Let all that an owner holds expire at once: its process is dead. Its last word may be left out."""
+        self._put_off(owner, self.ticks())
 
     def renew(self, owner: str, ttl: float) -> None:
         """Put off the end of all that an owner holds: leases, slots and reservations."""
-        self._put_off(owner, self.clock() + ttl)
+        self._put_off(owner, self.ticks() + ttl)
 
     def _put_off(self, owner: str, end: float) -> None:
+        begins = f"{owner} "
+        whose = "(owner = ? OR substr(owner, 1, ?) = ?)"
         with self._transaction() as connection:
             for table in ("leases", "slots", "reservations"):
                 connection.execute(
-                    f"UPDATE {table} SET expires = ? WHERE owner = ? AND expires > ?",  # noqa: S608 (constants of this line)
-                    (end, owner, self.clock()),
+                    f"UPDATE {table} SET expires = ? WHERE {whose} AND expires > ?",  # noqa: S608 (constants)
+                    (end, owner, len(begins), begins, self.ticks()),
                 )

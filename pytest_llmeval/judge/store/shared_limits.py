@@ -56,14 +56,14 @@ class SharedLimits(Store):
 
     def lower_limit(self, run: str, configured: int) -> int:
         """Halve the limit, to at least 1 and at most once a second; return the new limit."""
-        now = self.clock()
+        now = self.ticks()
         with self._transaction() as connection:
             found = connection.execute("SELECT value, lowered FROM limits WHERE run = ?", (run,)).fetchall()
             value, lowered = found[0] if found else (configured, -math.inf)
             value = min(int(value), configured)
             if now - lowered >= _WINDOW_S:
                 value = max(1, value // 2)
-                connection.execute("INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?)", (run, value, now, now))
+                connection.execute("INSERT OR REPLACE INTO limits VALUES (?, ?, ?, ?)", (run, value, now, self.clock()))
         return value
 
     def raise_limit(self, run: str, configured: int) -> int:
@@ -99,7 +99,7 @@ class SharedLimits(Store):
             usd: Most that they can cost, to a billionth of a dollar.
             ttl: Seconds that they may take.
         """
-        now = self.clock()
+        now = self.ticks()
         wanted = (calls, tokens, round(usd * _NANO))
         with self._transaction() as connection:
             (spent,) = connection.execute(f"{_SUMS} FROM spent WHERE run = ?", (run,)).fetchall()

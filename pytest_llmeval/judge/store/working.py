@@ -1,6 +1,6 @@
 """The working cache of a run, opened on first use."""
 
-__all__ = ("WorkingCache",)
+__all__ = ("RunNotes", "WorkingCache")
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +43,24 @@ class WorkingCache:
         """Close the cache if it is open."""
         if self.opened is not None:
             self.opened.close()
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """Implements `pytest_llmeval.services.refusals.Notes` by the cache, for the length of a run.
+
+    Attributes:
+        cache: The cache.
+        run: Id of the run.
+    """
+
+    cache: WorkingCache
+    run: str
+
+    def get(self, key: str) -> str | None:
+        """Return a text that a process of the run has put."""
+        return self.cache.open().get_answer(self.run, key)
+
+    def put(self, key: str, text: str) -> None:
+        """Keep a text until the run ends."""
+        self.cache.open().put_answer(self.run, key, text)

@@ -21,5 +21,5 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(path: Path, clock: Clock) -> Iterator[Cache]:
-    with Cache(path, clock=clock) as opened:
+    with Cache(path, clock=clock, ticks=clock) as opened:
         yield opened

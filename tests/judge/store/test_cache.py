@@ -256,7 +256,7 @@ def test_a_large_journal_left_by_a_killed_process_is_taken_in_at_opening(path: P
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
     wal = path.with_name(path.name + "-wal")
     assert wal.stat().st_size > 4 << 20
-    with Cache(path, clock=clock) as cache:
+    with Cache(path, clock=clock, ticks=clock) as cache:
         assert wal.stat().st_size == 0
         assert len(list(cache.entries())) == 1500
 

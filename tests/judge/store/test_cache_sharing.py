@@ -1,5 +1,7 @@
 """The working cache: leases, slots, budgets and answers that the processes of a run share."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from stored_judgements import entry
@@ -7,8 +9,11 @@ from working_caches import Clock
 
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.store.leases import LONGEST_S
+from pytest_llmeval.services.machine import process_name
 
 DAY_S = 86_400.0
+_NAME = "from pytest_llmeval.services.machine import process_name; print(process_name())"
 
 
 def test_one_owner_at_a_time_has_a_lease(cache: Cache) -> None:
@@ -215,9 +220,48 @@ def test_what_runs_left_behind_is_forgotten_after_a_day(cache: Cache, path: Path
     cache.put_answer("new", "key", "2")
     cache.close()
     clock.now += 100
-    with Cache(path, clock=clock) as again:
+    with Cache(path, clock=clock, ticks=clock) as again:
         assert again.get_answer("old", "key") is None
         assert again.limit("old", 16) == 16
         assert again.reserve("old", Budget(calls=1), "a").granted
         assert again.get_answer("new", "key") == "2"
         assert again.get(entry().key) == entry()
+
+
+def test_what_a_killed_process_held_is_free_at_once(cache: Cache) -> None:
+    owner = subprocess.check_output([sys.executable, "-c", _NAME], text=True).strip()
+    assert cache.lease("key", f"run gw0 {owner}", 30)
+    assert cache.lease("key of a process that lives", f"run gw0 {process_name()}", 30)
+    assert cache.lease("key", "next", 30)
+    assert not cache.lease("key of a process that lives", "next", 30)
+
+
+def test_the_main_process_ends_what_a_worker_held_whatever_its_process_is_called(cache: Cache) -> None:
+    assert cache.lease("key", "run gw1 12:34:here", 30)
+    assert cache.lease("other", "run gw10 12:34:here", 30)
+    cache.end("run gw1")
+    assert cache.lease("key", "next", 30)
+    assert not cache.lease("other", "next", 30)
+
+
+def test_a_clock_set_back_an_hour_holds_no_lease_for_an_hour(path: Path, clock: Clock) -> None:
+    running = Clock()
+    with Cache(path, clock=clock, ticks=running) as cache:
+        cache.lease("key", "killed", 30)
+        clock.now -= 3600
+        running.now += 31
+        assert cache.lease("key", "next", 30)
+
+
+def test_a_lease_of_another_boot_is_free(cache: Cache, clock: Clock) -> None:
+    cache.lease("key", "before the restart", 30)
+    clock.now -= 3600
+    assert cache.lease("key", "next", 30)
+    assert not cache.lease("key", "third", 30)
+
+
+def test_no_lease_is_held_longer_than_the_longest(cache: Cache, clock: Clock) -> None:
+    cache.lease("key", "a", 1e9)
+    assert not cache.lease("key", "b", 30)
+    clock.now += LONGEST_S
+    assert cache.lease("key", "b", 30)

@@ -1,0 +1,73 @@
+"""What the calls of a process are doing, for those who watch a run: counts, cost, and what they wait for."""
+
+__all__ = ("Activity", "Snapshot")
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+
+class Snapshot(NamedTuple):
+    """Counts at one moment; those of several processes add up.
+
+    Attributes:
+        total: Cases that are to run. Each process has the same ones, so totals do not add up.
+        done: Cases that have run.
+        in_flight: Calls of targets and judges that are under way.
+        retries: Attempts that were repeated.
+        cost_usd: Of calls with a known price; ``None`` where there was none.
+        waits: What a call waits for, such as its next attempt.
+    """
+
+    total: int = 0
+    done: int = 0
+    in_flight: int = 0
+    retries: int = 0
+    cost_usd: float | None = None
+    waits: str = ""
+
+    @classmethod
+    def of_all(cls, parts: Iterable[Self]) -> Self:
+        """Return the counts of several processes."""
+        every = list(parts)
+        costs = [each.cost_usd for each in every if each.cost_usd is not None]
+        return cls(
+            max((each.total for each in every), default=0),
+            sum(each.done for each in every),
+            sum(each.in_flight for each in every),
+            sum(each.retries for each in every),
+            sum(costs) if costs else None,
+            next((each.waits for each in every if each.waits), ""),
+        )
+
+
+@dataclass
+class Activity:
+    """Counts of one process. `done` and `total` belong to the thread of the tests, the others to the event loop."""
+
+    total: int = 0
+    done: int = 0
+    in_flight: int = 0
+    retries: int = 0
+    cost_usd: float | None = None
+    _waits: dict[object, str] = field(default_factory=dict)
+
+    def snapshot(self) -> Snapshot:
+        """Return the present counts; of several calls that wait, the one that began last is shown."""
+        waits = list(self._waits.values())
+        return Snapshot(self.total, self.done, self.in_flight, self.retries, self.cost_usd, waits[-1] if waits else "")
+
+    def spend(self, usd: float | None) -> None:
+        """Add the cost of a call, if it is known."""
+        if usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + usd
+
+    @contextmanager
+    def waiting(self) -> Iterator[Callable[[str], None]]:
+        """Yield a function that says what a call waits for, until the end of the block."""
+        call = object()
+        try:
+            yield lambda text: self._waits.__setitem__(call, text)
+        finally:
+            self._waits.pop(call, None)

@@ -1,0 +1,84 @@
+"""Time and processes of this machine since it was started: what holds whatever its wall clock does."""
+
+__all__ = ("is_dead", "process_name", "ticks")
+
+import hashlib
+import os
+import time
+from functools import cache
+from pathlib import Path
+
+_PROCESSES = Path("/proc")
+_BOOT_ID = _PROCESSES / "sys" / "kernel" / "random" / "boot_id"
+_ENDED = ("X", "Z")
+_STARTED = 18
+"""Position of the start among the fields of ``/proc/PID/stat`` that follow the name."""
+
+
+def ticks() -> float:
+    """Return seconds that go on while the machine sleeps, and that no clock setting changes.
+
+    Every boot counts from a start of its own, so that times of different boots lie far apart.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return _start_of_boot() + (time.monotonic() if clock is None else time.clock_gettime(clock))
+
+
+def process_name() -> str:
+    """Return a name of this process, without spaces, by which `is_dead` recognizes it."""
+    process = os.getpid()
+    return f"{process}:{_start(process) or ''}:{_place()}"
+
+
+def is_dead(name: str) -> bool:
+    """Return whether the process of a name has ended for certain; of another machine or container it is never known."""
+    process, _, rest = name.partition(":")
+    started, _, place = rest.partition(":")
+    if not (process.isdecimal() and started and place == _place()):
+        return False
+    found = _start(int(process))
+    return _is_gone(int(process)) if found is None else found != started
+
+
+def _start(process: int) -> str | None:
+    """Return when a process started, in ticks of the kernel; empty for one that only waits to be reaped."""
+    try:
+        text = (_PROCESSES / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in _ENDED else fields[_STARTED]
+
+
+def _is_gone(process: int) -> bool:
+    """Return whether there is no such process: those of other users may be hidden."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@cache
+def _place() -> str:
+    """Return what is the same for two processes that see each other's ids: the boot and the namespace of processes."""
+    try:
+        namespace = str((_PROCESSES / "self" / "ns" / "pid").readlink())
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{_boot()} {namespace}".encode()).hexdigest()[:12]
+
+
+@cache
+def _boot() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+@cache
+def _start_of_boot() -> float:
+    return float(int(hashlib.sha256(_boot().encode()).hexdigest()[:8], 16)) if _boot() else 0.0
