@@ -12,6 +12,7 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
 from pytest_llmeval.plugin.progress import Progress
@@ -198,7 +199,7 @@ class EvalModule(SyntheticModule):
 
     def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
         case = loaded.case
-        name = "bulk" if bulk else case.id
+        name = "bulk" if bulk else printable(case.id)
         function = self._function(variant.obj.__module__, variant.obj.__code__, name, case.line or 1)
         if case.tags and not bulk:
             function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]

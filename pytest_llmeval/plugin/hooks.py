@@ -145,11 +145,13 @@ class ItemHooks:
     def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: "SuiteLoader") -> None:
         from pytest_llmeval.plugin.collect import link_followers
         from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
+        from pytest_llmeval.plugin.presentation import make_presentable
 
         self._require_score = require_score
         self._runner = runner
         self._loader = loader
         self._keys_of = keys_of
+        self._make_presentable = make_presentable
         self._payload_of = payload_of
         self._judged_by = judged_by
         self._link_followers = link_followers
@@ -212,6 +214,7 @@ class ItemHooks:
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
         """Put an item's result on its report."""
         report = yield
+        self._make_presentable(item, report)
         if call.when != "teardown":
             payload = self._payload_of(item, call, report)
             if payload is not None:

@@ -18,6 +18,7 @@ from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figu
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
+from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
     """
     case = answer.case
     if answer.error is not None:
-        execution = unanswered(case, answer.error)
+        execution = unanswered(case, answer.error, suite.secret_variables)
         return _with_costs(execution, [answer])
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
@@ -91,7 +92,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = format_error(measured)
+            errors[label] = presentable(format_error(measured), suite.secret_variables)
     return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
 
 
@@ -157,7 +158,7 @@ def _concluded(
     outcome: Outcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    reason = "; ".join(reasons) or None
+    reason = presentable("; ".join(reasons), suite.secret_variables) if reasons else None
     return Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, reason), missed)
 
 
@@ -178,11 +179,17 @@ def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
     return replace(execution, record=record, entries=entries)
 
 
-def unanswered(case: Case, error: BaseException) -> Execution:
-    """Return the execution of a case for which there is no prediction, because of an error."""
+def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:
+    """Return the execution of a case for which there is no prediction, because of an error.
+
+    Args:
+        case: The case.
+        error: Why.
+        secrets: Names of environment variables whose values the reason does not show.
+    """
     if isinstance(error, BudgetError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
-    reason = str(error) if isinstance(error, PredictionError) else format_error(error)
+    reason = presentable(str(error) if isinstance(error, PredictionError) else format_error(error), secrets)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
 

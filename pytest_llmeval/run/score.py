@@ -25,6 +25,7 @@ from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.turns import of_turns
 from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
@@ -79,7 +80,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = format_error(measured)
+            reason = presentable(format_error(measured))
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize(
         {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by

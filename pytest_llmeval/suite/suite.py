@@ -163,6 +163,14 @@ class Suite:
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
 
     @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that the suite names as secrets."""
+        http = self.target.http if self.target is not None else None
+        headers = http.headers_from_env.values() if http is not None else ()
+        key = self.judge.api_key_env
+        return (*headers, *filter(None, [key]))
+
+    @property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())

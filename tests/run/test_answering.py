@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from echo_targets import Echo, echoed
 from llm_server import PATIENCE
 from stored_judgements import question
 
@@ -220,20 +221,6 @@ def test_what_answers_say_that_they_cost_counts_against_the_budget(make: Callabl
     assert (first.error, second.error) == (None, None)
     assert str(third.error) == "the budget of 0.50 USD is spent"
     assert str(world.answering.now(jobs[2]).error) == "the budget of 0.50 USD is spent"
-
-
-def echoed(messages: Any) -> str:
-    return f"{len(messages)} {messages[-1]['content']}"
-
-
-class Echo(BatchTarget):
-    batch = 2
-
-    async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
-        return [echoed(each) for each in inputs]
-
-    async def aclose(self) -> None:
-        """Have nothing to close."""
 
 
 @pytest.mark.parametrize("target", [echoed, Echo()])
