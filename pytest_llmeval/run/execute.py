@@ -13,7 +13,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.run.score import measure_each, measure_judged
+from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
@@ -83,7 +83,8 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if label in answer.failed:
             measured = answer.failed[label]
         elif isinstance(evaluator, JudgedEvaluator):
-            measured = _judged(suite, label, evaluator, answer)
+            told = answer.verdicts.get(label, ())
+            measured = measure_answered(evaluator, case, suite.readings[label], told)
         elif measure:
             measured = measure(suite, label, evaluator, case)
         else:
@@ -93,14 +94,6 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         else:
             errors[label] = presentable(format_error(measured), suite.secret_variables)
     return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
-
-
-def _judged(suite: Suite, label: str, evaluator: JudgedEvaluator, answer: "Answer") -> Observation | Exception:
-    try:
-        view = suite.readings[label].view(answer.case)
-    except PredictionError as error:
-        return error
-    return measure_judged(evaluator, view, answer.verdicts.get(label, ()))
 
 
 def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:

@@ -5,10 +5,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from loading import load_text
 from paths import ROOT
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.job import Answer
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
@@ -88,3 +91,26 @@ def test_the_json_schema_of_suites_knows_paths_and_comparators() -> None:
     for each in faulty:
         assert not validator.is_valid({"evaluators": [each]}), each
     assert validator.is_valid({"evaluators": [{"fields": {"total": "number"}, "as": "invoice"}]})
+
+
+TRACES = """\
+parts: {answer: out.data, messages: log}
+evaluators: [fields: {total: number}, tools: {order: any_order}]
+cases:
+  - id: good
+    expected: {answer: {total: 3}, tool_calls: [a]}
+    prediction: {out: {data: '{"total": 3}'}, log: [{role: assistant, tool_calls: [{function: {name: a}}]}]}
+  - id: none
+    expected: {answer: {total: 3}, tool_calls: [a]}
+    prediction: {out: {data: {total: 3}}}
+"""
+
+
+def test_a_missing_trace_is_an_error_and_the_answer_is_scored(tmp_path: Path) -> None:
+    suite = load_text(TRACES, tmp_path)
+    good, none = (execute(suite, Answer(case)) for case in suite.cases)
+    assert (good.record.outcome, none.record.outcome) == ("passed", "errored")
+    assert (good.scores(suite)["trajectory_match"], good.scores(suite)["fields_exact"]) == (1, 1)
+    assert "the prediction has the keys out; no 'tool_calls'" in none.record.errors["tools"]
+    assert none.scores(suite)["fields_exact"] == 1
+    assert "tool_f1" not in none.scores(suite)
