@@ -63,6 +63,7 @@ __all__ = (
     "Usage",
     "Verdict",
     "compare",
+    "get_checks",
     "get_evaluator",
     "register_tokenizer",
     "score",
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
+    from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
     from pytest_llmeval.tasks.fact_check.evidence import EvidenceMatch, EvidenceMatcher
 
@@ -116,6 +118,7 @@ _HOMES = {
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
+    "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
     "tasks.fact_check.evidence": ("EvidenceMatch", "EvidenceMatcher"),
 }

@@ -24,8 +24,8 @@ _GAP = "  "
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "List evaluators with their metrics, and sources. With a NAME, the metrics of that evaluator, a line each, "
-        "with direction and signature: how they are computed by default."
+        "List evaluators with their metrics, checks, and sources. With a NAME, the metrics of that evaluator, a line "
+        "each, with direction and signature: how they are computed by default."
     )
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="an evaluator; its parts, such as NAME.part, are listed too"
@@ -50,6 +50,9 @@ def _overview(registry: Registry) -> Iterator[str]:
         yield name
         metrics = _metrics(registry, name)
         yield from _indented(", ".join(map(_with_direction, metrics)) if not isinstance(metrics, str) else metrics)
+    yield ""
+    yield "checks"
+    yield from _indented(", ".join(registry.checks))
     yield ""
     yield "sources"
     yield from _indented(", ".join(registry.sources))

@@ -24,6 +24,7 @@ class Case:
         thresholds: Metric name to limits; they replace the suite's limit of the same metric.
         line: Line of the case in its file, counted from 1; 0 where it has none.
         origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
+        checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Case:
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
     origin: PredictionParts | None = field(default=None, repr=False, compare=False)
+    checks: tuple[Any, ...] = ()
 
     @property
     def parts(self) -> Mapping[str, Any]:

@@ -54,7 +54,8 @@ class Reading:
         """
         name = self._name
         if name == WHOLE:
-            return case
+            plain = case.origin is not None or self.parts == Parts()
+            return case if plain else replace(case, origin=PredictionParts(self.parts, case.prediction))
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case

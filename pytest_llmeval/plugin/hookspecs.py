@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.hookspec
 def pytest_llmeval_register(registry: "Registry") -> None:
-    """Register evaluators and sources of your own.
+    """Register evaluators, checks and sources of your own.
 
     Called once per suite file and process, before the file is read. Plugins and the conftests at and above the file
     take part: what a conftest registers is known to the suites in its folder and below, as its fixtures are.

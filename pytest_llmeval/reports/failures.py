@@ -53,7 +53,8 @@ def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
     for label, each in record.observations.items():
         if isinstance(reasoning := each.details.get("reasoning"), str) and reasoning:
             blocks.append(f"{label}: {_shown(reasoning)}")
-        blocks += [f"{label}: {printable(line)}" for line in _wrong(each.details)]
+        wrong = (f"{label}: {printable(line)}" for line in _wrong(each.details))
+        blocks += [line for line in wrong if line not in blocks[0]]
     return "\n".join(blocks)
 
 

@@ -35,7 +35,7 @@ class SuiteTargets:
         Raises:
             PredictionError: The suite has none, or it cannot be loaded.
         """
-        if suite.target is None:
+        if suite.target is None or suite.target.is_for_fixture:
             raise PredictionError(
                 "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
                 "source, or 'target' to the suite, or define llmeval_target in a conftest.py"

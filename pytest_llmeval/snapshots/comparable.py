@@ -47,7 +47,7 @@ class Comparable:
 
     Attributes:
         cases: Fingerprint of the ids of the cases.
-        data: Fingerprint of their input, expected and labels.
+        data: Fingerprint of their input, expected, labels and checks.
         thresholds: Fingerprint of the limits of cases, which decide the pass rate; nothing where there is none.
         evaluators: Label to what decides its numbers.
         judges: Label of an evaluator to its judge, such as ``{"model": ..., "prompt": fingerprint}``.
@@ -82,7 +82,7 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
     limited = any(limits.values())
     return Comparable(
         cases=fingerprint([case.id for case in cases]),
-        data=fingerprint([[case.id, case.input, case.expected, case.labels] for case in cases]),
+        data=fingerprint([[case.id, *_content(case)] for case in cases]),
         thresholds=fingerprint(limits) if limited else "",
         evaluators={
             label: _print(evaluator, suite.readings[label], suite.path.parent)
@@ -98,11 +98,17 @@ def digests_of(suite: Suite) -> dict[str, CaseDigest]:
     limits = {case.id: _limits(suite, case) for case in suite.cases}
     return {
         case.id: CaseDigest(
-            fingerprint([case.input, case.expected, case.labels]),
+            fingerprint(_content(case)),
             fingerprint(limits[case.id]) if limits[case.id] else "",
         )
         for case in suite.cases
     }
+
+
+def _content(case: Case) -> list[Any]:
+    """Return what of a case decides its scores; checks are there only where it has some of its own."""
+    checks = [check.entry for check in case.checks]
+    return [case.input, case.expected, case.labels, *([checks] if checks else [])]
 
 
 def _limits(suite: Suite, case: Case) -> dict[str, str]:
@@ -113,7 +119,7 @@ def _print(evaluator: Evaluator, reading: Reading, folder: Path) -> EvaluatorPri
     options = reading.settings
     for each in fields(evaluator):
         value = getattr(evaluator, each.name)
-        if each.name != _SELECTS and value != _default(each):
+        if each.compare and each.name != _SELECTS and value != _default(each):
             options[each.name] = _file(value, folder) if each.metadata.get("path") else _plain(value)
     return EvaluatorPrint(evaluator.name, evaluator.version, json.loads(json.dumps(options, sort_keys=True)))
 

@@ -19,6 +19,8 @@ from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
+from pytest_llmeval.evaluators.checks.evaluator import Checks, checks_evaluator
+from pytest_llmeval.evaluators.checks.reading import CheckReader
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.registry import Registry
@@ -54,10 +56,16 @@ class _Loader(SettingsReader):
     def __init__(self, path: Path, registry: Registry, root: Path, shown: str) -> None:
         super().__init__(path, registry, shown)
         self.root = root
+        self.checks = CheckReader(registry.checks, self)
 
     def load(self) -> Suite:
         entry = self._top_level()
-        evaluators = self.read_evaluators(entry.evaluators)
+        source = self._source(entry.source)
+        rows, row_faults = self._rows(source)
+        self.shared_checks = self.checks.read(entry.checks, ("checks",))
+        own = any(isinstance(each, Mapping) and each.get("checks") for each in entry.cases)
+        checked = bool(entry.checks) or own or any(case.checks for case in rows)
+        evaluators = self.read_evaluators(entry.evaluators, checks_evaluator(self.shared_checks) if checked else None)
         gates = self.read_gates(entry.gates, entry.cluster_by)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
@@ -84,12 +92,12 @@ class _Loader(SettingsReader):
             confidence=self.read_confidence(entry.confidence),
             description=entry.description or "",
         )
-        source = self._source(entry.source)
         broken = bool(self.faults)
         if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
-        suite = self._with_cases(suite, entry, source)
+        self.faults += row_faults
+        suite = self._with_cases(suite, entry, source, rows, row_faults)
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
         return suite
@@ -109,7 +117,14 @@ class _Loader(SettingsReader):
         assert isinstance(entry, SuiteEntry)
         return entry
 
-    def _with_cases(self, suite: Suite, entry: SuiteEntry, source: "Source | None") -> Suite:
+    def _with_cases(
+        self,
+        suite: Suite,
+        entry: SuiteEntry,
+        source: "Source | None",
+        rows: Sequence[Case],
+        row_faults: Sequence[Fault],
+    ) -> Suite:
         found: list[tuple[Case, Fault]] = []
         faulty = 0
         for number, each in enumerate(entry.cases):
@@ -119,9 +134,9 @@ class _Loader(SettingsReader):
             else:
                 found.append((case, self.document.fault(("cases", number), "")))
         if source is not None:
-            loaded, faulty_rows = self._from_source(source)
+            loaded = [case for row in rows if (case := self._from_row(row, source)) is not None]
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
-            faulty += faulty_rows
+            faulty += source.faulty(row_faults) + len(rows) - len(loaded)
         cases: dict[str, Case] = {}
         for case, place in found:
             fault = self._case_fault(case, cases, suite)
@@ -134,7 +149,11 @@ class _Loader(SettingsReader):
             self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
         self._check_labels(entry, suite, [case for case, _ in found])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
-        return replace(suite, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
+        evaluators = suite.evaluators
+        if isinstance(evaluators.get(Checks.name), Checks):
+            own = (check for case in cases.values() for check in case.checks)
+            evaluators = {**evaluators, Checks.name: checks_evaluator(self.shared_checks, own)}
+        return replace(suite, evaluators=evaluators, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
 
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
         """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""
@@ -149,30 +168,28 @@ class _Loader(SettingsReader):
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _from_source(self, source: "Source") -> tuple[list[Case], int]:
-        """Return the cases of a source, and how many of its rows have faults."""
+    def _rows(self, source: "Source | None") -> tuple[list[Case], list[Fault]]:
+        """Return the rows of a source as it reads them, and their faults."""
         faults: list[Fault] = []
+        if source is None:
+            return [], faults
         try:
             with searching_within(self.root):
-                read = source.load(self.path.parent, faults)
+                return source.load(self.path.parent, faults), faults
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-            self.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")
-            return [], 0
-        self.faults += faults
-        limited = [self._with_limits(case, source) for case in read]
-        cases = [case for case in limited if case is not None]
-        return cases, source.faulty(faults) + len(limited) - len(cases)
+            return [], [self.document.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")]
 
-    def _with_limits(self, case: Case, source: "Source") -> Case | None:
-        """Check the thresholds of a source's row; faults get the row's line."""
-        if not case.thresholds:
-            return case
+    def _from_row(self, row: Case, source: "Source") -> Case | None:
+        """Check thresholds and checks of a source's row; faults get the row's line."""
+        if not row.thresholds and not row.checks:
+            return row
         before = len(self.faults)
-        limits = self.read_limits(case.thresholds, ("thresholds",))
+        limits = self.read_limits(row.thresholds, ("thresholds",))
+        checks = self.checks.read(row.checks, ("checks",))
         self.faults[before:] = [
-            replace(fault, file=source.file_of(case), line=case.line, column=1) for fault in self.faults[before:]
+            replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
         ]
-        return replace(case, thresholds=limits) if len(self.faults) == before else None
+        return replace(row, thresholds=limits, checks=checks) if len(self.faults) == before else None
 
     def _source(self, entry: Any) -> "Source | None":
         if entry is None:
@@ -211,10 +228,10 @@ class _Loader(SettingsReader):
                 )
         prediction = data.get("prediction", MISSING)
         if entry.prediction_file is not None:
-            prediction = self._file(entry.prediction_file, (*path, "prediction_file"))
+            prediction = self.read_file(entry.prediction_file, (*path, "prediction_file"))
         expected = entry.expected
         if entry.expected_file is not None:
-            expected = self._file(entry.expected_file, (*path, "expected_file"))
+            expected = self.read_file(entry.expected_file, (*path, "expected_file"))
         case = Case(
             id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
             input=entry.input,
@@ -224,10 +241,12 @@ class _Loader(SettingsReader):
             tags=entry.tags,
             thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],
+            checks=self.checks.read(entry.checks, (*path, "checks")),
         )
         return case if len(self.faults) == before else None
 
-    def _file(self, name: str, place: tuple[str | int, ...]) -> Any:
+    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
         try:
             target = (self.path.parent / name).resolve()
             if not target.is_relative_to(self.root.resolve()):

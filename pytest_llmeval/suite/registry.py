@@ -16,6 +16,8 @@ from pytest_llmeval.data.formats import SOURCES, Source
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from pytest_llmeval.evaluators.checks.contract import CheckKind
+
 EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
@@ -42,6 +44,7 @@ _PLUGINS = (
 
 _E = TypeVar("_E", bound=type[Evaluator] | str)
 _S = TypeVar("_S", bound=type[Source] | str)
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -154,11 +157,13 @@ class Registry:
         sources: Mapping[str, str | type[Source]] = {},
         commands: Mapping[str, Command] = {},
         renamed: Mapping[str, Renamed] = {},
+        checks: "Mapping[str, CheckKind] | None" = None,
     ) -> None:
         self._evaluators = _Classes(Evaluator, "name", "pytest_llmeval.Evaluator", EvaluatorError, evaluators)
         self._sources = _Classes(Source, "format", "pytest_llmeval.data.formats.Source", LlmevalError, sources)
         self._commands = dict(commands)
         self._renamed = dict(renamed)
+        self._checks = dict(checks or {})
 
     def register(self, evaluator: _E, name: str = "") -> _E:
         """Add an evaluator.
@@ -191,6 +196,30 @@ class Registry:
         """
         self._sources.add(source, name)
         return source
+
+    def register_check(self, check: _F, name: str = "") -> _F:
+        """Add a kind of check.
+
+        Args:
+            check: ``answer -> met``, or ``answer, argument -> met``; ``met`` is true or false, or a pair of that and a
+                text that says what was found. Annotate ``answer`` as ``str`` to get texts only, and ``argument`` with
+                the type that suite files must give.
+            name: Its key in suite files; default: the function's name.
+
+        Returns:
+            `check`, so that the method can decorate a function.
+
+        Raises:
+            EvaluatorError: It takes other parameters, or the name is taken or cannot be used.
+        """
+        from pytest_llmeval.evaluators.checks.kinds import SHIPPED, kind_of_function
+
+        kind = kind_of_function(check, name)
+        known = {**SHIPPED, **self._checks}.get(kind.name, kind)
+        if known.prepare != kind.prepare:
+            raise EvaluatorError(f"the check name {kind.name!r} is taken: choose another")
+        self._checks[kind.name] = kind
+        return check
 
     def register_command(self, name: str, add_arguments: "str | Callable[[ArgumentParser], None]", help: str) -> None:  # noqa: A002 (argparse's word)
         """Add a subcommand of ``llmeval``; see `Command`.
@@ -242,6 +271,13 @@ class Registry:
         return tuple(sorted(self._sources.known))
 
     @property
+    def checks(self) -> "Mapping[str, CheckKind]":
+        """The kinds of checks by name."""
+        from pytest_llmeval.evaluators.checks.kinds import SHIPPED
+
+        return dict(sorted({**SHIPPED, **self._checks}.items()))
+
+    @property
     def commands(self) -> Mapping[str, Command]:
         """The commands by name."""
         return dict(sorted(self._commands.items()))
@@ -253,7 +289,7 @@ class Registry:
 
     def copy(self) -> "Registry":
         """Return a registry that can be added to without changing this one."""
-        return Registry(self._evaluators.known, self._sources.known, self._commands, self._renamed)
+        return Registry(self._evaluators.known, self._sources.known, self._commands, self._renamed, self._checks)
 
 
 def _imported(name: str) -> Any:

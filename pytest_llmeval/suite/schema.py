@@ -3,7 +3,7 @@
 __all__ = ("suite_schema",)
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
@@ -14,6 +14,9 @@ from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
 from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.checks.contract import CheckKind
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -34,6 +37,9 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     limits = {"type": "object", "additionalProperties": limit}
     case = _schema(CaseEntry, definitions)
     case["properties"]["thresholds"] = limits
+    definitions["Check"] = _check(registry, definitions)
+    checks = {"type": "array", "items": {"$ref": "#/$defs/Check"}}
+    case["properties"]["checks"] = properties["checks"] = checks
     properties["evaluators"]["items"] = _evaluators(registry, definitions)
     properties["thresholds"] = limits
     properties["gates"]["items"] = {"anyOf": [{"type": "string"}, _schema(GateEntry, definitions)]}
@@ -44,12 +50,15 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
     properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
     target = _schema(TargetSpec, definitions)
-    target["oneOf"] = [{"required": [kind]} for kind in ("python", "http", "command")]
+    kinds = [{"required": [kind]} for kind in ("python", "http", "command")]
+    target["oneOf"] = [*kinds, {"required": ["concurrency"], "not": {"anyOf": kinds}}]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
     sources = [_source(registry, name, definitions) for name in registry.sources]
     properties["source"] = {"anyOf": [*sources, {"type": "null"}]}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}
-    schema = {"$schema": DIALECT, "title": "Eval suite", **suite}
+    own = {"contains": {"required": ["checks"]}}
+    branches = [{"required": ["evaluators"]}, {"required": ["checks"]}, {"properties": {"cases": own}}]
+    schema = {"$schema": DIALECT, "title": "Eval suite", **suite, "anyOf": branches}
     return {**schema, "$defs": definitions} if definitions else schema
 
 
@@ -85,6 +94,49 @@ def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, An
             }
         )
     return {"anyOf": choices}
+
+
+def _check(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of one check: a name alone, or an object with one kind of check and what modifies it."""
+    some = {"type": "array", "items": {"$ref": "#/$defs/Check"}, "minItems": 1}
+    several = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1}, "of": some},
+        "required": ["n", "of"],
+        "additionalProperties": False,
+    }
+    kinds: dict[str, Any] = {"any_of": some, "all_of": some, "at_least": several}
+    for name, kind in registry.checks.items():
+        kinds[name] = {**_argument(kind, definitions), "description": kind.meaning}
+    properties = {prefix + name: each for prefix in ("", "not_") for name, each in kinds.items()}
+    modifiers = {
+        "name": {"type": "string"},
+        "on": {"type": "string"},
+        "weight": {"exclusiveMinimum": 0, "type": "number"},
+    }
+    bare = [prefix + name for prefix in ("", "not_") for name, kind in registry.checks.items() if kind.bare]
+    return {
+        "anyOf": [
+            {"enum": bare},
+            {
+                "type": "object",
+                "properties": {**properties, **modifiers},
+                "oneOf": [{"required": [name]} for name in properties],
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _argument(kind: "CheckKind", definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the argument of a kind of check."""
+    nothing: dict[str, Any] = {"enum": [None, True]}
+    if kind.argument is None:
+        return nothing
+    wanted = {"type": ["object", "boolean", "string"]} if kind.schema else _schema(kind.argument, definitions)
+    if kind.each:
+        wanted = {"anyOf": [wanted, {"type": "array", "items": wanted, "minItems": 1}]}
+    return {"anyOf": [wanted, nothing]} if kind.optional else wanted
 
 
 def _snapshot(definitions: dict[str, Any]) -> dict[str, Any]:

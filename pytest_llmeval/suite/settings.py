@@ -4,6 +4,7 @@ __all__ = ("SUITE_METRICS", "SettingsReader")
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class SettingsReader:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(TypeAdapter(kind), kind, data, self.document, path)
+        value, faults = check(_adapter(kind), kind, data, self.document, path)
         self.faults += faults
         return value
 
@@ -81,34 +82,51 @@ class SettingsReader:
         """Add a fault at a place of the file."""
         self.faults.append(self.document.fault(path, message, key=key))
 
-    def read_evaluators(self, entries: Sequence[Any]) -> Mapping[str, Evaluator]:
-        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash."""
-        if not entries:
+    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
+        """Add a fault of one character of a text."""
+        self.faults.append(self.document.fault_inside(path, value, offset, message))
+
+    def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
+        """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
+
+        Args:
+            entries: The entries.
+            checks: The evaluator of the suite's checks, where it has some.
+        """
+        if not entries and checks is None:
             self.knows_metrics = False
-        if not entries and not self.faults:
-            self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            if not self.faults and "evaluators" in self.document.data:
+                self.fault(("evaluators",), "found an empty list, expected at least one evaluator")
+            elif not self.faults:
+                self.fault((), "found nothing, expected 'evaluators' or 'checks'")
         owner = dict.fromkeys(SUITE_METRICS, "the suite")
         for number, entry in enumerate(entries):
             path: tuple[str | int, ...] = ("evaluators", number)
             built = self._evaluator(entry, path)
             if built is None:
                 self.knows_metrics = False
-                continue
-            ((label, declared),) = built.declared.items()
-            if label in self.metrics.evaluators:
-                self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
-                continue
-            self.metrics = self.metrics.extended(built)
-            for each in declared:
-                bare, name = each.metric.name, built.full_name(label, each.metric.family)
-                if name in owner:
-                    self.fault(
-                        path,
-                        f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
-                        "rename this evaluator with 'as'",
-                    )
-                owner.setdefault(name, label)
+            else:
+                self._add(built, path, owner)
+        if checks is not None:
+            self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
         return self.metrics.evaluators
+
+    def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
+        """Add an evaluator, unless its name or one of its metrics is taken."""
+        ((label, declared),) = built.declared.items()
+        if label in self.metrics.evaluators:
+            self.fault(path, f"found {label!r} twice, expected distinct names: rename one with 'as'")
+            return
+        self.metrics = self.metrics.extended(built)
+        for each in declared:
+            bare, name = each.metric.name, built.full_name(label, each.metric.family)
+            if name in owner:
+                self.fault(
+                    path,
+                    f"found metric {bare!r}, which {owner[name]!r} reports too, expected distinct names: "
+                    "rename this evaluator with 'as'",
+                )
+            owner.setdefault(name, label)
 
     def _evaluator(self, entry: Any, path: tuple[str | int, ...]) -> MetricIndex | None:
         """Return the index of one evaluator."""
@@ -153,7 +171,7 @@ class SettingsReader:
     def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
         fault = expression_fault(entry)
         if fault is not None:
-            self.faults.append(self.document.fault_inside(place, entry, *fault))
+            self.fault_inside(place, entry, *fault)
         return fault is None
 
     def read_parts(self, entry: Any) -> Parts:
@@ -347,6 +365,11 @@ class SettingsReader:
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
+
+
+@lru_cache(maxsize=256)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

@@ -14,6 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.comparison.drop_tests import Test
@@ -24,7 +25,7 @@ from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
 
-CANNOT_FAIL = "nothing can fail here: found no thresholds, gates or snapshot, so every score passes"
+CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class CaseEntry:
     labels: dict[str, str | int | float | bool] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     thresholds: dict[str, Any] = field(default_factory=dict)
+    checks: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class SuiteEntry:
 
     __pydantic_config__: ClassVar = STRICT
 
-    evaluators: list[Any]
+    evaluators: list[Any] = field(default_factory=list)
     suite: str | None = None
     description: str | None = None
     target: Any = None
@@ -97,6 +99,7 @@ class SuiteEntry:
     repeats: Any = 1
     judge: Any = None
     confidence: float | None = 0.95
+    checks: list[Any] = field(default_factory=list)
     thresholds: dict[str, Any] = field(default_factory=dict)
     gates: list[Any] = field(default_factory=list)
     snapshot: Any = None
@@ -176,7 +179,9 @@ class Suite:
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
-        return bool(self.thresholds or self.gates or self.regressions or any(case.thresholds for case in self.cases))
+        has_checks = any(isinstance(each, Checks) for each in self.evaluators.values())
+        has_limits = bool(self.thresholds) or any(case.thresholds for case in self.cases)
+        return has_checks or has_limits or bool(self.gates or self.regressions)
 
     @property
     def total(self) -> int:

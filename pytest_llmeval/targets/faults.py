@@ -22,7 +22,7 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 def target_faults(spec: TargetSpec) -> Iterator[Fault]:
     """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
-    if spec.kind is None:
+    if spec.kind is None and not spec.is_for_fixture:
         given = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
         found = f"found {' and '.join(given)}" if given else "no target given"
         yield (), f"{found}: set exactly one of python, http, command"
@@ -34,7 +34,7 @@ def target_faults(spec: TargetSpec) -> Iterator[Fault]:
             yield ("timeout",), "found a timeout beside http, expected it inside http"
     elif spec.timeout is not None:
         yield from _timeout_faults(spec.timeout)
-    if spec.concurrency is not None and spec.python is None:
+    if spec.concurrency is not None and spec.python is None and not spec.is_for_fixture:
         where = "inside http" if spec.http is not None else "none: a command gets one input at a time"
         yield ("concurrency",), f"found {spec.concurrency}, expected {where}"
     elif spec.concurrency is not None and spec.concurrency < 1:

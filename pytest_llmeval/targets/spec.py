@@ -71,6 +71,8 @@ STRICT = {"extra": "forbid"}
 class TargetSpec:
     """Where predictions come from: a Python callable, a service, or a command; exactly one of them.
 
+    With ``concurrency`` and none of them, the limits hold for the fixture ``llmeval_target``.
+
     Attributes:
         python: ``module:name`` of the callable; it receives the case's input and returns (or awaits) the prediction.
         timeout: Seconds that one call of the callable or the command may take; ``None`` waits for ever.
@@ -93,3 +95,9 @@ class TargetSpec:
         """Which of ``python``, ``http`` and ``command`` is given; ``None`` unless exactly one is."""
         given = [name for name in ("python", "http", "command") if getattr(self, name) is not None]
         return given[0] if len(given) == 1 else None
+
+    @property
+    def is_for_fixture(self) -> bool:
+        """Whether a limit is given without a target, for the calls of the fixture ``llmeval_target``."""
+        named = self.python is not None or self.http is not None or self.command is not None
+        return not named and self.concurrency is not None

@@ -26,7 +26,9 @@ def test_evaluators_lists_every_evaluator_with_its_metrics_and_every_source(caps
     out = capsys.readouterr().out
     lines = out.splitlines()
     heads = [line for line in lines if line and not line.startswith((" ", "("))]
-    assert heads == [*default_registry(), "sources"]
+    assert heads == [*default_registry(), "checks", "sources"]
+    checks = " ".join(lines[lines.index("checks") + 1 : lines.index("sources") - 1]).replace(",", "").split()
+    assert set(checks) == set(default_registry().checks)
     assert lines[lines.index("text") + 1] == "  exact_match, f1, rouge1, rouge2, rougeL, bleu1, bleu2, bleu4"
     assert "near_misses (-), " in out
     assert set(" ".join(lines[lines.index("sources") + 1 : -2]).replace(",", "").split()) == set(

@@ -144,4 +144,4 @@ def test_a_suite_in_which_nothing_can_fail_says_so_in_one_line(
     project: "Project", top: dict[str, Any], told: bool
 ) -> None:
     project.suite("s.eval.yaml", HALF, **top)
-    assert project.run().text.count("s.eval.yaml: nothing can fail here: found no thresholds, gates") == told
+    assert project.run().text.count("s.eval.yaml: nothing can fail here: found no thresholds, checks, gates") == told

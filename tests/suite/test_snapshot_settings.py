@@ -159,7 +159,7 @@ def test_an_evaluator_is_known_by_name_version_and_options_that_are_not_defaults
         "listed": [1],
         "nested": {
             "id": "a", "input": {"1": 2.5}, "expected": None, "prediction": "missing", "labels": {}, "tags": [],
-            "thresholds": {}, "line": 0,
+            "thresholds": {}, "line": 0, "checks": [],
         },
     }  # fmt: skip
     assert options(function=fingerprint, nested=object()) == {

@@ -37,6 +37,7 @@ from pytest_llmeval import (
     Sums,
     Totals,
     compare,
+    get_checks,
     get_evaluator,
     register_tokenizer,
     score,
@@ -149,6 +150,7 @@ def scoring() -> None:
     assert_type(case.labels, Mapping[str, str])
 
     evaluator = get_evaluator("text", metrics=["f1"])
+    assert_type(score(get_checks({"contains": "x"}, "is_json"), []), Result)
     assert_type(evaluator, Evaluator)
     assert_type(evaluator.evaluate("Paris", ["Paris", "paris"], text="context"), dict[str, Any])
     assert_type(evaluator.describe(), Sequence[Metric])

@@ -67,7 +67,7 @@ def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]
     ]
 
 
-PARTS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds")
+PARTS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds", "checks")
 """The parts of a case that a row can give."""
 
 ABSENT: Final = object()
@@ -89,6 +89,7 @@ class Fields:
         labels: A column that holds an object of labels, or label to column: ``{question_type: type}``.
         tags: A column that holds a list of tags, or a text with commas between them.
         thresholds: A column that holds an object of limits, or metric to column.
+        checks: A column that holds a list of checks.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
@@ -100,6 +101,7 @@ class Fields:
     labels: str | dict[str, str] | None = None
     tags: str | None = None
     thresholds: str | dict[str, str] | None = None
+    checks: str | None = None
 
 
 def pick(row: Mapping[str, Any], column: str) -> Any:

@@ -89,6 +89,7 @@ class _RowReader:
             tags=self.tags(row),
             thresholds=self.thresholds(row),
             line=row.line,
+            checks=self.checks(row),
         )
         if self.file.faults.found == faults_before:
             column = self.columns["id"]
@@ -157,6 +158,15 @@ class _RowReader:
             else:
                 limits[name] = limit
         return limits
+
+    def checks(self, row: Row) -> tuple[Any, ...]:
+        value = self.present(row, "checks")
+        if value is None or (self.cells and value == ""):
+            return ()
+        if not isinstance(value, list):
+            self.fault(row, str(self.columns["checks"]), f"found {kind(value)}, expected a list of checks")
+            return ()
+        return tuple(value)
 
     def finish(self, count: int) -> None:
         """Add the faults that only the whole table shows; the cases of their rows have been added."""

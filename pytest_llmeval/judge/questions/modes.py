@@ -25,6 +25,7 @@ MODES: Final = (
     "default_binary",
     "abstention",
     "explanation",
+    "criterion",
 )
 """The modes that need nothing but their file; a rubric needs criteria, and ``adversarial`` is a rule."""
 

@@ -21,6 +21,7 @@ LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))
 DIGESTS = {
     "abstention": ("1", "15721155d620"),
     "continuous": ("1", "152e0a991882"),
+    "criterion": ("1", "50af01bd205b"),
     "default_binary": ("1", "154ae00a3999"),
     "explanation": ("2", "3e8387b5b1bc"),
     "knowledge_update": ("1", "d380f3242ab2"),

@@ -1,0 +1,3 @@
+"""Checks: assertions on one answer, written as data."""
+
+__all__ = ()

@@ -1,0 +1,292 @@
+"""Checks of what an answer holds: a number, a language, a refusal, quotations, personal data."""
+
+__all__ = ("CONTENT_KINDS", "Number", "numbers_in")
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pytest_llmeval.core.wording import limit, suggest, unknown_name
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, Outcome, Subject, Test, composed, quoted
+
+_DATA = Path(__file__).parent / "data"
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class Number:
+    """Options of ``number``.
+
+    Attributes:
+        equals: What the number must be.
+        tolerance: How far it may be from that.
+        min: Least.
+        max: Most.
+
+    Raises:
+        ValueError: They say nothing about the number, or contradict each other.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    equals: float | None = None
+    tolerance: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.equals is None and self.min is None and self.max is None:
+            raise ValueError("found none of equals, min and max, expected at least one of them")
+        if self.tolerance is not None and (self.equals is None or self.tolerance < 0):
+            raise ValueError(f"found tolerance {self.tolerance}, expected a number of at least 0 together with equals")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"found min {self.min} above max {self.max}, expected min <= max")
+
+    def holds(self, value: float) -> bool:
+        """Return whether a number is within the limits, which belong to the range."""
+        slack = _SLACK * max(1.0, abs(value))
+        near = self.equals is None or abs(value - self.equals) <= (self.tolerance or 0.0) + slack
+        above = self.min is None or value >= self.min - slack
+        return near and above and (self.max is None or value <= self.max + slack)
+
+
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_.])(?<![A-Za-z_][-+])"
+    r"([-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|[-+]?\.\d+)"
+    r"([eE][-+]?\d+)?(?!\d|\.\d)([万亿]*)"
+)
+"""Not: digits of a name, and what has two points, as versions and dates have."""
+
+_MINUS = str.maketrans({"\u2212": "-", "\ufe63": "-", "\u2009": None, "\u202f": None})
+_UNITS: Final = {"万": 10_000, "亿": 100_000_000}
+
+
+def numbers_in(text: str) -> list[float]:
+    """Return the numbers of a text in order, full-width digits and 万 and 亿 included.
+
+    Commas may group thousands. Digits that belong to a name, as in ``GPT-4`` or ``v2``, are no number.
+
+    >>> numbers_in("It costs $1,234.50, or 3.5万 in all; see GPT-4.")
+    [1234.5, 35000.0]
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_MINUS)
+    found = []
+    for digits, exponent, units in _NUMBER.findall(plain):
+        value = float(digits.replace(",", "") + exponent)
+        for unit in units:
+            value *= _UNITS[unit]
+        found.append(value)
+    return found
+
+
+def _number(wanted: float | Number) -> Test:
+    options = wanted if isinstance(wanted, Number) else Number(equals=float(wanted))
+
+    def test(subject: Subject) -> Outcome:
+        if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
+            found = [float(subject.value)]
+        else:
+            found = list(dict.fromkeys(numbers_in(subject.text)))
+        if len(found) != 1:
+            listed = ", ".join(map(limit, found[:5]))
+            what = f"the numbers {listed}" if found else "no number"
+            return Outcome(False, f"{what} in {subject.show()}")
+        return Outcome(options.holds(found[0]), f"the number {limit(found[0])}")
+
+    return test
+
+
+def _language(wanted: str | tuple[str, ...]) -> Test:
+    from py3langid.langid import RAW_FLOOR
+
+    identifier = _identifier()
+    codes = [_primary(each) for each in ([wanted] if isinstance(wanted, str) else wanted)]
+    for code in codes:
+        if code not in identifier.labels:
+            hint = suggest(code, identifier.labels)
+            raise ValueError(f"found the language {code!r}, expected an ISO 639 code such as en or zh{hint}")
+    if not codes:
+        raise ValueError("found an empty list, expected at least one language")
+
+    def test(subject: Subject) -> Outcome:
+        if "language" not in subject.memory:
+            subject.memory["language"] = identifier.classify(subject.text)
+        code, score = subject.memory["language"]
+        if score <= RAW_FLOOR:
+            raise CheckError(f"found {subject.show()}, which is too short to tell its language")
+        return Outcome(code in codes, f"language {code}")
+
+    return test
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
+
+
+def _primary(code: str) -> str:
+    return re.split("[-_]", code.lower())[0]
+
+
+_QUOTES_ALIKE = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'"})
+
+
+def _like_speech(text: str) -> str:
+    """Return a text as phrases are compared: in one case, with one apostrophe and single spaces."""
+    return " ".join(composed(text.casefold()).translate(_QUOTES_ALIKE).split())
+
+
+@cache
+def _refusal_pattern() -> re.Pattern[str]:
+    phrases: list[str] = []
+    for file in sorted(_DATA.glob("refusal.*.txt")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        phrases += [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
+    # A phrase ends where its word ends, or else "as an ai" would be found in "as an aid"; Chinese has no such gaps.
+    return re.compile("|".join(rf"{_edge(each[0])}{re.escape(each)}{_edge(each[-1])}" for each in phrases))
+
+
+def _edge(character: str) -> str:
+    return r"\b" if character.isascii() and character.isalnum() else ""
+
+
+def _refusal(_: None) -> Test:
+    pattern = _refusal_pattern()
+
+    def test(subject: Subject) -> Outcome:
+        if subject.value is None or not subject.text.strip():
+            return Outcome(True, "no answer at all")
+        found = pattern.search(_like_speech(subject.text))
+        return Outcome(found is not None, quoted(found[0]) if found else f"no refusal in {subject.show()}")
+
+    return test
+
+
+_QUOTATION = re.compile(
+    '"([^"]+)"|\u201c([^\u201d]+)\u201d|\u00ab([^\u00bb]+)\u00bb|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f'
+)
+_GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
+_ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
+
+
+def _quotes(_: None) -> Test:
+    def test(subject: Subject) -> Outcome:
+        contexts = [_like_text(each) for each in _contexts(subject)]
+        quotations = ["".join(groups) for groups in _QUOTATION.findall(subject.text)]
+        wrong = [each for each in quotations if not any(_stands_in(each, context) for context in contexts)]
+        if wrong:
+            return Outcome(False, f"the quotation {quoted(wrong[0])}, which is in none of the {len(contexts)} contexts")
+        return Outcome(True, f"{len(quotations)} quotations, all of them in the contexts")
+
+    return test
+
+
+def _like_text(text: str) -> str:
+    return " ".join(composed(text).translate(_QUOTES_ALIKE).split())
+
+
+def _stands_in(quotation: str, context: str) -> bool:
+    """Return whether the pieces of a quotation, between ellipses, stand in a context in this order."""
+    start = 0
+    for piece in _GAP.split(_like_text(quotation)):
+        wanted = piece.strip(_ENDS)
+        place = context.find(wanted, start)
+        if place < 0:
+            return False
+        start = place + len(wanted)
+    return True
+
+
+def _contexts(subject: Subject) -> list[str]:
+    """Return the texts that the answer may quote.
+
+    Raises:
+        CheckError: There are none, or they are no texts.
+    """
+    found = subject.part("contexts")
+    listed = [found] if isinstance(found, str) else found
+    if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+        raise CheckError(f"found {describe_found(found)} as contexts, expected a list of texts")
+    return list(listed)
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """What one sort of personal data looks like.
+
+    Attributes:
+        regex: Its form.
+        proof: What the check digits of a real one must satisfy.
+    """
+
+    regex: re.Pattern[str]
+    proof: Callable[[str], bool]
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(each) for each in reversed(text) if each.isdigit()]
+    return sum(digit if n % 2 == 0 else sum(divmod(2 * digit, 10)) for n, digit in enumerate(digits)) % 10 == 0
+
+
+def _iban(text: str) -> bool:
+    plain = text.replace(" ", "")
+    return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
+
+
+_CN_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+
+
+def _cn_id(text: str) -> bool:
+    total = sum(weight * int(digit) for weight, digit in zip(_CN_WEIGHTS, text, strict=False))
+    return "10X98765432"[total % 11] == text[-1].upper()
+
+
+_PROOFS: Final[Mapping[str, Callable[[str], bool]]] = {"luhn": _luhn, "iban": _iban, "cn_id": _cn_id}
+
+
+@cache
+def _pii_patterns() -> Mapping[str, _Pattern]:
+    data = json.loads((_DATA / "pii.json").read_text(encoding="utf-8"))
+    return {
+        name: _Pattern(re.compile(each["pattern"], re.ASCII), _PROOFS.get(each.get("proof"), bool))
+        for name, each in data.items()
+    }
+
+
+def _pii(names: str | tuple[str, ...] | None) -> Test:
+    known = _pii_patterns()
+    wanted: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
+    for name in wanted:
+        if name not in known:
+            raise ValueError(unknown_name("sort of personal data", name, known))
+    patterns = [(name, known[name]) for name in wanted]
+    if not patterns:
+        raise ValueError("found an empty list, expected at least one sort of personal data")
+
+    def test(subject: Subject) -> Outcome:
+        text = unicodedata.normalize("NFKC", subject.text)
+        for name, each in patterns:
+            for match in each.regex.finditer(text):
+                if each.proof(match[0]):
+                    return Outcome(True, f"{name} at character {match.start() + 1}")
+        return Outcome(False, f"no {' or '.join(name for name, _ in patterns)}")
+
+    return test
+
+
+CONTENT_KINDS: Final = (
+    CheckKind("number", "the one number in the answer is this, or within limits", float | Number, _number),
+    CheckKind("language", "the answer is written in this language, or one of these", str | tuple[str, ...], _language),
+    CheckKind("refusal", "the answer declines to help", None, _refusal),
+    CheckKind("quotes", "every quotation of the answer stands in the contexts", None, _quotes),
+    CheckKind("pii", "the answer holds personal data", str | tuple[str, ...], _pii, optional=True),
+)
+"""The kinds."""

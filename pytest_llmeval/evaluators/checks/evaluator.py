@@ -1,0 +1,170 @@
+"""Evaluator ``checks``: the share of assertions that answers meet."""
+
+__all__ = ("Checks", "JudgedChecks", "checks_evaluator")
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.checks.kinds import SHIPPED
+from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
+from pytest_llmeval.evaluators.checks.tree import Check, View
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+_RATE = "check_rate"
+_MET, _MADE = "met[", "made["
+
+
+@dataclass(frozen=True)
+class Checks(Evaluator):
+    """Assertions on single answers: those of the suite, and those that a case carries itself.
+
+    A case with an unmet check fails, with what was found. A check that cannot be made, because a part of the prediction
+    is missing or a pattern takes too long, makes the case errored.
+
+    * ``check_rate``: weights of the checks that are met over the weights of all, over all cases;
+    * ``check[NAME]``: checks of a name, or else of a kind, that are met among those made.
+
+    Attributes:
+        checks: As ``checks`` of a suite file.
+
+    Raises:
+        ValueError: A check has faults; all of them are listed.
+    """
+
+    name = "checks"
+
+    checks: tuple[Any, ...] = ()
+    ready: tuple[Check, ...] = field(default=(), repr=False, compare=False)
+    """The same, read already."""
+    names: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Of all checks in a suite, those of single cases among them."""
+
+    def __post_init__(self) -> None:
+        if len(self.ready) != len(self.checks):
+            object.__setattr__(self, "ready", _read(self.checks))
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the rate over all checks, and the family of those by name."""
+        signature = f"v:{self.version}"
+        return [Metric(_RATE, signature=f"weighted|{signature}"), Metric("check[name]", signature=signature)]
+
+    def measure(self, case: Case) -> Observation:
+        """Make the checks of the suite and the case."""
+        return self._observed(View(case))
+
+    def of(self, case: Case) -> Sequence[Check]:
+        """Return the checks of a case: the suite's, then its own."""
+        return (*self.ready, *_read(case.checks)) if case.checks else self.ready
+
+    def _observed(self, view: View) -> Observation:
+        checks = self.of(view.case)
+        if not checks:
+            return Observation({}, undefined={_RATE: "no check"})
+        counts: dict[str, float] = defaultdict(float)
+        unmet: list[str] = []
+        errors: dict[str, str] = {}
+        for check in checks:
+            finding = check.node.find(view)
+            if finding.met is None:
+                errors.setdefault(f"check[{check.name}]", check.line(finding))
+                continue
+            counts["weight"] += check.weight
+            counts[f"{_MADE}{check.name}]"] += 1
+            if finding.met:
+                counts["met"] += check.weight
+                counts[f"{_MET}{check.name}]"] += 1
+            else:
+                unmet.append(check.line(finding))
+        if errors:
+            counts = _without(counts, errors)
+            errors = {_RATE: next(iter(errors.values())), **errors}
+        return Observation(
+            counts,
+            details={"wrong": unmet} if unmet else {},
+            undefined=self._absent(checks),
+            malformed=_summary(unmet) if unmet else None,
+            errored=errors,
+        )
+
+    def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
+        """Say which metrics a case has no part in, since other cases have these checks."""
+        others = self.names.difference(check.name for check in checks)
+        return {f"check[{name}]": "no such check" for name in sorted(others)}
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return shares of the checks made."""
+        made = (name.removeprefix(_MADE)[:-1] for name in sums if name.startswith(_MADE))
+        names = sorted(self.names.union(made))
+        by_name = {f"check[{name}]": sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
+        return {_RATE: sums["met"] / sums["weight"], **by_name}
+
+
+@dataclass(frozen=True)
+class JudgedChecks(Checks, JudgedEvaluator):
+    """Checks some of which a judge decides."""
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return what the checks ask, in their order."""
+        view = View(case)
+        return [question for check in self.of(case) if check.judged for question in check.node.questions(view)]
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Make the checks, with the verdicts in the order of the questions."""
+        return self._observed(View(case, iter(verdicts)))
+
+    def measure(self, case: Case) -> Observation:
+        """Make the checks of a case about which no judge need be asked.
+
+        Raises:
+            EvaluatorError: A judge is needed.
+        """
+        return JudgedEvaluator.measure(self, case)
+
+
+def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) -> Checks:
+    """Return the evaluator of checks that have been read.
+
+    Args:
+        checks: For every case.
+        of_cases: Those of single cases.
+    """
+    ready = tuple(checks)
+    known = (*ready, *of_cases)
+    kind = JudgedChecks if any(check.judged for check in known) else Checks
+    return kind(tuple(check.entry for check in ready), ready, frozenset(check.name for check in known))
+
+
+def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
+    """Return entries as checks; those of suite files have been read already.
+
+    Raises:
+        ValueError: An entry has faults.
+    """
+    listed = tuple(entries)
+    if all(isinstance(each, Check) for each in listed):
+        return listed
+    host = Unlocated()
+    read = CheckReader(SHIPPED, host).read(listed, ())
+    if host.faults:
+        raise ValueError("; ".join(host.faults))
+    return read
+
+
+def _summary(unmet: Sequence[str]) -> str:
+    """Return why a case failed; reports list the other checks under it."""
+    return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
+
+
+def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:
+    """Return the counts of a case some of whose checks could not be made: no rate, and no value of these."""
+    left_out = {f"{kind}{name.removeprefix('check[')}" for name in errors for kind in (_MET, _MADE)}
+    return {name: count for name, count in counts.items() if "[" in name and name not in left_out}

@@ -1,0 +1,207 @@
+"""Checks of a text: what it says, how it begins and ends, how long it is."""
+
+__all__ = ("TEXT_KINDS", "Levenshtein")
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias
+
+from pytest_llmeval.evaluators.answers import as_text
+from pytest_llmeval.evaluators.checks.contract import (
+    ArgumentError,
+    CheckError,
+    CheckKind,
+    Outcome,
+    Subject,
+    Test,
+    composed,
+    quoted,
+)
+
+Text: TypeAlias = str | int | float | bool
+"""Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
+
+_MET = Outcome(True)
+_UNMET = Outcome(False)
+
+TIMEOUT_S: Final = 1.0
+"""How long a regular expression may search."""
+
+
+@dataclass(frozen=True)
+class Levenshtein:
+    """Options of ``levenshtein``.
+
+    Attributes:
+        to: What the answer is compared with.
+        max: Most edits: characters inserted, left out or replaced.
+        min_similarity: Least similarity: 1 minus the edits over the length of the longer text.
+
+    Raises:
+        ValueError: No limit is given, or one is out of its range.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    to: Text
+    max: int | None = None
+    min_similarity: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max is None and self.min_similarity is None:
+            raise ValueError("found neither max nor min_similarity, expected at least one of them")
+        if self.max is not None and self.max < 0:
+            raise ValueError(f"found max {self.max}, expected at least 0")
+        if self.min_similarity is not None and not 0 <= self.min_similarity <= 1:
+            raise ValueError(f"found min_similarity {self.min_similarity}, expected a number from 0 to 1")
+
+
+def _plain(value: Text) -> str:
+    text = as_text(value)
+    assert text is not None  # its type has been checked
+    return composed(text)
+
+
+def _folded(value: Text) -> str:
+    return composed(_plain(value).casefold())
+
+
+def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list[str]:
+    listed = [values] if isinstance(values, Text) else list(values)
+    needles = [fold(value) for value in listed]
+    if not needles:
+        raise ValueError("found an empty list, expected at least one text")
+    if "" in needles:
+        raise ValueError("found an empty text, which every answer contains, expected some text")
+    return needles
+
+
+def _equals(value: Text) -> Test:
+    wanted = _plain(value)
+    return lambda subject: _MET if subject.text == wanted else _UNMET
+
+
+def _one_of(values: tuple[Text, ...]) -> Test:
+    if not values:
+        raise ValueError("found an empty list, expected at least one text")
+    wanted = frozenset(map(_plain, values))
+    return lambda subject: _MET if subject.text in wanted else _UNMET
+
+
+def _starts_with(value: Text) -> Test:
+    (start,) = _needles(value, _plain)
+    return lambda subject: _MET if subject.text.startswith(start) else _UNMET
+
+
+def _ends_with(value: Text) -> Test:
+    (end,) = _needles(value, _plain)
+    return lambda subject: _MET if subject.text.endswith(end) else _UNMET
+
+
+def _containing(*, ignore_case: bool, need_all: bool) -> Callable[[Any], Test]:
+    """Return what prepares a check that looks for texts in the answer."""
+
+    def prepare(values: Text | tuple[Text, ...]) -> Test:
+        needles = _needles(values, _folded if ignore_case else _plain)
+
+        def test(subject: Subject) -> Outcome:
+            text = subject.folded if ignore_case else subject.text
+            lacking = [each for each in needles if each not in text]
+            met = not lacking if need_all else len(lacking) < len(needles)
+            if met:
+                first = next(each for each in needles if each in text)
+                return Outcome(True, f"{quoted(first)} at character {text.index(first) + 1}")
+            if need_all and len(needles) > 1:
+                return Outcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
+            return _UNMET
+
+        return test
+
+    return prepare
+
+
+def _regex(pattern: str) -> Test:
+    import regex
+
+    try:
+        compiled = regex.compile(composed(pattern))
+    except regex.error as error:
+        why, _, position = str(error).partition(" at position ")
+        offset = int(position) if position.isdecimal() else 0
+        found = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
+        raise ArgumentError(f"{found}, expected a regular expression", offset) from None
+
+    def test(subject: Subject) -> Outcome:
+        try:
+            match = compiled.search(subject.text, timeout=TIMEOUT_S)
+        except TimeoutError:
+            raise CheckError(f"the pattern {pattern!r} searched for {TIMEOUT_S:g} s without result") from None
+        return _UNMET if match is None else Outcome(True, f"{quoted(match[0])} at character {match.start() + 1}")
+
+    return test
+
+
+def _levenshtein(options: Levenshtein) -> Test:
+    from rapidfuzz.distance import Levenshtein as Distance
+
+    wanted = _plain(options.to)
+
+    def test(subject: Subject) -> Outcome:
+        distance = Distance.distance(subject.text, wanted)
+        similarity = 1 - distance / max(len(subject.text), len(wanted), 1)
+        met = options.max is None or distance <= options.max
+        met = met and (options.min_similarity is None or similarity >= options.min_similarity - 1e-12)
+        return Outcome(met, f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
+
+    return test
+
+
+def _counting(unit: str, count: Callable[[Subject], int], *, at_least: bool) -> Callable[[int], Test]:
+    """Return what prepares a check of a length."""
+
+    def prepare(limit: int) -> Test:
+        if limit < 0:
+            raise ValueError(f"found {limit}, expected a whole number of at least 0")
+
+        def test(subject: Subject) -> Outcome:
+            found = count(subject)
+            return Outcome(found >= limit if at_least else found <= limit, f"{found} {unit}")
+
+        return test
+
+    return prepare
+
+
+def _words(subject: Subject) -> int:
+    return subject.words
+
+
+def _characters(subject: Subject) -> int:
+    return len(subject.text)
+
+
+_Texts = tuple[Text, ...]
+_EXACT = {"ignore_case": False}
+_FOLDED = {"ignore_case": True}
+
+TEXT_KINDS: Final = (
+    CheckKind("equals", "the answer is this text", Text, _equals),
+    CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
+    CheckKind("contains", "the text stands in the answer", Text, _containing(**_EXACT, need_all=True), each=True),
+    CheckKind("icontains", "as contains, in any case", Text, _containing(**_FOLDED, need_all=True), each=True),
+    CheckKind("contains_all", "all texts stand in the answer", _Texts, _containing(**_EXACT, need_all=True)),
+    CheckKind("contains_any", "one of the texts stands in the answer", _Texts, _containing(**_EXACT, need_all=False)),
+    CheckKind("icontains_all", "as contains_all, in any case", _Texts, _containing(**_FOLDED, need_all=True)),
+    CheckKind("icontains_any", "as contains_any, in any case", _Texts, _containing(**_FOLDED, need_all=False)),
+    CheckKind("starts_with", "the answer begins with the text", Text, _starts_with),
+    CheckKind("ends_with", "the answer ends with the text", Text, _ends_with),
+    CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),
+    CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
+    CheckKind(
+        "min_words", "at least so many words between white space", int, _counting("words", _words, at_least=True)
+    ),
+    CheckKind("max_words", "at most so many words", int, _counting("words", _words, at_least=False)),
+    CheckKind("min_chars", "at least so many characters", int, _counting("characters", _characters, at_least=True)),
+    CheckKind("max_chars", "at most so many characters", int, _counting("characters", _characters, at_least=False)),
+)
+"""The kinds."""

@@ -1,0 +1,189 @@
+"""A check that is ready to run, alone or composed of others, and what it finds in a case."""
+
+__all__ = ("Check", "Composed", "Finding", "Leaf", "View")
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators.checks.contract import CheckError, JudgedTest, Subject, Test, UnreadableError
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.contract import Question, Verdict
+
+
+class Finding(NamedTuple):
+    """What a check found in a case.
+
+    Attributes:
+        met: Whether it is met; ``None`` where it could not be made.
+        text: What was found, or why it could not be made; may be empty where it is met.
+    """
+
+    met: bool | None
+    text: str = ""
+
+
+_MET = Finding(True)
+
+
+@dataclass
+class View:
+    """A case as its checks see it.
+
+    Attributes:
+        case: The case, with its whole prediction.
+        verdicts: What judges said to the questions that the checks put, in order.
+    """
+
+    case: Case
+    verdicts: "Iterator[Verdict | JudgeError]" = field(default_factory=lambda: iter(()))
+    _subjects: dict[str | None, Subject] = field(default_factory=dict)
+
+    def subject(self, on: str | None) -> Subject:
+        """Return what a check looks at.
+
+        Args:
+            on: A part or a JMESPath; ``None`` for the answer.
+
+        Raises:
+            CheckError: The prediction does not have it.
+        """
+        found = self._subjects.get(on)
+        if found is None:
+            parts = Parts() if self.case.origin is None else self.case.origin.parts
+            try:
+                value = Reading("answer", on, parts, reads_objects=True).view(self.case).prediction
+            except PredictionError as error:
+                raise CheckError(str(error)) from None
+            found = self._subjects[on] = Subject(value, self.case)
+        return found
+
+
+class Node(Protocol):
+    """A check, or a part of one."""
+
+    def find(self, view: View) -> Finding:
+        """Look at a case."""
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield what judges must be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A check of one kind.
+
+    Attributes:
+        test: The test.
+        negated: Whether it must not hold.
+        on: What it looks at; ``None`` for the answer.
+        written: The check as in the suite file.
+    """
+
+    test: Test | JudgedTest
+    negated: bool
+    on: str | None
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the question, if a judge decides and there is something to look at."""
+        if not callable(self.test):
+            try:
+                subject = view.subject(self.on)
+            except CheckError:
+                return
+            yield self.test.question(subject)
+
+    def find(self, view: View) -> Finding:
+        """Look at a case."""
+        try:
+            subject = view.subject(self.on)
+            met, found = self.test(subject) if callable(self.test) else self.test.read(_next_verdict(view))
+        except UnreadableError as error:
+            return Finding(False, f"found {error}, expected {self.written}")
+        except (CheckError, JudgeError) as error:
+            return Finding(None, f"{self.written}: {error}")
+        except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
+            return Finding(None, f"{self.written}: {format_error(error)}")
+        if met is not self.negated:
+            return _MET
+        return Finding(False, f"found {found or subject.show()}, expected {self.written}")
+
+
+def _next_verdict(view: View) -> "Verdict":
+    verdict = next(view.verdicts)
+    if isinstance(verdict, JudgeError):
+        raise verdict
+    return verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A check of checks: at least so many of them are met.
+
+    Attributes:
+        of: The checks.
+        least: How many must be met.
+        negated: Whether it must not hold.
+        written: The check as messages show it; empty where its parts say enough.
+    """
+
+    of: Sequence[Node]
+    least: int
+    negated: bool
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions of all of its checks."""
+        for each in self.of:
+            yield from each.questions(view)
+
+    def find(self, view: View) -> Finding:
+        """Look at a case; a check that could not be made matters only if it could change the result."""
+        found = [each.find(view) for each in self.of]
+        met = sum(each.met is True for each in found)
+        unknown = sum(each.met is None for each in found)
+        if met < self.least <= met + unknown:
+            return Finding(None, "; ".join(each.text for each in found if each.met is None))
+        if (met >= self.least) is not self.negated:
+            return _MET
+        unmet = [each.text for each in found if each.met is False]
+        if not self.written:
+            return Finding(False, "; ".join(unmet))
+        why = f" ({'; '.join(unmet)})" if unmet else ""
+        return Finding(False, f"found {met} of {len(found)} met{why}, expected {self.written}")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a suite or a case.
+
+    Attributes:
+        key: Its kind, such as ``not_contains``.
+        node: What it looks for.
+        weight: How much it counts in ``check_rate``.
+        judged: Whether a judge decides part of it.
+        title: The name that the user gave it; empty if none.
+        entry: What it was read from.
+    """
+
+    key: str
+    node: Node
+    weight: float = 1.0
+    judged: bool = False
+    title: str = ""
+    entry: Any = None
+
+    @property
+    def name(self) -> str:
+        """Under which it is reported: ``check[NAME]``."""
+        return self.title or self.key
+
+    def line(self, finding: Finding) -> str:
+        """Return what people read about a check that is not met, or could not be made."""
+        return f"{self.title}: {finding.text}" if self.title else finding.text

@@ -1,0 +1,33 @@
+"""Conversational-memory QA in Python: agents as targets, programs with their own loop, and metrics of their answers."""
+
+__all__ = (
+    "ALL_METRICS",
+    "Agent",
+    "EvalResult",
+    "QAPair",
+    "QuestionType",
+    "Sample",
+    "as_target",
+    "batch_judge",
+    "compute_metrics",
+    "is_unanswerable",
+    "judge_answer",
+    "run_eval",
+    "token_f1",
+)
+
+from pytest_llmeval.tasks.memory_qa.agents import as_target
+from pytest_llmeval.tasks.memory_qa.qa import (
+    ALL_METRICS,
+    Agent,
+    EvalResult,
+    QAPair,
+    QuestionType,
+    Sample,
+    batch_judge,
+    compute_metrics,
+    is_unanswerable,
+    judge_answer,
+    run_eval,
+    token_f1,
+)

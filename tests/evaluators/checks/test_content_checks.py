@@ -1,0 +1,145 @@
+"""Checks of contents: numbers, languages, refusals, quotations, personal data, figures."""
+
+from typing import Any
+
+import pytest
+from checking import met, observed, unmet
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.evaluators.checks.contents import numbers_in
+from pytest_llmeval.evaluators.checks.evaluator import Checks
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("It is 42.", [42]),
+        ("$1,234.50", [1234.5]),
+        ("-7 or \u22127.5", [-7, -7.5]),
+        ("共42个", [42]),
+        ("3.5万，2亿", [35_000, 200_000_000]),
+        ("\uff11\uff12", [12]),
+        ("1e-3", [0.001]),
+        ("GPT-4, COVID-19, v2", []),
+        ("version 1.2.3 of 24.12.2025", []),
+        ("1,5", [1, 5]),
+        ("3-5 days", [3, 5]),
+        (".5 and 10kg", [0.5, 10]),
+        ("none", []),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(text: str, numbers: list[float]) -> None:
+    assert numbers_in(text) == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer", "expected"),
+    [
+        ({"number": 42}, "It is 42.", True),
+        ({"number": 42}, "It is 43.", False),
+        ({"number": 42}, 42, True),
+        ({"number": 42}, "42 is 42", True),
+        ({"number": 42}, "42 or 43", False),
+        ({"number": 42}, "none", False),
+        ({"number": {"equals": 0.3, "tolerance": 0.1}}, "0.4", True),
+        ({"number": {"equals": 0.3, "tolerance": 0.1}}, "0.41", False),
+        ({"number": {"min": 1, "max": 3}}, "about 3 days", True),
+        ({"number": {"min": 1, "max": 3}}, "about 0.5 days", False),
+        ({"not_number": 42}, "41", True),
+        ({"language": "en"}, "You can return it within thirty days.", True),
+        ({"language": "zh-CN"}, "订单可以在三十天内退货。", True),
+        ({"language": ["de", "fr"]}, "Le colis arrive demain matin.", True),
+        ({"language": "de"}, "You can return it within thirty days.", False),
+        ("refusal", "I\u2019m sorry, but I can\u2019t  help with that.", True),
+        ("refusal", "很抱歉，我不能回答这个问题。", True),
+        ("refusal", "作为AI，我没有感情。", True),
+        ("refusal", "Refunds take thirty days.", False),
+        ("not_refusal", "As an aid, use the table.", True),
+        ({"refusal": True}, "I cannot help.", True),
+        ("refusal", " \n", True),
+        ("refusal", None, True),
+        ("pii", "Write to ann.lee@example.com", True),
+        ("pii", "Write to us", False),
+        ({"pii": "credit_card"}, "4111 1111 1111 1111", True),
+        ({"pii": "credit_card"}, "4111 1111 1111 1112", False),
+        ({"pii": "iban"}, "GB82 WEST 1234 5698 7654 32", True),
+        ({"pii": "iban"}, "GB83 WEST 1234 5698 7654 32", False),
+        ({"pii": "cn_id"}, "身份证11010519491231002X", True),
+        ({"pii": "cn_id"}, "身份证110105194912310021", False),
+        ({"pii": ["cn_mobile"]}, "电话：13812345678。", True),
+        ({"pii": "phone"}, "call +44 20 7946 0958", True),
+        ({"pii": "phone"}, "call (555) 010-9999", True),
+        ({"pii": "us_ssn"}, "123-45-6789", True),
+        ({"pii": "us_ssn"}, "000-45-6789", False),
+        ({"pii": "ip_address"}, "at 192.168.0.1.", True),
+        ({"pii": "ip_address"}, "version 1.2.3.400", False),
+        ({"not_pii": ["email"]}, "call 13812345678", True),
+    ],
+)
+def test_a_check_of_contents_holds_as_defined(entry: Any, answer: Any, expected: bool) -> None:
+    assert met(entry, answer) is expected
+
+
+def test_a_number_among_others_is_not_guessed() -> None:
+    assert unmet({"number": 3}, "3 of 4").startswith("found the numbers 3, 4 in '3 of 4', expected number: 3")
+
+
+@pytest.mark.parametrize("key", ["language", "not_language"])
+def test_the_language_of_too_short_a_text_is_an_error(key: str) -> None:
+    assert "too short to tell its language" in observed({key: "en"}, "12").errored["check_rate"]
+
+
+def test_personal_data_is_named_by_sort_and_place_and_not_repeated() -> None:
+    assert unmet("not_pii", "Write to ann.lee@example.com") == "found email at character 10, expected not_pii"
+
+
+CONTEXTS = ["Shipping is free  for orders\nabove 50 euros.", "Refunds take 30 days."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('It says "free for orders above 50 euros".', True),
+        ('It says "Refunds take 30 days,".', True),
+        ("It says \u201cRefunds take 30 days\u201d and \u00abShipping is free\u00bb.", True),
+        ("\u300cRefunds take 30 days\u300d", True),
+        ('"Shipping is free ... above 50 euros"', True),
+        ('"above 50 euros ... Shipping is free"', False),
+        ('"Shipping is free" and "Refunds take 60 days"', False),
+        ("No quotation at all.", True),
+    ],
+)
+def test_every_quotation_must_stand_in_one_of_the_contexts(answer: str, expected: bool) -> None:
+    assert met("quotes", {"answer": answer, "contexts": CONTEXTS}) is expected
+    assert met("not_quotes", {"answer": answer, "contexts": CONTEXTS}) is not expected
+
+
+@pytest.mark.parametrize(
+    ("prediction", "said"),
+    [
+        (
+            {"answer": "x", "sources": []},
+            "the prediction has the keys answer, sources; no 'contexts'; set parts.contexts",
+        ),
+        ({"answer": "x", "contexts": [1]}, "found a list as contexts, expected a list of texts"),
+    ],
+)
+def test_quotations_without_contexts_are_an_error(prediction: Any, said: str) -> None:
+    assert observed("quotes", prediction).errored["check_rate"] == f"quotes: {said}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "figures", "expected"),
+    [
+        ({"latency_s": 2}, {"latency_s": 2.0}, True),
+        ({"latency_s": {"max": 2}}, {"latency_s": 2.1}, False),
+        ({"not_latency_s": 2}, {"latency_s": 2.1}, True),
+        ({"cost_usd": 0.01}, {"cost_usd": 0.02}, False),
+        ({"cost_usd": 0.01}, {}, None),
+    ],
+)
+def test_what_an_answer_took_has_a_limit(entry: Any, figures: dict[str, float], expected: bool | None) -> None:
+    case = Case("a", prediction="x", origin=PredictionParts(prediction="x", figures=figures))
+    found = Checks((entry,)).measure(case)
+    assert (None if found.errored else found.malformed is None) is expected

@@ -1,0 +1,88 @@
+"""Checks of JSON: whole answers, JSON inside answers, schemas, equality and inclusion."""
+
+from typing import Any
+
+import pytest
+from checking import met, observed, unmet
+
+POINT = {"type": "object", "required": ["lat"], "properties": {"lat": {"type": "number", "maximum": 90}}}
+FENCED = '```json\n{"lat": 3}\n```'
+
+TABLE: list[tuple[Any, Any, bool]] = [
+    ("is_json", '{"a": 1}', True),
+    ("is_json", " [1, 2]\n", True),
+    ("is_json", '"text"', True),
+    ("is_json", "text", False),
+    ("is_json", FENCED, False),
+    ("is_json", '{"a": 1} and more', False),
+    ("is_json", '{"a": NaN}', False),
+    ("is_json", "", False),
+    ("is_json", {"a": 1}, True),
+    ("is_json", "[" * 100_000, False),
+    ("not_is_json", "text", True),
+    ({"is_json": POINT}, '{"lat": 3}', True),
+    ({"is_json": POINT}, '{"lat": 91}', False),
+    ({"is_json": True}, "3", True),
+    ("contains_json", FENCED, True),
+    ("contains_json", "see [1] there", True),
+    ("contains_json", "3", False),
+    ("contains_json", "{not json} [nor this", False),
+    ("contains_json", 'broken {"a": and then {"b": 1}', True),
+    ({"contains_json": POINT}, f"[1] and {FENCED}", True),
+    ({"contains_json": POINT}, "[1] and {}", False),
+    ("not_contains_json", "nothing", True),
+    ({"json_schema": POINT}, '{"lat": 3}', True),
+    ({"json_schema": POINT}, {"answer": {"lat": "3"}}, False),
+    ({"json_schema": {"$ref": "#/$defs/p", "$defs": {"p": POINT}}}, '{"lat": 91}', False),
+    ({"json_equals": {"a": [1, 2.0], "b": None}}, '{"b": null, "a": [1.0, 2]}', True),
+    ({"json_equals": {"a": 1}}, '{"a": true}', False),
+    ({"json_equals": {"a": 1}}, '{"a": 1, "b": 2}', False),
+    ({"json_equals": [1, 2]}, "[2, 1]", False),
+    ({"json_equals": "Caf\u00e9"}, '"Cafe\u0301"', True),
+    ({"json_subset": {"a": 1}}, '{"a": 1, "b": 2}', True),
+    ({"json_subset": {"a": {"x": 1}}}, '{"a": {"x": 1, "y": 2}}', True),
+    ({"json_subset": {"a": 1}}, '{"b": 1}', False),
+    ({"json_subset": [{"id": 2}]}, '[{"id": 1}, {"id": 2, "n": 3}]', True),
+    ({"json_subset": [1, 1]}, "[1, 2]", False),
+    ({"json_subset": [{}, {"a": 1}]}, '[{"a": 1}, {"b": 1}]', True),
+]
+
+
+@pytest.mark.parametrize(("entry", "answer", "expected"), TABLE)
+def test_a_check_of_json_holds_as_defined(entry: Any, answer: Any, expected: bool) -> None:
+    assert met(entry, answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer", "said"),
+    [
+        ("is_json", "x", "found 'x', which is not JSON (Expecting value at character 1), expected is_json"),
+        (
+            {"json_schema": POINT},
+            '{"lat": 91}',
+            "found $.lat: 91 is greater than the maximum of 90, expected json_schema",
+        ),
+        ({"json_equals": {"a": [1, 2]}}, '{"a": [1, 3]}', "found $.a[1]: '3', expected json_equals"),
+        ({"json_equals": {"a": 1}}, '{"a": 1, "b": 2}', "found $ with 'b' too, expected"),
+        ({"json_equals": [1]}, "[]", "found $ with 0 items, not 1, expected"),
+        ({"json_subset": {"a": {"b": 1}}}, '{"a": {}}', "found $.a without 'b', expected json_subset"),
+        ({"json_subset": [1, 2]}, "[1]", "found $ without an item for '2', expected"),
+    ],
+)
+def test_an_unmet_check_of_json_names_the_place(entry: Any, answer: str, said: str) -> None:
+    assert unmet(entry, answer).startswith(said)
+
+
+@pytest.mark.parametrize("key", ["json_equals", "not_json_equals", "json_schema", "not_json_schema"])
+def test_an_answer_that_is_not_json_meets_neither_a_check_of_its_value_nor_the_negation(key: str) -> None:
+    assert "which is not JSON" in unmet({key: {}}, FENCED)
+
+
+def test_a_reference_out_of_a_schema_is_an_error_and_nothing_is_fetched() -> None:
+    found = observed({"is_json": {"$ref": "http://127.0.0.1:1/schema.json"}}, "{}")
+    assert "the schema refers to 'http://127.0.0.1:1/schema.json', which is not in it" in found.errored["check_rate"]
+
+
+def test_a_text_full_of_brackets_is_an_error_before_it_takes_long() -> None:
+    found = observed("contains_json", "[1," * 50_000)
+    assert "found too many opening brackets" in found.errored["check_rate"]
