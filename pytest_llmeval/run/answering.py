@@ -20,6 +20,7 @@ from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.arguments import for_case
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
 
@@ -115,7 +116,7 @@ class Answering:
         try:
             with self.limit.within():
                 started = time.perf_counter()
-                prediction = self.predictor(target, job.case.input, _timeout(job))
+                prediction = self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
                 answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
                 return answered[0]
         finally:
@@ -168,7 +169,7 @@ class Answering:
             reservation = await self.budget.admit()
             try:
                 started = time.perf_counter()
-                prediction = await self.predictor.call(target, job.case.input, _timeout(job))
+                prediction = await self.predictor.call(for_case(target, job.case), job.case.input, _timeout(job))
                 answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
             finally:
                 self.budget.charge(reservation, answered)

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import EvaluatorError, Fault, SuiteError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
@@ -201,7 +202,7 @@ class SettingsReader:
             self.faults += [each for each in placed if each not in self.faults]
             return None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}")
+            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
             return None
         return metrics
 
