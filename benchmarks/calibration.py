@@ -1,6 +1,7 @@
 """Are the statistics right? False alarms, coverage and power of simulated runs, where the truth is known.
 
-Run: ``python benchmarks/calibration.py [--plot calibration.svg]``. Prints the tables of ``docs/regressions.md``.
+Run: ``python benchmarks/calibration.py [TABLE ...] [--plot calibration.svg]``; without names, all tables: those of
+``docs/regressions.md``, ``docs/statistics.md`` and ``docs/snapshots.md``.
 
 Pairs of runs: both answer the same cases, which differ in difficulty, independently given the difficulty; the second
 is worse by a known drop. In clustered runs, five cases each belong together: half of the answers are that of the
@@ -10,11 +11,13 @@ Single runs: is the true value in the interval that a report shows?
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+from histories import drift_table, luck_table, situations_table
 from scipy import stats
 from tabulate import tabulate
 
@@ -114,6 +117,7 @@ class Pairs:
     p_values: Array
 
 
+@cache
 def simulate(world: World, size: int, drop: float) -> Pairs:
     """Simulate pairs of runs of `size` cases of which the second is worse by `drop`."""
     rng = np.random.default_rng([SEED, size, round(drop * 10_000), WORLDS.index(world)])
@@ -182,21 +186,18 @@ def _mcnemar(before: Array, after: Array, *, mid_p: bool) -> Array:
     return np.array([float(two_sided(min(each)) <= LEVEL) for each in tails])
 
 
-Runs = Mapping[tuple[str, int, float], Pairs]
-
-
-def pairs_table(runs: Runs) -> str:
+def pairs_table() -> str:
     """Return the table of comparisons."""
     rows = []
     for world in WORLDS:
         for size in SIZES:
-            same = runs[world.name, size, 0.0]
+            same = simulate(world, size, 0.0)
             exact = [] if np.isnan(same.exact).all() else [f"{same.exact.mean():.3f}", f"{same.mid_p.mean():.3f}"]
             cells = [f"{same.alarms.mean():.3f}", *(exact or ["", ""])]
             if not world.rare:
-                cells.append(f"{runs[world.name, size, 0.05].covered.mean():.3f}")
+                cells.append(f"{simulate(world, size, 0.05).covered.mean():.3f}")
                 for drop in DROPS[1:]:
-                    found = runs[world.name, size, drop]
+                    found = simulate(world, size, drop)
                     oracle = np.mean(found.estimates < stats.norm.ppf(LEVEL / 2) * same.estimates.std())
                     cells.append(f"{found.falls.mean():.2f} / {oracle:.2f}")
             rows.append((world.name, size, *cells, *[""] * (7 - len(cells))))
@@ -204,12 +205,12 @@ def pairs_table(runs: Runs) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def promises(runs: Runs) -> str:
+def promises() -> str:
     """Return how many drops are found that are as large as is called detectable; 0.80 is promised."""
     rows = []
     for world in WORLDS[:3]:
         for size in SIZES:
-            deviation = float(np.median(runs[world.name, size, 0.0].deviations))
+            deviation = float(np.median(simulate(world, size, 0.0).deviations))
             drop = detectable_shift(deviation, 1 - LEVEL, units=size, binary=world.answer is binary)
             found = f"{simulate(world, size, drop).falls.mean():.2f}" if drop < EASIEST else "too large to simulate"
             rows.append((world.name, size, f"{drop:.3f}", found))
@@ -281,10 +282,10 @@ def values_table(simulations: int = 2_000) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def families(runs: Runs) -> str:
+def families() -> str:
     """Say how often a gate beside 19 clean ones finds a drop of 5 points of a bounded score of 200 cases."""
     rng = np.random.default_rng(SEED)
-    worse, clean = (runs["bounded", 200, drop].p_values for drop in (0.05, 0.0))
+    worse, clean = (simulate(WORLDS[1], 200, drop).p_values for drop in (0.05, 0.0))
     beside = [[each, *rng.choice(clean, 19)] for each in worse]
     found = np.mean([two_sided_adjusted(each)[0] <= LEVEL for each in beside])
     noise = np.mean([min(two_sided_adjusted(rng.choice(clean, 20))) <= LEVEL for _ in worse])
@@ -311,7 +312,7 @@ def far_tails(simulations: int = 20_000) -> str:
     return ", ".join(f"below {at:g} in {np.mean(p_values <= at):.5f}" for at in (0.05, 0.01, 0.001, 0.0002))
 
 
-def plot(runs: Runs, path: Path) -> None:
+def plot(path: Path) -> None:
     """Draw false alarms and power; the same numbers give the same bytes."""
     import matplotlib as mpl
 
@@ -323,11 +324,11 @@ def plot(runs: Runs, path: Path) -> None:
     left.axhspan(0.03, 0.07, color="0.9")
     left.axhline(LEVEL, color="0.6", linewidth=0.8)
     for number, world in enumerate(WORLDS):
-        rates = [runs[world.name, size, 0.0].alarms.mean() for size in SIZES]
+        rates = [simulate(world, size, 0.0).alarms.mean() for size in SIZES]
         left.plot(SIZES, rates, marker="osv^Dx"[number], color=f"C{number}", label=world.name)
         for size, style in zip(SIZES[1:], (":", "--", "-"), strict=True):
             if not (world.rare or world.clustered):
-                power = [runs[world.name, size, drop].falls.mean() for drop in DROPS]
+                power = [simulate(world, size, drop).falls.mean() for drop in DROPS]
                 right.plot([100 * drop for drop in DROPS], power, style, color=f"C{number}", marker="osv^"[number])
     left.set(xscale="log", xticks=SIZES, xticklabels=SIZES, ylim=(0, 0.1), xlabel="cases", ylabel="false alarms")
     left.minorticks_off()
@@ -340,29 +341,29 @@ def plot(runs: Runs, path: Path) -> None:
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
+TABLES: dict[str, Callable[[], str]] = {
+    "pairs": pairs_table,
+    "promises": promises,
+    "shares": shares_table,
+    "values": values_table,
+    "families": families,
+    "tails": far_tails,
+    "situations": situations_table,
+    "drift": drift_table,
+    "luck": luck_table,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Simulate runs and print how often the statistics are right.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the results into an SVG file")
     options = parser.parse_args()
-    started = time.perf_counter()
-    runs = {
-        (world.name, size, drop): simulate(world, size, drop)
-        for world in WORLDS
-        for size in SIZES
-        for drop in (DROPS[:1] if world.rare else DROPS)
-    }
-    for title, text in (
-        ("comparisons; power / power of the oracle", pairs_table(runs)),
-        ("promised drops", promises(runs)),
-        ("coverage of shares", shares_table()),
-        ("coverage of other values", values_table()),
-        ("a gate among 20", families(runs)),
-        ("p-values of equally good runs", far_tails()),
-    ):
-        print(f"{title}\n\n{text}\n")
-    print(f"{SIMULATIONS} simulations of {RESAMPLES} resamples each, {time.perf_counter() - started:.0f} s")
+    for name in options.tables or TABLES:
+        started = time.process_time()
+        print(f"{TABLES[name]()}\n{name}: {time.process_time() - started:.0f} s of processor time\n", flush=True)
     if options.plot:
-        plot(runs, options.plot)
+        plot(options.plot)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ class Answer:
         drop: Close the connection without a word.
         cut: Promise more bytes than are sent.
         wait: Hold the reply back until this is set.
+        reason: The words for the status; ``None`` for the usual ones.
     """
 
     body: Any = None
@@ -31,6 +32,7 @@ class Answer:
     drop: bool = False
     cut: bool = False
     wait: threading.Event | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        self.send_response(answer.status)
+        self.send_response(answer.status, answer.reason)
         self.send_header("Content-Length", str(len(content) + (100 if answer.cut else 0)))
         for name, value in answer.headers.items():
             self.send_header(name, value)

@@ -20,6 +20,7 @@ from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.service import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.run.score import put_questions
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
@@ -85,7 +86,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
             if not isinstance(evaluator, JudgedEvaluator):
                 continue
             try:
-                questions = evaluator.questions(suite.readings[label].view(case))
+                questions = put_questions(evaluator, case, suite.readings[label])
             except (EvaluatorError, PredictionError) as error:
                 found.unknown[case.id] = str(error)
                 continue

@@ -23,6 +23,7 @@ class Case:
         tags: Become pytest marks.
         thresholds: Metric name to limits; they replace the suite's limit of the same metric.
         line: Line of the case in its file, counted from 1; 0 where it has none.
+        conversation: Whether `input` is a script, and the prediction the transcript of a conversation.
         origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
         checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
     """
@@ -35,6 +36,7 @@ class Case:
     tags: tuple[str, ...] = ()
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     line: int = 0
+    conversation: bool = field(default=False, repr=False, compare=False)
     origin: PredictionParts | None = field(default=None, repr=False, compare=False)
     checks: tuple[Any, ...] = ()
 

@@ -2,6 +2,7 @@
 
 __all__ = (
     "PARTS",
+    "TURNS",
     "WHOLE",
     "Parts",
     "PredictionParts",
@@ -28,6 +29,9 @@ PARTS: Final = ("answer", "contexts", "messages", "tool_calls", "usage")
 
 WHOLE: Final = "prediction"
 """Stands for the prediction as a whole."""
+
+TURNS: Final = "turns"
+"""The key under which a case says what it expects of each turn of a conversation."""
 
 _SHOWN_KEYS = 10
 
@@ -140,7 +144,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
     found = MISSING if path is None else search(path, expected)
     if found is not MISSING:
         return found
-    return None if expected and all(key in PARTS for key in expected) else expected
+    return None if expected and all(key in (*PARTS, TURNS) for key in expected) else expected
 
 
 def search(path: str, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 __all__ = ("Reading",)
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, PredictionParts, describe_prediction, expectation, search
+from pytest_llmeval.core.turns import Turn, chosen_turns, expected_turns, turns_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Reading:
         reads_objects: Whether an object without any part is itself the answer.
         reads_lists: Whether a list is itself the part.
         second: The part that is read where the prediction lacks the first.
+        turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
     """
 
     part: str = WHOLE
@@ -32,19 +34,39 @@ class Reading:
     reads_objects: bool = False
     reads_lists: bool = False
     second: str | None = None
+    turn: Turn | None = None
 
     @classmethod
-    def of(cls, evaluator: Evaluator, on: str | None = None, parts: Parts = Parts()) -> "Reading":  # noqa: B008 (frozen)
+    def of(
+        cls,
+        evaluator: Evaluator,
+        on: str | None = None,
+        parts: Parts = Parts(),  # noqa: B008 (frozen)
+        turn: Turn | None = None,
+    ) -> "Reading":
         """Return what an evaluator reads.
 
         Args:
             evaluator: The evaluator.
             on: What it reads instead of its own part.
             parts: Where the parts are.
+            turn: Which turns of a conversation.
         """
         if on is not None:
-            return cls(evaluator.part, on, parts)
-        return cls(evaluator.part, on, parts, evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
+            return cls(evaluator.part, on, parts, turn=turn)
+        lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
+        return cls(evaluator.part, on, parts, *lenient, turn)
+
+    def views(self, case: Case) -> Sequence[Case]:
+        """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
+
+        Raises:
+            PredictionError: The prediction lacks the part or the turn.
+        """
+        if self.turn is None:
+            return [self.view(case)]
+        turns = turns_of(case, Parts() if case.conversation else self.parts)
+        return [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
 
     def view(self, case: Case) -> Case:
         """Return the case with the part as its prediction, and what is expected of the part as expected.
@@ -52,10 +74,11 @@ class Reading:
         Raises:
             PredictionError: The prediction lacks the part; the message says what it has.
         """
-        name = self._name
-        if name == WHOLE:
-            plain = case.origin is not None or self.parts == Parts()
-            return case if plain else replace(case, origin=PredictionParts(self.parts, case.prediction))
+        if case.conversation and self.parts != Parts():
+            return self._of_turns.view(case)  # transcripts have their parts under the names
+        if self._name == WHOLE:
+            known = case.origin is not None or self.parts == Parts()
+            return case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
@@ -63,18 +86,24 @@ class Reading:
         origin = case.origin or PredictionParts(self.parts, case.prediction)
         return replace(case, prediction=found, expected=self._expectation(case.expected), origin=origin)
 
-    def expecting(self, case: Case) -> Case:
-        """Return the case with what is expected of the part; its prediction may be missing and is left as it is."""
-        expected = self._expectation(case.expected)
-        return case if expected is case.expected else replace(case, expected=expected)
+    def expecting(self, case: Case) -> list[Case]:
+        """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""
+        turns = expected_turns(case.expected) if self.turn is not None else None
+        expected = self._of_turns._expectation if case.conversation else self._expectation  # noqa: SLF001 (its own class)
+        return [replace(case, expected=expected(each)) for each in ([case.expected] if turns is None else turns)]
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the suite says about it, which decides the evaluator's numbers; empty where it says nothing."""
-        if self.on is not None and self._name is None:
-            return {"on": self.on}
         path = getattr(self.parts, self._name or "", None)
-        return {} if self.on is None and path is None else {"on": self.on or self.part, "path": path}
+        on = self.on or (self.part if path is not None else None)
+        said = {"on": on, "path": path, "turn": self.turn}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @cached_property
+    def _of_turns(self) -> "Reading":
+        """How a transcript and its turns are read."""
+        return replace(self, parts=Parts(), turn=None)
 
     @cached_property
     def _name(self) -> str | None:

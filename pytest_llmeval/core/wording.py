@@ -4,6 +4,7 @@ __all__ = (
     "closest",
     "counted",
     "interval",
+    "is_visible",
     "limit",
     "number",
     "ordinal",
@@ -17,6 +18,13 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 NOT_AVAILABLE = "n/a"
+
+_IGNORABLE = (
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0),
+    *range(0xE0100, 0xE01F0),
+)
+_BLANK = frozenset(map(chr, _IGNORABLE))
+"""Letters, marks and symbols without a shape: Unicode's default ignorable ones, and the empty braille pattern."""
 
 
 def number(value: float | None) -> str:
@@ -113,6 +121,28 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     return f"found the unknown {kind} {name!r}, expected one of {', '.join(options)}{suggest(name, options)}"
 
 
-def printable(text: str) -> str:
-    """Escape what a terminal would obey instead of show."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+def is_visible(character: str) -> bool:
+    """Return whether people see a character, or the space that it is.
+
+    Control, formatting (bidirectional ones among them), private, unassigned and separating characters are not visible,
+    nor are the letters and marks that Unicode lets programs ignore.
+    """
+    return character.isprintable() and character not in _BLANK
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Escape what a terminal would obey instead of show, and what people would not see.
+
+    Args:
+        text: From anywhere.
+        lines: Whether line breaks and tabs stay.
+
+    >>> printable("a\u202eb\u3164\n"), printable("two\nlines", lines=True)
+    ('a\\u202eb\\u3164\\n', 'two\nlines')
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    kept = "\n\t" if lines else ""
+    return "".join(
+        each if each in kept or is_visible(each) else each.encode("unicode_escape").decode("ascii") for each in text
+    )

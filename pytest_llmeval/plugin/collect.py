@@ -13,9 +13,9 @@ import pytest
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.frames import origin
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
-from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
@@ -68,18 +68,16 @@ class CaseItem(pytest.Function):
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [replace(self.loaded, case=case) for case in self.bulk]
         executions: list[Execution] = []
-        progress = Progress(self.config, suite.name, len(every))
         try:
             for number, loaded in enumerate(every, 1):
                 executions.append(runner.run(loaded, given, _from(every, number), self.early))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
-                progress.show(number)
+                runner.judges.calls.activity.done += 1
         except BudgetError as error:
             self.session.shouldstop = str(error)
             pytest.skip(str(error))
         finally:
-            progress.end()
             self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=runner.records)
             keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
@@ -204,7 +202,7 @@ class EvalModule(SyntheticModule):
 
     def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
         case = loaded.case
-        name = "bulk" if bulk else case.id
+        name = "bulk" if bulk else printable(case.id)
         function = self._function(variant.obj.__module__, variant.obj.__code__, name, case.line or 1)
         if case.tags and not bulk:
             function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]

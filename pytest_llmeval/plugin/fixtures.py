@@ -77,7 +77,7 @@ class EvalCase:
         try:
             answered = loaded.case.answered(json_like(prediction))
         except PredictionError as error:
-            execution = unanswered(loaded.case.answered(MISSING), error)
+            execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         else:
             given = FromFixtures(judge=FixtureJudge(self._request))
             execution = self._item.config.stash[RUNNER].run(replace(loaded, case=answered), given)

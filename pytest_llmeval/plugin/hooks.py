@@ -78,6 +78,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         config: Of the session.
         worker: Whether this process is one of xdist's workers.
     """
+    from pytest_llmeval.plugin.progress import CaseCounter
     from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
     from pytest_llmeval.plugin.termination import Termination
 
@@ -86,7 +87,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
+    config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if not worker:
+        from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
 
@@ -94,6 +97,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
+        config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -145,11 +149,13 @@ class ItemHooks:
     def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: "SuiteLoader") -> None:
         from pytest_llmeval.plugin.collect import link_followers
         from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
+        from pytest_llmeval.plugin.presentation import make_presentable
 
         self._require_score = require_score
         self._runner = runner
         self._loader = loader
         self._keys_of = keys_of
+        self._make_presentable = make_presentable
         self._payload_of = payload_of
         self._judged_by = judged_by
         self._link_followers = link_followers
@@ -212,6 +218,7 @@ class ItemHooks:
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, Any]:
         """Put an item's result on its report."""
         report = yield
+        self._make_presentable(item, report)
         if call.when != "teardown":
             payload = self._payload_of(item, call, report)
             if payload is not None:

@@ -33,6 +33,7 @@ from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import explain
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import recording
 
@@ -193,7 +194,7 @@ def judged_by(item: pytest.Item) -> str | None:
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:
     """Return the record of a case that its item has not scored."""
-    reason = format_error(call.excinfo.value) if call.excinfo else report.outcome
+    reason = presentable(format_error(call.excinfo.value)) if call.excinfo else report.outcome
     if report.skipped:
         return CaseRecord(name, outcome="skipped", reason=reason)
     return CaseRecord(name, outcome="errored", errors={"": reason}, reason=reason)

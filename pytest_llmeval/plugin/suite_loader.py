@@ -13,6 +13,7 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
+from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -69,7 +70,7 @@ class SuiteLoader:
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""
         self.refused += 1
-        return pytest.Collector.CollectError(str(why))
+        return pytest.Collector.CollectError(presentable(str(why)))
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
         """Note which suites and variants a selection has left out as a whole."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.buckets import FilledBucket
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -68,4 +69,4 @@ def _case(case: CaseResult, bucket: FilledBucket) -> dict[str, Any]:
 def write_errors(report: RunReport, path: Path) -> None:
     """Write the error analysis to a file."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    write_text(path, chain(encoder.iterencode(to_errors(report)), ["\n"]))
+    write_text(path, visible_json(chain(encoder.iterencode(to_errors(report)), ["\n"])))

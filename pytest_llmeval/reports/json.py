@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
@@ -84,4 +85,4 @@ def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
 def write_json(report: RunReport, path: Path) -> None:
     """Write the report to a file piece by piece, without holding its text; a lone surrogate becomes its escape."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
-    write_text(path, chain(encoder.iterencode(to_json(report)), ["\n"]))
+    write_text(path, visible_json(chain(encoder.iterencode(to_json(report)), ["\n"])))

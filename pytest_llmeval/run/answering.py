@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.service import BoundQuestion
 from pytest_llmeval.run.blocks import Blocks
+from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.score import put_questions
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
@@ -116,12 +118,21 @@ class Answering:
         try:
             with self.limit.within():
                 started = time.perf_counter()
-                prediction = self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
+                prediction = self._answered_here(job, target)
                 answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
                 return answered[0]
         finally:
             background.run(self._give_back(slot))
             self.budget.charge(reservation, answered)
+
+    def _answered_here(self, job: Job, target: Target) -> Any:
+        __tracebackhide__ = True
+        if not job.case.conversation:
+            return self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
+        dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
+        while (messages := dialogue.next()) is not None:
+            dialogue.add(json_like(self.predictor(for_case(target, job.case), messages, _timeout(job))))
+        return dialogue.transcript()
 
     async def _take_slot(self) -> int | None:
         if self.judges is not None and self.limit.shared is not None:
@@ -146,41 +157,56 @@ class Answering:
     def _predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
-            return with_figures(job.case, job.suite.parts)
+            return with_figures(job.case, job.parts)
         if self.recordings is None:
             return None
         place = (job.key.shown, job.key.variant, job.case, job.repeat)
         known = self.recordings.get(*place)
         if known is MISSING:
             return None
-        return with_figures(job.case.answered(known), job.suite.parts, self.recordings.figures(*place))
+        return with_figures(job.case.answered(known), job.parts, self.recordings.figures(*place))
 
     async def _predict(self, job: Job) -> Case:
         target = job.target.load()
-        if isinstance(target, BatchTarget):
+        if isinstance(target, BatchTarget) and not job.case.conversation:
             told = await self.blocks.predict(job, target)
         else:
             told = await self.sharing.once(job, job.case, lambda: self._call(job, target))
-        return with_figures(job.case.answered(told["prediction"]), job.suite.parts, told["figures"])
+        return with_figures(job.case.answered(told["prediction"]), job.parts, told["figures"])
 
-    async def _call(self, job: Job, target: Target) -> dict[str, Any]:
+    async def _call(self, job: Job, target: Target | BatchTarget) -> dict[str, Any]:
         answered: list[Case] = []
         async with self._of_suite(job.suite), self.limit.slot():
             reservation = await self.budget.admit()
             try:
                 started = time.perf_counter()
-                prediction = await self.predictor.call(for_case(target, job.case), job.case.input, _timeout(job))
+                prediction = await self._answered(job, target)
                 answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
             finally:
                 self.budget.charge(reservation, answered)
         self.limit.succeeded()
         return {"prediction": answered[0].prediction, "figures": recorded_figures(answered[0])}
 
+    async def _answered(self, job: Job, target: Target | BatchTarget) -> Any:
+        """Return what the target answers, or the transcript of a conversation with it."""
+        if not job.case.conversation:
+            return await self._reply(job, target, job.case.input)
+        dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
+        while (messages := dialogue.next()) is not None:
+            dialogue.add(json_like(await self._reply(job, target, messages)))
+        return dialogue.transcript()
+
+    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any) -> Any:
+        if not isinstance(target, BatchTarget):
+            return await self.predictor.call(for_case(target, job.case), value, _timeout(job))
+        (told,) = await target.answer([value])
+        if isinstance(told, PredictionError):
+            raise told
+        return told
+
     def _kept(self, job: Job, prediction: Any, seconds: float) -> Case:
         """Return the case with its answer, once the answer is on disk."""
-        case = with_figures(
-            job.case.answered(prediction), job.suite.parts, {"latency_s": round(seconds, FIGURE_DIGITS)}
-        )
+        case = with_figures(job.case.answered(prediction), job.parts, {"latency_s": round(seconds, FIGURE_DIGITS)})
         if self.recordings is not None:
             self.recordings.keep(recording(job.key.shown, job.key.variant, case, job.repeat))
         return case
@@ -212,7 +238,7 @@ class Answering:
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
-                    put = evaluator.questions(job.suite.readings[label].view(answer.case))
+                    put = put_questions(evaluator, answer.case, job.suite.readings[label])
                     asked = [BoundQuestion(suite_judge, each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here

@@ -96,7 +96,7 @@ class Blocks:
         """Return the case with its answer, once the answer is on disk, or why there is none."""
         if isinstance(prediction, PredictionError):
             return prediction
-        answered = with_figures(case.answered(prediction), job.suite.parts, {"latency_s": seconds})
+        answered = with_figures(case.answered(prediction), job.parts, {"latency_s": seconds})
         if self.recordings is not None:
             self.recordings.keep(recording(job.key.shown, job.key.variant, answered, job.repeat))
         return answered
@@ -104,7 +104,9 @@ class Blocks:
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
         if suite.path not in self._cut:
-            self._cut[suite.path] = cut([each for each in suite.cases if each.prediction is MISSING], size)
+            self._cut[suite.path] = cut(
+                [each for each in suite.cases if each.prediction is MISSING and not each.conversation], size
+            )
         return self._cut[suite.path]
 
     def _is_recorded(self, job: Job, case: Case) -> bool:

@@ -108,7 +108,9 @@ class CaseRunner:
         recorded = loaded.case.prediction is not MISSING and not loaded.key.test
         started = time.perf_counter()
         if recorded and not suite.judged:
-            answers: Sequence[Answer] = [Answer(with_figures(loaded.case, suite.parts))] * suite.repeats.times
+            answers: Sequence[Answer] = [
+                Answer(with_figures(loaded.case, suite.parts_of(loaded.case)))
+            ] * suite.repeats.times
         else:
             answers = self._answers(loaded, given, following, early)
         execution = execute_repeats(suite, answers, self._measured.measure if recorded else None)

@@ -14,11 +14,12 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.run.score import measure_each, measure_judged
+from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
 from pytest_llmeval.scoring.usage import TARGET_FIGURES
+from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
     """
     case = answer.case
     if answer.error is not None:
-        execution = unanswered(case, answer.error)
+        execution = unanswered(case, answer.error, suite.secret_variables)
         return _with_costs(execution, [answer])
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
@@ -83,7 +84,8 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if label in answer.failed:
             measured = answer.failed[label]
         elif isinstance(evaluator, JudgedEvaluator):
-            measured = _judged(suite, label, evaluator, answer)
+            told = answer.verdicts.get(label, ())
+            measured = measure_answered(evaluator, case, suite.readings[label], told)
         elif measure:
             measured = measure(suite, label, evaluator, case)
         else:
@@ -91,16 +93,8 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = format_error(measured) + origin(measured)
+            errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
-
-
-def _judged(suite: Suite, label: str, evaluator: JudgedEvaluator, answer: "Answer") -> Observation | Exception:
-    try:
-        view = suite.readings[label].view(answer.case)
-    except PredictionError as error:
-        return error
-    return measure_judged(evaluator, view, answer.verdicts.get(label, ()))
 
 
 def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:
@@ -165,7 +159,7 @@ def _concluded(
     outcome: Outcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    reason = "; ".join(reasons) or None
+    reason = presentable("; ".join(reasons), suite.secret_variables) if reasons else None
     return Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, reason), missed)
 
 
@@ -186,13 +180,20 @@ def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
     return replace(execution, record=record, entries=entries)
 
 
-def unanswered(case: Case, error: BaseException) -> Execution:
-    """Return the execution of a case for which there is no prediction, because of an error."""
+def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:
+    """Return the execution of a case for which there is no prediction, because of an error.
+
+    Args:
+        case: The case.
+        error: Why.
+        secrets: Names of environment variables whose values the reason does not show.
+    """
     if isinstance(error, BudgetError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
     reason = str(error) if isinstance(error, PredictionError) else format_error(error)
     if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
         reason += origin(error)
+    reason = presentable(reason, secrets)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
 

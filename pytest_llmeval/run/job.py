@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
+from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import Call
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
@@ -78,6 +79,11 @@ class Job:
     def suite(self) -> Suite:
         """The suite of the case."""
         return self.loaded.suite
+
+    @property
+    def parts(self) -> Parts:
+        """Where the parts of its prediction are."""
+        return self.suite.parts_of(self.case)
 
     @property
     def case(self) -> Case:

@@ -1,9 +1,10 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_each", "measure_judged", "score")
+__all__ = ("measure_answered", "measure_each", "put_questions", "score")
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -23,7 +24,9 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Outcome, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.turns import of_turns
 from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
@@ -78,7 +81,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = format_error(measured) + origin(measured)
+            reason = presentable(format_error(measured) + origin(measured))
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize(
         {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by
@@ -93,7 +96,7 @@ def _measure_asking(
     asked: list[Sequence[Question] | Exception] = []
     for case in cases:
         try:
-            asked.append(list(evaluator.questions(reading.view(case))))
+            asked.append(put_questions(evaluator, case, reading))
         except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
             asked.append(error)
     questions = [each for put in asked if not isinstance(put, Exception) for each in put]
@@ -101,7 +104,7 @@ def _measure_asking(
     verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
     told = iter([verdicts[number] for number in range(len(questions))])
     return [
-        put if isinstance(put, Exception) else measure_judged(evaluator, reading.view(case), [next(told) for _ in put])
+        put if isinstance(put, Exception) else measure_answered(evaluator, case, reading, [next(told) for _ in put])
         for case, put in zip(cases, asked, strict=True)
     ]
 
@@ -114,14 +117,15 @@ def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) 
         cases: With their whole predictions.
         reading: What of them the evaluator sees.
     """
-    views: list[Case | PredictionError] = []
+    views: list[Sequence[Case] | PredictionError] = []
     for case in cases:
         try:
-            views.append(reading.view(case))
+            views.append(reading.views(case))
         except PredictionError as error:
             views.append(error)
-    measured = iter(_measure_views(evaluator, [each for each in views if isinstance(each, Case)]))
-    return [next(measured) if isinstance(each, Case) else each for each in views]
+    seen = [view for each in views if not isinstance(each, PredictionError) for view in each]
+    measured = iter(_measure_views(evaluator, seen))
+    return [each if isinstance(each, PredictionError) else of_turns([next(measured) for _ in each]) for each in views]
 
 
 def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
@@ -149,7 +153,32 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
         return error
 
 
-def measure_judged(
+def put_questions(evaluator: JudgedEvaluator, case: Case, reading: Reading) -> "list[Question]":
+    """Return what a judge is asked about a case, turn by turn where the evaluator reads turns.
+
+    Raises:
+        PredictionError: The prediction lacks what the evaluator reads.
+    """
+    return [question for view in reading.views(case) for question in evaluator.questions(view)]
+
+
+def measure_answered(
+    evaluator: JudgedEvaluator, case: Case, reading: Reading, verdicts: "Sequence[Verdict | LlmevalError]"
+) -> Observation | Exception:
+    """Measure a case with what a judge said to `put_questions`."""
+    try:
+        views = reading.views(case)
+    except PredictionError as error:
+        return error
+    if len(views) == 1:
+        return _measure_judged(evaluator, views[0], verdicts)
+    told = iter(verdicts)
+    return of_turns(
+        [_measure_judged(evaluator, view, list(islice(told, len(evaluator.questions(view))))) for view in views]
+    )
+
+
+def _measure_judged(
     evaluator: JudgedEvaluator, case: Case, verdicts: "Sequence[Verdict | LlmevalError]"
 ) -> Observation | Exception:
     """Measure a case with what a judge said of it.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from pytest_llmeval._version import __version__
 from pytest_llmeval.services.addresses import proxy_for, why_no_answer
 from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
-from pytest_llmeval.services.secrets import Redactor
+from pytest_llmeval.services.secrets import MASK, Redactor
 
 if TYPE_CHECKING:
     import aiohttp
@@ -65,9 +65,14 @@ class Reply:
 
     @property
     def leads_to(self) -> str | None:
-        """Where it redirects, without the query, which may be secret."""
+        """Where it redirects, without user, password and query, which may be secret."""
         location = self.headers.get("Location")
-        return None if location is None else re.split("[?#]", location, maxsplit=1)[0]
+        if location is None:
+            return None
+        user, at, place = re.split("[?#]", location, maxsplit=1)[0].rpartition("@")
+        scheme, slashes, _ = user.partition("//")
+        shown = f"{scheme}//" if slashes and scheme in ("", "http:", "https:") else ""
+        return f"{shown}{MASK}@{place}" if at else place
 
 
 class Exchange:
@@ -125,7 +130,8 @@ class Exchange:
         )
         try:
             async with asked as response:
-                return Reply(response.status, response.reason or "", response.headers, await self._read(response))
+                reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
+                return Reply(response.status, reason, response.headers, await self._read(response))
         except TimeoutError:
             raise NoReplyError(f"took longer than {self._timeout:g} s", "slow") from None
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too

@@ -1,4 +1,4 @@
-"""Redaction of foreign text: without keys, on one line, short."""
+"""Redaction of foreign text: without keys, printable, short."""
 
 __all__ = (
     "MASK",
@@ -7,6 +7,8 @@ __all__ = (
     "environment_secrets",
     "is_secret_name",
     "kind",
+    "presentable",
+    "secret_values",
     "spelt",
     "variable_fault",
     "without",
@@ -20,14 +22,17 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
+
+from pytest_llmeval.core.wording import printable
 
 MASK: Final = "***"
 SHORTEST_PART: Final = 8
 """A shorter part of a secret reveals nothing, and may be an ordinary word."""
 
 _SHORTEST_SECRET: Final = 3
-_TELLING: Final = ("KEY", "PASSWORD", "PASSWD", "SECRET", "TOKEN")
+_SHORTEST_VALUE: Final = 6
+_TELLING = re.compile(r"(?:KEYS?|PASSPHRASE|PASSWORDS?|PASSWD|SECRETS?|TOKEN)(?![A-Z])")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAMES: Final = frozenset(
     {
@@ -59,9 +64,16 @@ def variable_fault(name: str, example: str) -> str | None:
 
 
 def environment_secrets(environment: Mapping[str, str]) -> list[str]:
-    """Return the values of variables whose names hold KEY, TOKEN, SECRET or PASSWORD, of 8 characters and more."""
+    """Return the values of variables such as ``OPENAI_API_KEY``, ``DB_PASSWORD`` or ``SEARCH_TOKEN``.
+
+    A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8.
+    """
     values = ((name.upper(), value.strip()) for name, value in sorted(environment.items()))
-    return [value for name, value in values if len(value) >= SHORTEST_PART and any(word in name for word in _TELLING)]
+    return [value for name, value in values if _TELLING.search(name) and _is_secret(value)]
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= (SHORTEST_PART if value.isalpha() else _SHORTEST_VALUE)
 
 
 def spelt(secrets: Iterable[str]) -> frozenset[str]:
@@ -70,15 +82,51 @@ def spelt(secrets: Iterable[str]) -> frozenset[str]:
     for secret in map(str.strip, secrets):
         if len(secret) >= _SHORTEST_SECRET:
             parts |= {secret, *(word for word in secret.split() if len(word) >= SHORTEST_PART)}
-    forms = ((part, json.dumps(part)[1:-1], quote(part), quote(part, safe="")) for part in parts)
-    return frozenset(form for each in forms for form in each)
+    return frozenset(form for part in parts for form in _forms(part))
+
+
+def _forms(part: str) -> set[str]:
+    escaped = {json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
+    nested = {json.dumps(each)[1:-1] for each in escaped}
+    in_urls = {quote(part), quote(part, safe=""), quote_plus(part)}
+    lower = {re.sub("%..", lambda match: match.group().lower(), each) for each in in_urls}
+    return {
+        part,
+        repr(part)[1:-1],
+        *escaped,
+        *(each.replace("/", r"\/") for each in escaped),
+        *nested,
+        *in_urls,
+        *lower,
+    }
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """Return text with ``***`` in place of secrets, the longest first: one may begin as another does."""
+    """Return text with ``***`` in place of secrets, the longest first: one may begin as another does.
+
+    A secret of less than eight characters may be a part of an ordinary word, where it stays.
+    """
     for secret in _longest_first(secrets):
-        text = text.replace(secret, MASK)
+        if len(secret) >= SHORTEST_PART:
+            text = text.replace(secret, MASK)
+        elif secret in text:
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
+
+
+def secret_values(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Return the values of environment variables that are secret, in every spelling.
+
+    Args:
+        variables: Names of those that a suite uses as secrets; others are known by their names.
+        environment: Where they are.
+    """
+    return spelt([*(environment.get(name, "") for name in variables), *environment_secrets(environment)])
+
+
+def presentable(text: str, variables: Iterable[str] = ()) -> str:
+    """Return foreign text for people: without `secret_values`, and nothing invisible in its lines."""
+    return printable(without(text, secret_values(variables)), lines=True)
 
 
 def _longest_first(secrets: Iterable[str]) -> list[str]:
@@ -87,7 +135,6 @@ def _longest_first(secrets: Iterable[str]) -> list[str]:
 
 _LONGEST = 300
 _EXAMINED = 4000
-_SHORTEST_KEY = 16
 _LOOKS_SECRET = re.compile(
     r"""(?ix)
     \b(?:bearer|basic)\s+[\w.~+/=*-]{8,}            # an Authorization header
@@ -141,7 +188,7 @@ class Redactor:
         """
         # Cut only after redaction: half a key would not be recognized.
         redacted = self.redacted(text[:_EXAMINED])
-        line = " ".join("".join(each if each.isprintable() else " " for each in redacted).split())
+        line = printable(" ".join("".join(" " if each.isspace() else each for each in redacted).split()))
         return line if len(line) <= _LONGEST else line[:_LONGEST] + "..."
 
     def excerpt(self, content: bytes | str, *, end: bool = False) -> str:
@@ -151,7 +198,7 @@ class Redactor:
         text = self.redacted(text).strip()
         if len(text) > _LONGEST:
             text = "..." + text[-_LONGEST:] if end else text[:_LONGEST] + "..."
-        return repr(text)
+        return printable(repr(text))
 
 
 def _without_beginning(text: str, secret: str) -> str:
@@ -172,7 +219,7 @@ def without_key(text: str, key: str) -> str:
         >>> without_key("yes, 0123456789abcdef", "0123456789abcdef"), without_key("yes, ollama", "ollama")
         ('yes, ***', 'yes, ollama')
     """
-    return text.replace(key, MASK) if len(key) >= _SHORTEST_KEY else text
+    return without(text, spelt([key])) if _is_secret(key) else text
 
 
 def kind(value: Any) -> str:

@@ -24,6 +24,7 @@ from pytest_llmeval.evaluators.checks.evaluator import Checks, checks_evaluator
 from pytest_llmeval.evaluators.checks.reading import CheckReader
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
@@ -87,6 +88,8 @@ class _Loader(SettingsReader):
             judge=self.read_judge(entry.judge),
             parts=self.read_parts(entry.parts),
             on=self.on,
+            turns=self.turns,
+            conversation=self.read_conversation(entry.conversation),
             cluster_by=entry.cluster_by,
             group_by=tuple(dict.fromkeys([*entry.group_by, *(gate.by for gate in gates if gate.by)])),
             bulk=entry.mode == "bulk",
@@ -231,6 +234,10 @@ class _Loader(SettingsReader):
                     f"found both {name!r} and '{name}_file', expected one of them",
                     key=True,
                 )
+        if entry.messages is not None and (fault := script_fault(entry.messages)):
+            self.fault((*path, "messages"), fault)
+        if entry.messages is not None and "input" in data:
+            self.fault((*path, "messages"), "found both 'input' and 'messages', expected one of them", key=True)
         prediction = data.get("prediction", MISSING)
         if entry.prediction_file is not None:
             prediction = self.read_file(entry.prediction_file, (*path, "prediction_file"))
@@ -239,7 +246,8 @@ class _Loader(SettingsReader):
             expected = self.read_file(entry.expected_file, (*path, "expected_file"))
         case = Case(
             id=case_id(entry.id) or "" if entry.id is not None else str(number + 1),
-            input=entry.input,
+            input=entry.input if entry.messages is None else script_of(entry.messages),
+            conversation=entry.messages is not None,
             expected=expected,
             prediction=prediction,
             labels={key: json_text(value) for key, value in entry.labels.items()},
@@ -285,7 +293,8 @@ class _Loader(SettingsReader):
         for label, evaluator in suite.evaluators.items():
             try:
                 expecting = suite.readings[label].expecting(case)
-                wrong = "; ".join(islice(evaluator.check(expecting), _MOST_FAULTS)) or None
+                told = (fault for each in expecting for fault in evaluator.check(each))
+                wrong = "; ".join(islice(told, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:

@@ -23,6 +23,7 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
     "classification": "pytest_llmeval.evaluators.classification:Classification",
+    "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
+from pytest_llmeval.suite.conversation import ConversationSpec
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
@@ -48,6 +49,7 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     times = {"type": "integer", "minimum": 1}
     properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
     properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
+    properties["conversation"] = {"anyOf": [_schema(ConversationSpec, definitions), {"type": "null"}]}
     properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
     target = _schema(TargetSpec, definitions)
     kinds = [{"required": [kind]} for kind in ("python", "http", "command")]
@@ -81,6 +83,10 @@ def _evaluators(registry: Registry, definitions: dict[str, Any]) -> dict[str, An
     beside = {
         "as": {"type": "string", "description": "Another name, under which its metrics are reported"},
         "on": {"type": "string", "description": "The part of the prediction that it reads, or a JMESPath"},
+        "turn": {
+            "anyOf": [{"enum": ["last", "each"]}, {"type": "integer", "minimum": 1}],
+            "description": "The turns of a conversation that it reads",
+        },
     }
     for name in registry:
         options = _schema(registry.get(name), definitions)

@@ -4,22 +4,17 @@ __all__ = ("SUITE_METRICS", "SettingsReader")
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from pytest_llmeval.core.errors import EvaluatorError, Fault, SuiteError, format_error
+from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import closest, suggest, unknown_name
-from pytest_llmeval.data.files.documents import read_document
-from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -37,6 +32,7 @@ from pytest_llmeval.suite.limit_faults import (
     range_fault,
     subject_fault,
 )
+from pytest_llmeval.suite.part_settings import PartReader
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -47,45 +43,26 @@ SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describ
 
 _MOST_REPEATS = 1000
 
-_BESIDE = ("as", "on")
+_BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
 
 
-class SettingsReader:
+class SettingsReader(PartReader):
     """One reading of one suite file, as far as its settings go; collects faults.
 
     Attributes:
         path: The suite file.
         registry: The evaluators and sources that it may name.
-        document: Its content.
-        faults: The faults found so far.
         metrics: Those of the evaluators read so far.
-        on: Label of an evaluator to what it reads, where its entry says so.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str) -> None:
+        super().__init__(path, shown)
         self.path = path
         self.registry = registry
-        self.document = read_document(path, shown)
-        self.faults: list[Fault] = []
         self.metrics = MetricIndex.of({})
-        self.on: dict[str, str] = {}
         self.knows_metrics = True
-
-    def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
-        """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(_adapter(kind), kind, data, self.document, path)
-        self.faults += faults
-        return value
-
-    def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
-        """Add a fault at a place of the file."""
-        self.faults.append(self.document.fault(path, message, key=key))
-
-    def fault_inside(self, path: Sequence[str | int], value: str, offset: int, message: str) -> None:
-        """Add a fault of one character of a text."""
-        self.faults.append(self.document.fault_inside(path, value, offset, message))
 
     def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
@@ -154,38 +131,16 @@ class SettingsReader:
         if not isinstance(label, str) or not label.isprintable() or not label:
             self.fault((*where["as"], "as"), f"found {describe(label)}, expected a name")
             return None
+        if "turn" in beside:
+            self.read_turn(label, beside["turn"], (*where["turn"], "turn"))
         if "on" in beside:
-            self._read_on(label, beside["on"], (*where["on"], "on"))
+            self.read_on(label, beside["on"], (*where["on"], "on"))
         try:
             evaluator = self.registry.get(name)
         except EvaluatorError as error:
             self.fault(path, str(error), key=True)
             return None
         return self._built(label, evaluator, options, path)
-
-    def _read_on(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
-        if not isinstance(entry, str):
-            self.fault(place, f"found {describe(entry)}, expected a part ({', '.join(PARTS)}) or a JMESPath")
-        elif entry in (WHOLE, *PARTS) or self._is_expression(entry, place):
-            self.on[label] = entry
-
-    def _is_expression(self, entry: str, place: tuple[str | int, ...]) -> bool:
-        fault = expression_fault(entry)
-        if fault is not None:
-            self.fault_inside(place, entry, *fault)
-        return fault is None
-
-    def read_parts(self, entry: Any) -> Parts:
-        """Read ``parts``: a JMESPath for each part."""
-        if entry is None:
-            return Parts()
-        parts: Parts | None = self.check(Parts, entry, ("parts",))
-        if parts is None:
-            return Parts()
-        for name, path in vars(parts).items():
-            if path is not None:
-                self._is_expression(path, ("parts", name))
-        return parts
 
     def _built(
         self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
@@ -366,11 +321,6 @@ class SettingsReader:
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
-
-
-@lru_cache(maxsize=256)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

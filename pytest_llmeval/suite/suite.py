@@ -13,6 +13,7 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.judge.contract import JudgedEvaluator
@@ -22,6 +23,7 @@ from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
+from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
 
@@ -36,6 +38,7 @@ class CaseEntry:
 
     id: str | int | None = None
     input: Any = None
+    messages: list[str | MessageEntry] | None = None
     expected: Any = None
     expected_file: str | None = None
     prediction: Any = None
@@ -93,6 +96,7 @@ class SuiteEntry:
     description: str | None = None
     target: Any = None
     parts: Any = None
+    conversation: Any = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
     mode: Literal["items", "bulk"] = "items"
@@ -131,6 +135,8 @@ class Suite:
         judge: Who judges; command line and configuration go before it.
         parts: Where the parts of predictions are.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
+        turns: Label of an evaluator to the turns of conversations that it reads.
+        conversation: When conversations end.
     """
 
     name: str
@@ -153,6 +159,16 @@ class Suite:
     judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
     parts: Parts = Parts()  # noqa: RUF009 (frozen)
     on: Mapping[str, str] = field(default_factory=dict)
+    turns: Mapping[str, Turn] = field(default_factory=dict)
+    conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """The environment variables that the suite names as secrets."""
+        http = self.target.http if self.target is not None else None
+        headers = http.headers_from_env.values() if http is not None else ()
+        key = self.judge.api_key_env
+        return (*headers, *filter(None, [key]))
 
     @property
     def judged(self) -> bool:
@@ -162,7 +178,14 @@ class Suite:
     @cached_property
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""
-        return {label: Reading.of(each, self.on.get(label), self.parts) for label, each in self.evaluators.items()}
+        return {
+            label: Reading.of(each, self.on.get(label), self.parts, self.turns.get(label))
+            for label, each in self.evaluators.items()
+        }
+
+    def parts_of(self, case: Case) -> Parts:
+        """Return where the parts of a case's prediction are: a transcript has them under their names."""
+        return Parts() if case.conversation else self.parts
 
     @cached_property
     def reported(self) -> Mapping[str, Evaluator]:

@@ -141,7 +141,7 @@ class HttpTarget(BatchTarget):
         )
         if reply.ok:
             return reply.body
-        status = f"{reply.status} {reply.reason}".rstrip()
+        status = f"{reply.status} {self._redactor.line(reply.reason)}".rstrip()
         what = f"answered {status}: {self._redactor.excerpt(reply.body)}"
         if reply.leads_to is not None:
             where = self._redactor.excerpt(reply.leads_to)

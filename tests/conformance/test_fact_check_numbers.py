@@ -63,29 +63,31 @@ def case(row: dict[str, Any]) -> Case:
 
 
 def original(threshold: float = 0.2) -> FactCheck:
-    return FactCheck(evidence_threshold=threshold, evidence_form="original", tokenizer="words")
+    return FactCheck(
+        evidence_threshold=threshold, evidence_form="original", tokenizer="words", evidence_matching="original"
+    )
 
 
 def test_texts_cite_what_the_original_finds() -> None:
     for row in read("extraction.jsonl"):
-        assert EvidenceMatcher().extract(row["text"]) == row["expected"], row["text"]
+        assert EvidenceMatcher(matching="original").extract(row["text"]) == row["expected"], row["text"]
     for row in successful():
-        found = EvidenceMatcher().extract(read_answer(row["answer"]).justification)
+        found = EvidenceMatcher(matching="original").extract(read_answer(row["answer"]).justification)
         assert found == sorted(row["expected"]["llm_evidence"]), row["id"]
 
 
 def test_listed_sources_are_those_of_the_original() -> None:
     for row in read("ground_truth_sources.jsonl"):
-        assert EvidenceMatcher().extract("", row["evidence_sources"]) == row["expected"], row
+        assert EvidenceMatcher(matching="original").extract("", row["evidence_sources"]) == row["expected"], row
     for row in successful():
-        found = EvidenceMatcher().extract("", row["item"]["evidence_sources"])
+        found = EvidenceMatcher(matching="original").extract("", row["item"]["evidence_sources"])
         assert found == sorted(row["expected"]["ground_truth_evidence"]), row["id"]
 
 
 def test_pairs_match_at_every_threshold_as_in_the_original() -> None:
     for row in read("fuzzy.jsonl"):
         for threshold, expected in row["expected"].items():
-            matcher = EvidenceMatcher(float(threshold), tokenizer="words")
+            matcher = EvidenceMatcher(float(threshold), tokenizer="words", matching="original")
             assert (matcher.explain(row["a"], row["b"]) is not None) == expected, (row, threshold)
 
 
@@ -101,7 +103,7 @@ def test_answers_are_read_as_in_the_original() -> None:
 
 @pytest.mark.parametrize("threshold", [0.2, 0.3])
 def test_evidence_of_each_claim_in_the_default_form(threshold: float) -> None:
-    evaluator = FactCheck(evidence_threshold=threshold, tokenizer="words")
+    evaluator = FactCheck(evidence_threshold=threshold, tokenizer="words", evidence_matching="original")
     for row in successful():
         found, expected = evaluator.evaluate(row["answer"], row["item"]), row[f"each_side_{threshold}"]
         for part in ("precision", "recall", "f1"):
@@ -158,7 +160,9 @@ def test_aggregates_of_the_original() -> None:
 @pytest.mark.parametrize("threshold", [0.2, 0.3])
 @pytest.mark.parametrize(("form", "key"), [("each_side", "from_each_side"), ("original", "from_gt_matches")])
 def test_pooled_evidence_as_the_document_defines_it(threshold: float, form: Any, key: str) -> None:
-    evaluator = FactCheck(evidence_threshold=threshold, evidence_form=form, tokenizer="words")
+    evaluator = FactCheck(
+        evidence_threshold=threshold, evidence_form=form, tokenizer="words", evidence_matching="original"
+    )
     found = observed(evaluator, successful())
     for part, value in aggregates()["document"][f"evidence_micro_{threshold}"][key].items():
         assert found[f"evidence_micro_{part}"].value == close(value), part
@@ -174,7 +178,10 @@ def test_pooled_evidence_as_the_document_defines_it(threshold: float, form: Any,
 )
 def test_macro_evidence_as_the_document_defines_it(threshold: float, form: Any, key: str) -> None:
     expected = aggregates()["document"][key]
-    found = observed(FactCheck(evidence_threshold=threshold, evidence_form=form, tokenizer="words"), successful())
+    found = observed(
+        FactCheck(evidence_threshold=threshold, evidence_form=form, tokenizer="words", evidence_matching="original"),
+        successful(),
+    )
     assert found["evidence_macro_f1"].value == close(expected["macro"])
     for verdict, value in expected["by_verdict"].items():
         assert found[f"evidence_f1[{verdict}]"].value == close(value)

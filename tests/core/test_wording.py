@@ -1,10 +1,14 @@
-"""How numbers are written for people."""
+"""How numbers and foreign text are written for people."""
+
+import re
+import sys
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.core.wording import counted, interval, limit, number, seconds
+from pytest_llmeval.core.wording import counted, interval, limit, number, printable, seconds
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,30 @@ def test_things_are_counted_in_words() -> None:
 )
 def test_durations_are_milliseconds_or_seconds(value: float, text: str) -> None:
     assert seconds(value) == text
+
+
+INVISIBLE = "\u200b\u200c\u200d\u200e\u2060\u00ad\U000e0041\u3164\u2028\ufeff\u115f\ufe0f\u2800"
+OBEYED = "\u202e\u2066\u061c\u009b\x1b\x7f\x00\r"
+
+
+@pytest.mark.parametrize("character", [*INVISIBLE, *OBEYED, "\ud800", "\ue000", "\U0010ffff", "\U000e0100"])
+def test_what_people_do_not_see_or_terminals_obey_is_written_as_an_escape(character: str) -> None:
+    shown = printable(f"a{character}b")
+    assert re.fullmatch(r"a\\(r|x..|u....|U........)b", shown)
+    assert shown.encode("ascii").decode("unicode_escape") == f"a{character}b"
+    assert printable(shown) == shown
+
+
+@pytest.mark.parametrize("text", ["", "plain \\ text", "東京 é 👍", "a\u0301", "עברית", "हिन्दी"])
+def test_what_people_see_stays(text: str) -> None:
+    assert printable(text) == text
+
+
+def test_whole_categories_are_escaped() -> None:
+    hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    every = "".join(chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) in hidden)
+    assert printable(every).isascii()
+
+
+def test_of_lines_only_breaks_and_tabs_stay() -> None:
+    assert printable("one\n\ttwo\r\n\x1b", lines=True) == "one\n\ttwo\\r\n\\x1b"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.failures import explain, marked_difference
 from pytest_llmeval.scoring.limits import Limit, Unmet
@@ -99,3 +100,11 @@ def test_long_text_is_cut_and_not_compared() -> None:
     text = explained("x", "y" * 5_000)
     assert f"prediction: {'y' * 1_000}... (5000 characters)" in text
     assert "difference" not in text
+
+
+def test_what_evaluators_found_wrong_is_shown_a_line_each() -> None:
+    wrong = ["total: found 3, expected 4", "note: extra, found \x1b[31m"]
+    observations = {"fields": Observation({}, {"wrong": wrong}), "own": Observation({}, {"wrong": 3})}
+    record = CaseRecord("a", {}, "failed", observations, reason="low")
+    lines = explain(Case("a"), record, ()).splitlines()
+    assert lines == ["low", "fields: total: found 3, expected 4", "fields: note: extra, found \\x1b[31m"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from echo_targets import Echo, echoed
 from llm_server import PATIENCE
 from stored_judgements import question
 
@@ -220,6 +221,28 @@ def test_what_answers_say_that_they_cost_counts_against_the_budget(make: Callabl
     assert (first.error, second.error) == (None, None)
     assert str(third.error) == "the budget of 0.50 USD is spent"
     assert str(world.answering.now(jobs[2]).error) == "the budget of 0.50 USD is spent"
+
+
+@pytest.mark.parametrize("target", [echoed, Echo()])
+def test_a_conversation_is_led_in_every_way_of_asking_and_recorded_whole(
+    make: Callable[..., World], tmp_path: Path, target: Any
+) -> None:
+    script = [{"role": "user", "content": word} for word in "ab"]
+    case = Case("talk", input=script, conversation=True)
+    other = Case("other", input="x")
+    world = make(suite=Suite("s", Path("s.eval.yaml"), {}, (case, other)))
+    for way in (world.answering.now, world.later):
+        answer = way(world.job(case, judged=False, target=target))
+        assert answer.error is None
+        told = answer.case.prediction
+        assert [each["content"] for each in told["messages"]] == ["a", "1 a", "b", "3 b"]
+        assert (told["turns"], told["stop"], told["answer"]) == (2, "script", "3 b")
+        file = tmp_path / "p.jsonl"
+        Recordings.open(file, "auto").update([recording("s.eval.yaml", "", answer.case)])
+        replayed = make(recordings=Recordings.open(file, "replay"))
+        again = replayed.answering.at_once(replayed.job(case, judged=False))
+        assert again is not None
+        assert (again.case.prediction, dict(again.case.parts)) == (told, dict(answer.case.parts))
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])

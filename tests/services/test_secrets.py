@@ -6,9 +6,12 @@ from pytest_llmeval.services.secrets import (
     Redactor,
     environment_secrets,
     is_secret_name,
+    presentable,
+    secret_values,
     spelt,
     variable_fault,
     without,
+    without_key,
 )
 
 KEY = "local-key-0123456789-tail"
@@ -96,3 +99,51 @@ def test_a_redactor_shows_no_secret_of_its_own() -> None:
     redactor = Redactor([KEY])
     redactor.redacted("text")
     assert KEY not in repr(redactor)
+
+
+ENVIRONMENT = {
+    "SEARCH_API_KEY": 'k/9+ "q"',
+    "DB_PASSWORD": "hunter2",
+    "hf_token": "abc123def",
+    "CLIENT_SECRETS": "s3cr3t",
+    "LOCAL_API_KEY": "ollama",
+    "OTHER_TOKEN": "short",
+    "KEYBOARD_LAYOUT": "german-layout",
+    "MAX_TOKENS": "131072",
+    "TEAM": "blue42",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("login hunter2 failed", "login *** failed"),
+        ("'hunter2'", "'***'"),
+        ("hunter22 and ahunter2", "hunter22 and ahunter2"),
+        ("xabc123defx", "x***x"),
+        ("s3cr3t", "***"),
+        ('{"key": "k/9+ \\"q\\""}', '{"key": "***"}'),
+        (r'{"key": "k\/9+ \"q\""}', '{"key": "***"}'),
+        (r'"{\"key\": \"k/9+ \\\"q\\\"\"}"', r'"{\"key\": \"***\"}"'),
+        ("?key=k%2F9%2B%20%22q%22&x", "?key=***&x"),
+        ("?key=k%2f9%2b%20%22q%22&x", "?key=***&x"),
+        ("?key=k%2F9%2B+%22q%22&x", "?key=***&x"),
+        ("ollama, short, german-layout, 131072, blue42", "ollama, short, german-layout, 131072, blue42"),
+    ],
+)
+def test_values_of_secret_variables_are_found_however_they_are_written(text: str, shown: str) -> None:
+    assert without(text, secret_values(environment=ENVIRONMENT)) == shown
+
+
+def test_a_variable_that_a_suite_names_is_secret_whatever_its_name() -> None:
+    assert without("blue42 hunter2", secret_values(["TEAM", "ABSENT"], ENVIRONMENT)) == "*** ***"
+
+
+def test_foreign_text_is_presented_without_secrets_and_escape_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "hush-hush")
+    assert presentable("a\x1b[2J\nhush-hush\u200b") == "a\\x1b[2J\n***\\u200b"
+
+
+def test_a_short_key_is_masked_in_a_reply_unless_it_is_a_word() -> None:
+    assert without_key('{"said": "k\\"12345"}', 'k"12345') == '{"said": "***"}'
+    assert without_key("yes, ollama", "ollama") == "yes, ollama"

@@ -1,12 +1,20 @@
 """Options of ``fields`` and ``tools`` in suite files: what loads, and where faults are."""
 
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
+from loading import load_text
+from paths import ROOT
 
 from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.job import Answer
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.schema import suite_schema
 
 GOOD = """\
 evaluators:
@@ -66,3 +74,43 @@ def test_an_expected_value_that_its_comparator_cannot_read_is_a_fault_of_the_cas
     assert str(fault).startswith(
         "s.eval.yaml:3:5  cases[0]: case 'a', evaluator 'fields': date: found text 'soon', expected a date"
     )
+
+
+def test_the_json_schema_of_suites_knows_paths_and_comparators() -> None:
+    schema = suite_schema(default_registry())
+    validator = jsonschema.Draft202012Validator(schema)
+    for name in ("extraction/invoices.eval.yaml", "agent/tools.eval.yaml"):
+        path = ROOT / "example_suites" / name
+        validator.validate(read_document(path, name).data)
+    faulty: list[dict[str, Any]] = [
+        {"fields": {"total": "nmber"}},
+        {"fields": {"total": {"number": {"tolernce": 1}}}},
+        {"fields": {"items": {"list": {"fields": {"price": "nmber"}}}}},
+        {"tools": {"order": "inorder"}},
+    ]
+    for each in faulty:
+        assert not validator.is_valid({"evaluators": [each]}), each
+    assert validator.is_valid({"evaluators": [{"fields": {"total": "number"}, "as": "invoice"}]})
+
+
+TRACES = """\
+parts: {answer: out.data, messages: log}
+evaluators: [fields: {total: number}, tools: {order: any_order}]
+cases:
+  - id: good
+    expected: {answer: {total: 3}, tool_calls: [a]}
+    prediction: {out: {data: '{"total": 3}'}, log: [{role: assistant, tool_calls: [{function: {name: a}}]}]}
+  - id: none
+    expected: {answer: {total: 3}, tool_calls: [a]}
+    prediction: {out: {data: {total: 3}}}
+"""
+
+
+def test_a_missing_trace_is_an_error_and_the_answer_is_scored(tmp_path: Path) -> None:
+    suite = load_text(TRACES, tmp_path)
+    good, none = (execute(suite, Answer(case)) for case in suite.cases)
+    assert (good.record.outcome, none.record.outcome) == ("passed", "errored")
+    assert (good.scores(suite)["trajectory_match"], good.scores(suite)["fields_exact"]) == (1, 1)
+    assert "the prediction has the keys out; no 'tool_calls'" in none.record.errors["tools"]
+    assert none.scores(suite)["fields_exact"] == 1
+    assert "tool_f1" not in none.scores(suite)

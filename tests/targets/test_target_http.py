@@ -157,6 +157,30 @@ def test_a_redirect_is_not_followed_and_tells_where_it_leads() -> None:
         assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("https://me:hunter2@other.example/x?key=1", "https://***@other.example/x"),
+        ("//me:hunter2@other.example/x#hunter2", "//***@other.example/x"),
+        ("https://me:hun/ter2@other.example/", "https://***@other.example/"),
+        ("https:me:hunter2@other.example/", "***@other.example/"),
+        ("me:hunter//2@other.example/", "***@other.example/"),
+        ("/search/", "/search/"),
+    ],
+)
+def test_the_password_of_a_redirect_is_in_no_reason(location: str, shown: str) -> None:
+    with serving(always(Answer(b"", 307, {"Location": location}))) as server:
+        [[answer]] = ask(server, ["a"])
+    assert answer.endswith(f"this one leads to '{shown}'")
+
+
+def test_a_reason_phrase_is_shown_without_escape_codes_and_secrets() -> None:
+    phrase = "Not \x1b[31m \xc2\x9b31m for hush-hush-hush \xad"  # each character is sent as a byte
+    with serving(always(Answer(b"\xe2\x80\x8b", 400, reason=phrase))) as server:
+        [[answer]] = ask(server, ["a"], environment={"MY_TOKEN": "hush-hush-hush"})
+    assert answer == "POST URL answered 400 Not \\x1b[31m \\x9b31m for *** \ufffd: '\\u200b'"
+
+
 def test_a_service_that_keeps_failing_costs_the_cases_of_its_batch_only() -> None:
     def behave(request: Any, number: int) -> Answer:
         return Answer({"error": "boom"}, 500) if "b" in request.json["queries"] else echo(request, number)

@@ -4,14 +4,16 @@ The json module reads; only when it meets something suspect, or when somebody as
 scanner walk over the text.
 """
 
-__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json", "unique_keys")
+__all__ = ("JsonParser", "RejectedError", "nests_too_deep", "scan_json", "unique_keys", "visible_json")
 
 import json
 import math
 import re
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from pytest_llmeval.core.wording import is_visible
 from pytest_llmeval.data.files.places import (
     HALF_PAIR,
     MAX_DEPTH,
@@ -176,6 +178,19 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         shown = twice if len(twice) <= _LONGEST_KEY else twice[:_LONGEST_KEY] + "\N{HORIZONTAL ELLIPSIS}"
         raise ValueError(f"the key {shown!r} occurs twice")
     return data
+
+
+def visible_json(chunks: Iterable[str]) -> Iterator[str]:
+    r"""Yield pieces of JSON text with escapes for characters that terminals obey or people do not see.
+
+    >>> "".join(visible_json(['["a', '\u202e', 'b"]\n']))
+    '["a\\u202eb"]\n'
+    """
+    for chunk in chunks:
+        if chunk.isascii() and "\x7f" not in chunk:
+            yield chunk
+        else:
+            yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)
 
 
 class _Frame:

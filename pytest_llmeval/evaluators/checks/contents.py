@@ -145,13 +145,11 @@ def _like_speech(text: str) -> str:
 
 
 @cache
-def _refusal_pattern() -> re.Pattern[str]:
-    phrases: list[str] = []
-    for file in sorted(_DATA.glob("refusal.*.txt")):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        phrases += [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
-    # A phrase ends where its word ends, or else "as an ai" would be found in "as an aid"; Chinese has no such gaps.
-    return re.compile("|".join(rf"{_edge(each[0])}{re.escape(each)}{_edge(each[-1])}" for each in phrases))
+def _refusal_phrases() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return the phrases, each with what finds it as whole words; in Chinese there are no gaps between words."""
+    lines = [line for file in sorted(_DATA.glob("refusal.*.txt")) for line in file.read_text("utf-8").splitlines()]
+    phrases = [_like_speech(line) for line in lines if line.strip() and not line.startswith("#")]
+    return tuple((each, re.compile(f"{_edge(each[0])}{re.escape(each)}{_edge(each[-1])}")) for each in phrases)
 
 
 def _edge(character: str) -> str:
@@ -159,13 +157,14 @@ def _edge(character: str) -> str:
 
 
 def _refusal(_: None) -> Test:
-    pattern = _refusal_pattern()
+    phrases = _refusal_phrases()
 
     def test(subject: Subject) -> Outcome:
         if subject.value is None or not subject.text.strip():
             return Outcome(True, "no answer at all")
-        found = pattern.search(_like_speech(subject.text))
-        return Outcome(found is not None, quoted(found[0]) if found else f"no refusal in {subject.show()}")
+        text = _like_speech(subject.text)
+        found = next((phrase for phrase, whole in phrases if phrase in text and whole.search(text)), None)
+        return Outcome(found is not None, quoted(found) if found else "")
 
     return test
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 80
 
+_WHERE = {"cost_usd": "; the prediction names no cost, nor tokens of a model with a known price: set parts.usage"}
+
 
 class CheckError(LlmevalError):
     """A check could not be made: what it reads is missing, or it took too long. Not a failure of the answer."""
@@ -105,11 +107,11 @@ class Subject:
         Raises:
             CheckError: It is not there.
         """
-        parts = self.case.parts
-        if name in parts:
-            return parts[name]
+        found = self.case.parts.get(name)
+        if found is not None:
+            return found
         if name not in PARTS:
-            raise CheckError(f"no {name!r} is known of this answer")
+            raise CheckError(f"the {name} of this answer is not known{_WHERE.get(name, '')}")
         origin = self.case.origin or PredictionParts(prediction=self.case.prediction)
         try:
             return origin.parts.read(name, origin.prediction)
@@ -171,4 +173,5 @@ def composed(text: str) -> str:
 def quoted(text: str) -> str:
     """Return a text as messages show it: on one line, in quotes, cut to what fits."""
     short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    return f"'{printable(short)}'"
+    plain = short.isascii() and short.isprintable()
+    return f"'{short if plain else printable(short)}'"

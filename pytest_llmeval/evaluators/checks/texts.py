@@ -24,6 +24,8 @@ Text: TypeAlias = str | int | float | bool
 _MET = Outcome(True)
 _UNMET = Outcome(False)
 
+_SLACK = 1e-12
+
 TIMEOUT_S: Final = 1.0
 """How long a regular expression may search."""
 
@@ -150,7 +152,7 @@ def _levenshtein(options: Levenshtein) -> Test:
         distance = Distance.distance(subject.text, wanted)
         similarity = 1 - distance / max(len(subject.text), len(wanted), 1)
         met = options.max is None or distance <= options.max
-        met = met and (options.min_similarity is None or similarity >= options.min_similarity - 1e-12)
+        met = met and (options.min_similarity is None or similarity >= options.min_similarity - _SLACK)
         return Outcome(met, f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
 
     return test

@@ -15,7 +15,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.build import build_root
 from pytest_llmeval.evaluators.fields.nodes import Elements, Node, compare
-from pytest_llmeval.evaluators.fields.options import Comparator
+from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
 from pytest_llmeval.evaluators.fields.outcome import Outcome
 from pytest_llmeval.evaluators.fields.reading import UnreadableError, read_json
 from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
@@ -77,7 +77,7 @@ class Fields(Evaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the rates, the share of cases that are right, counts, and the accuracy of each field."""
-        signature = f"fields:pooled|list:optimal|v:{self.version}"
+        signature = f"fields:pooled|list:optimal|{options_digest(self.paths)}v:{self.version}"
         return [
             *(Metric(name, signature=signature) for name in (*_RATES, "fields_exact")),
             *(Metric(name, higher_is_better=False, high=None, signature=signature) for name in _COUNTS),

@@ -1,10 +1,12 @@
 """Comparators as suite files write them: a name, or a mapping with the options of one comparator."""
 
-__all__ = ("Comparator", "DateOptions", "ListOptions", "NumberOptions", "Options", "SetOptions")
+__all__ = ("Comparator", "DateOptions", "ListOptions", "NumberOptions", "Options", "SetOptions", "options_digest")
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag
@@ -112,3 +114,15 @@ Comparator: TypeAlias = Annotated[
     Discriminator(_form),
 ]
 """A comparator: its name, or a mapping with its options."""
+
+
+def options_digest(options: Any) -> str:
+    """Return the part of a signature that stands for options too long to be written out; empty without any.
+
+    >>> options_digest({"total": "number"}) == options_digest({"total": Options(number=NumberOptions(tolerance=1.0))})
+    False
+    """
+    if not options:
+        return ""
+    text = json.dumps(options, sort_keys=True, default=vars)
+    return f"options:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}|"

@@ -1,6 +1,6 @@
 """Words in any script: East Asian characters become words of their own."""
 
-__all__ = ("separate_east_asian", "unicode_words")
+__all__ = ("is_east_asian", "separate_east_asian", "unicode_words")
 
 import re
 import unicodedata
@@ -24,6 +24,11 @@ _MARK = re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
 
 _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 _ZERO_WIDTH_SPACE = 0x200B
+
+
+def is_east_asian(character: str) -> bool:
+    """Return whether a character is Han, Kana, Bopomofo or Hangul."""
+    return _CHARACTER.match(character) is not None
 
 
 @lru_cache(maxsize=256)

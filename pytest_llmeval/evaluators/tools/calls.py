@@ -23,6 +23,7 @@ _RESULTS: Final = frozenset(
 """What items of messages call themselves: OpenAI's responses, Anthropic's blocks, pydantic-ai's parts."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+_ARGUMENTS: Final = ("arguments", "args", "input")
 _FORM: Final = "an object with name and arguments"
 
 
@@ -35,7 +36,8 @@ class Call(NamedTuple):
 
     Attributes:
         name: Of the tool.
-        arguments: By name; ``None`` where an expected call says nothing of them.
+        arguments: By name; ``None`` where the call says nothing of them: an expected call is then compared by name, one
+            that was made has none.
         failed: Whether it gave an error instead of a result.
         fault: What is wrong with its form.
     """
@@ -91,10 +93,7 @@ def read_expected(expected: Any) -> list[Call] | None:
 def _expected_call(value: Any, index: int) -> Call:
     if isinstance(value, str):
         return Call(value, None) if value else Call("", None, fault=f"[{index}]: found an empty text, expected a name")
-    call = _call(value, index)
-    if isinstance(value, dict) and _arguments(value) is None:
-        return call._replace(arguments=None)
-    return call
+    return _call(value, index)
 
 
 def _type(item: Mapping[str, Any]) -> Any:
@@ -130,15 +129,15 @@ def _listed(value: Any) -> Sequence[Any]:
 def _joined(items: Iterable[Any]) -> list[Call]:
     """Return the calls among calls and results; results say which calls failed."""
     calls: list[Call] = []
-    ids: list[str] = []
+    read: list[Any] = []
     for item in items:
         if not (isinstance(item, dict) and _type(item) in _RESULTS):
-            ids.append(_id(item))
             calls.append(_call(item, len(calls)))
+            read.append(item)
         elif _failed(item) or _type(item) == "retry-prompt":
             wanted = _id(item)
             # Ids may be used again in later turns: a result belongs to the last call before it.
-            place = next((place for place in reversed(range(len(ids))) if wanted and ids[place] == wanted), None)
+            place = next((place for place in reversed(range(len(read))) if wanted and _id(read[place]) == wanted), None)
             if place is not None:
                 calls[place] = calls[place]._replace(failed=True)
     return calls
@@ -157,16 +156,8 @@ def _failed(item: Mapping[str, Any]) -> bool:
     return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
 
 
-def _arguments(item: Mapping[str, Any]) -> Any:
-    function = item.get("function")
-    inner = function if isinstance(function, dict) else item
-    for name in ("arguments", "args", "input"):
-        if (value := inner.get(name)) is not None:
-            return value
-    return None
-
-
 def _call(item: Any, index: int) -> Call:
+    """Return a call; one that says nothing of its arguments has none."""
     if not isinstance(item, dict):
         return Call("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
     function = item.get("function")
@@ -174,15 +165,16 @@ def _call(item: Any, index: int) -> Call:
     name = inner.get("name", inner.get("tool_name"))
     if not isinstance(name, str) or not name:
         return Call("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
-    arguments, fault = _arguments(item), None
+    arguments = next((value for key in _ARGUMENTS if (value := inner.get(key)) is not None), None)
+    if isinstance(arguments, dict):
+        return Call(name, arguments, _failed(item))
+    fault = None
     if isinstance(arguments, str):
         try:
             arguments = read_json(arguments) if arguments.strip() else {}
         except UnreadableError as error:
             arguments, fault = {}, f"[{index}].arguments: {error}"
-    if arguments is None:
-        arguments = {}
-    if not isinstance(arguments, dict):
+    if arguments is not None and not isinstance(arguments, dict):
         fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
         arguments = {}
     return Call(name, arguments, _failed(item), fault)

@@ -15,7 +15,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
 from pytest_llmeval.evaluators.fields.build import build_record
-from pytest_llmeval.evaluators.fields.options import Comparator
+from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
 from pytest_llmeval.evaluators.fields.values import exact_key
 from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
 from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, Pairing, pair_calls
@@ -118,12 +118,16 @@ class Tools(Evaluator):
         how = {"trajectory_match": f"order:{self.order}|{names}", "trajectory_f1": f"order:lcs|{names}"}
         metrics = [Metric(name, signature=how.get(name, f"names:multiset|{names}")) for name in _COMPARED]
         if self.arguments != "ignore":
-            metrics.append(Metric(_ACCURACY, signature=f"arguments:{self.arguments}|pairing:optimal|{names}"))
+            rules = options_digest([each for each in (self.ignore_arguments, self.defaults, self.compare) if each])
+            how_compared = f"arguments:{self.arguments}|pairing:optimal|{rules}{names}"
+            metrics.append(Metric(_ACCURACY, signature=how_compared))
         metrics += [Metric(name, higher_is_better=False, high=None, signature=f"v:{self.version}") for name in _COUNTS]
         if self._limits:
-            metrics.append(Metric(_LIMITS, signature=f"v:{self.version}"))
+            limits = options_digest([self.max_calls, self.forbidden, self.required])
+            metrics.append(Metric(_LIMITS, signature=f"{limits}{names}"))
         if self._has_schemas:
-            metrics.append(Metric(_VALID, signature=f"v:{self.version}"))
+            schemas = options_digest(self.schemas)
+            metrics.append(Metric(_VALID, signature=f"{schemas}v:{self.version}"))
         return metrics
 
     def tables(self) -> Sequence[ReportTable]:

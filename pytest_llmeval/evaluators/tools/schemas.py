@@ -98,7 +98,7 @@ class ToolSchemas:
                 f"found the unknown tool {call.name!r}, expected one of {', '.join(names)}{suggest(call.name, names)}"
             )
         try:
-            error = best_match(validator.iter_errors(call.arguments))
+            error = best_match(validator.iter_errors(call.arguments or {}))
         except Unresolvable as unknown:
             raise EvaluatorError(
                 f"schema of {call.name!r}: found the reference {unknown.ref!r}, expected one inside it"

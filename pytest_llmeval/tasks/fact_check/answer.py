@@ -18,6 +18,11 @@ _OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTA
 """Where an object, or a list of objects, begins: no other bracket in prose is followed by that."""
 _FAILURES: Final = 256
 """How many broken ones are passed over: the error of each counts the lines before it."""
+_REPAIRS: Final = 8
+"""How many objects with a comma too many are read again: each costs a look at the rest of the reply."""
+_TRAILING = re.compile(r",\s*+[}\]]")
+_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{,:]\s*+,|,(?=\s*+[}\]])', re.DOTALL)
+_TRAILING_COMMA: Final = "a comma behind the last entry was passed over"
 _UNKNOWN: Final = "Unknown"
 _EXPECTED: Final = "a JSON object with verdict and justification"
 
@@ -33,6 +38,7 @@ class Answer:
         sources: What is listed as evidence: texts and objects.
         unparsed: Whether there is no object to read.
         faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
+        note: What was passed over to read the reply; empty if nothing.
     """
 
     verdict: Any = NOT_ENOUGH
@@ -41,6 +47,7 @@ class Answer:
     sources: tuple[Any, ...] = ()
     unparsed: bool = False
     faults: tuple[str, ...] = ()
+    note: str = ""
 
 
 def read_answer(prediction: Any) -> Answer:
@@ -49,15 +56,16 @@ def read_answer(prediction: Any) -> Answer:
     Args:
         prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. Of
             several objects in prose the last one that has a verdict counts, or else the last with a justification; what
-            is in a list, or in a broken object, does not count.
+            is in a list, or in a broken object, does not count. A comma behind the last entry of an object or a list is
+            passed over; nothing else is repaired.
 
     Returns:
         The answer. What is no object, or no text with one, is unparsed: it says "Not Enough Evidence", and its
         justification is the whole text.
     """
-    data = find_object(prediction) if isinstance(prediction, str) else prediction
+    data, note = _find(prediction) if isinstance(prediction, str) else (prediction, "")
     if isinstance(data, Mapping):
-        return _from_object(data)
+        return _from_object(data, note)
     text = prediction if isinstance(prediction, str) else ""
     found = "nothing" if isinstance(prediction, Missing) else describe_found(prediction)
     return Answer(justification=text, confidence="Low", unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",))
@@ -65,39 +73,67 @@ def read_answer(prediction: Any) -> Answer:
 
 def find_object(text: str) -> Mapping[str, Any] | None:
     """Return the object that a reply is or has in it, or ``None``, in time proportional to its length."""
+    return _find(text)[0]
+
+
+def _find(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object, and a note of what was passed over to read it."""
     try:
         whole = json.loads(text.strip("\ufeff \t\r\n"))
     except (ValueError, RecursionError):
-        return _last_answer(text)
-    return whole if isinstance(whole, dict) else None
+        pass
+    else:
+        return (whole, "") if isinstance(whole, dict) else (None, "")
+    return _last_answer(text)
 
 
-def _last_answer(text: str) -> Mapping[str, Any] | None:
-    """Return the object in prose that is most likely the answer."""
-    best: Mapping[str, Any] | None = None
+def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the object in prose that is most likely the answer, with its note."""
+    best: tuple[Mapping[str, Any] | None, str] = (None, "")
     decode = json.JSONDecoder().raw_decode
-    behind = failures = 0
+    behind = failures = repairs = 0
     for opening in _OPENING.finditer(text):
         if opening.start() < behind:
             continue
         if failures == _FAILURES:
             break
+        note = ""
         try:
             found, behind = decode(text, opening.start())
         except json.JSONDecodeError as error:
             # A part of what is broken is no answer.
             behind, failures = error.pos, failures + 1
-            continue
+            if repairs == _REPAIRS or failures == _FAILURES or not _at_trailing_comma(text, opening.start(), error.pos):
+                continue
+            repairs += 1
+            try:
+                found, length = decode(_without_trailing_commas(text[opening.start() :]), 0)
+            except (ValueError, RecursionError):
+                failures += 1
+                continue
+            behind, note = opening.start() + length, _TRAILING_COMMA
         except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
             break
         if not isinstance(found, dict) or not any(key in found for key in _KEYS):
             continue
-        if "verdict" in found or best is None or "verdict" not in best:
-            best = found
+        if "verdict" in found or best[0] is None or "verdict" not in best[0]:
+            best = found, note
     return best
 
 
-def _from_object(data: Mapping[str, Any]) -> Answer:
+def _at_trailing_comma(text: str, start: int, place: int) -> bool:
+    """Return whether what stopped the decoder is a comma behind the last entry."""
+    comma = text.rfind(",", start, place + 1)
+    match = _TRAILING.match(text, comma) if comma >= 0 else None
+    return match is not None and match.end() > place
+
+
+def _without_trailing_commas(text: str) -> str:
+    """Return a text that begins with JSON, with a space for each comma behind a last entry: every place stays."""
+    return _COMMA.sub(lambda match: " " if match[0] == "," else match[0], text)
+
+
+def _from_object(data: Mapping[str, Any], note: str) -> Answer:
     faults: list[str] = []
     verdict = data.get("verdict", NOT_ENOUGH)
     if not isinstance(verdict, str):
@@ -112,6 +148,7 @@ def _from_object(data: Mapping[str, Any]) -> Answer:
         confidence=as_text(data.get("confidence")) or _UNKNOWN,
         sources=_sources(data.get("evidence_sources"), faults),
         faults=tuple(faults),
+        note=note,
     )
 
 

@@ -1,6 +1,6 @@
 """Citations in a text: addresses, names of sources, percentages and large numbers, in linear time."""
 
-__all__ = ("Citation", "Kind", "find_citations")
+__all__ = ("Citation", "Kind", "find_citations", "find_names")
 
 import re
 from collections import deque
@@ -68,7 +68,7 @@ def find_citations(text: str) -> list[Citation]:
     """
     numbers = {match.group() for pattern in (_PERCENTAGE, _LARGE_NUMBER) for match in pattern.finditer(text)}
     kinds: dict[str, Kind] = dict.fromkeys(numbers, "number")
-    kinds |= dict.fromkeys((name for name in map(str.strip, _names(text)) if len(name) >= _SHORTEST_NAME), "name")
+    kinds |= dict.fromkeys((text[start:end] for start, end in find_names(text)), "name")
     kinds |= dict.fromkeys(_addresses(text), "url")
     return [Citation(*item) for item in sorted(kinds.items())]
 
@@ -79,7 +79,15 @@ def _addresses(text: str) -> Iterator[str]:
             yield address.group()
 
 
-def _names(text: str) -> Iterator[str]:
+def find_names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each name that `find_citations` returns, as often as a pattern finds it."""
+    for start, end in _names(text):
+        name = text[start:end]
+        if len(name.strip()) >= _SHORTEST_NAME:
+            yield end - len(name.lstrip()), start + len(name.rstrip())
+
+
+def _names(text: str) -> Iterator[tuple[int, int]]:
     for run in _CAPITALS.finditer(text):
         yield from _abbreviation(text, *run.span())
     for run in _CLAUSE.finditer(text):
@@ -92,36 +100,36 @@ def _names(text: str) -> Iterator[str]:
         yield from _study(text, *run.span())
 
 
-def _abbreviation(text: str, start: int, end: int) -> Iterator[str]:
+def _abbreviation(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield capitals that "according to" introduces, or that are said to have found something."""
     if text.endswith(_INTRODUCTIONS, 0, start) or _FINDINGS.match(text, end):
-        yield text[start:end]
+        yield start, end
 
 
-def _attribution(text: str, start: int, end: int) -> Iterator[str]:
+def _attribution(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield what follows the first "according to" of a clause."""
     opening = _ACCORDING_TO.search(text, start, end)
     if opening and opening.end() < end:
-        yield text[opening.end() : end]
+        yield opening.end(), end
 
 
-def _basis(text: str, start: int, end: int) -> Iterator[str]:
+def _basis(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield what follows the first "based on" of a clause, up to its last word such as data."""
     opening = _BASED_ON.search(text, start, end)
     closing = _last(_BASIS, text, opening.end() + 1, end) if opening else None
     if opening and closing:
-        yield text[opening.end() : closing.end()]
+        yield opening.end(), closing.end()
 
 
-def _publisher(text: str, start: int, end: int) -> Iterator[str]:
+def _publisher(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the phrase from the first capital to the last publisher with a verb of reporting."""
     capital = _CAPITAL.search(text, start, end)
     closing = _last(_PUBLISHER_SAYS, text, capital.start() + 2, end) if capital else None
     if capital and closing:
-        yield text[capital.start() : closing.end()]
+        yield capital.start(), closing.end()
 
 
-def _owner(text: str, start: int, end: int) -> Iterator[str]:
+def _owner(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the phrase from the first capital to the end, if that is a body and ``'s`` follows."""
     if not text.startswith("'s", end):
         return
@@ -129,15 +137,15 @@ def _owner(text: str, start: int, end: int) -> Iterator[str]:
     # Only the end of the phrase need be looked at.
     tail = max(end - _LONGEST_BODY, capital.start() + 2) if capital else end
     if capital and _BODY_AT_END.search(text, tail, end):
-        yield text[capital.start() : end]
+        yield capital.start(), end
 
 
-def _study(text: str, start: int, end: int) -> Iterator[str]:
+def _study(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the phrase from the first capital after "the" to the last word such as Report."""
     opening = _THE.search(text, start, end)
     closing = _last(_STUDY, text, opening.end() + 2, end) if opening else None
     if opening and closing:
-        yield text[opening.end() : closing.end()]
+        yield opening.end(), closing.end()
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
@@ -17,9 +17,9 @@ from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.evidence_sources import listed
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import read_answer
+from pytest_llmeval.tasks.fact_check.answer import Answer, read_answer
 from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
-from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatcher
+from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check.scores import evidence_scores, mean, verdict_scores
 from pytest_llmeval.tasks.fact_check.tally import (
     EVIDENCE_METRICS,
@@ -80,6 +80,9 @@ class FactCheck(JudgedEvaluator):
     Attributes:
         evidence_threshold: Least share of words for two pieces of evidence to match, above 0 and up to 1.
         evidence_form: ``each_side``, or ``original``, in which evidence precision and F1 may exceed 1.
+        evidence_matching: `matching` of `EvidenceMatcher`: ``by_kind``, or ``original`` for the original rules.
+        evidence_from: Where expected evidence is: ``sources``, in ``evidence_sources``; ``justification``, in what the
+            expected justification cites; ``auto``, in that only where ``evidence_sources`` is absent.
         tokenizer: ``auto``, or ``words`` for the original word rule.
         explanation: ``judge``, or ``omit`` to ask no judge and leave explanations out of the overall score.
         weights: Weight in `overall_score` of ``verdict``, ``evidence`` and ``explanation``, where it is not as above;
@@ -96,6 +99,8 @@ class FactCheck(JudgedEvaluator):
 
     evidence_threshold: float = 0.3
     evidence_form: EvidenceForm = "each_side"
+    evidence_matching: EvidenceMatching = "by_kind"
+    evidence_from: Literal["auto", "sources", "justification"] = "auto"
     tokenizer: Literal["auto", "words"] = "auto"
     explanation: Literal["judge", "omit"] = "judge"
     weights: dict[str, float] | None = None
@@ -113,6 +118,8 @@ class FactCheck(JudgedEvaluator):
         except ValueError as error:
             # The matcher's own options have shorter names.
             yield f"{'' if str(error).startswith('tokenizer') else 'evidence_'}{error}"
+        if self.evidence_from not in ("auto", "sources", "justification"):
+            yield f"evidence_from: found {self.evidence_from!r}, expected auto, sources or justification"
         for name, weight in (self.weights or {}).items():
             if name not in _WEIGHTS:
                 yield f"weights: {unknown_name('part', name, _WEIGHTS)}"
@@ -128,7 +135,7 @@ class FactCheck(JudgedEvaluator):
 
     @cached_property
     def _matcher(self) -> EvidenceMatcher:
-        return EvidenceMatcher(self.evidence_threshold, self.evidence_form, self.tokenizer)
+        return EvidenceMatcher(self.evidence_threshold, self.evidence_form, self.tokenizer, self.evidence_matching)
 
     @cached_property
     def _weights(self) -> dict[str, float]:
@@ -148,9 +155,7 @@ class FactCheck(JudgedEvaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics, those of a single claim first."""
-        evidence = (
-            f"threshold:{self.evidence_threshold:g}|form:{self.evidence_form}|tok:{self.tokenizer}|v:{self.version}"
-        )
+        evidence = self._evidence_signature()
         verdict = f"labels:{self.verdict_labels}|v:{self.version}"
         explanation = f"judge:{self._mode_version() if self._judges else 'omitted'}|v:{self.version}"
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
@@ -174,6 +179,13 @@ class FactCheck(JudgedEvaluator):
             *defects,
             Metric("confusion[gold->predicted]", high=None, signature=verdict),
         ]
+
+    def _evidence_signature(self) -> str:
+        # What was there before these options has no part, so that scores approved then stay comparable.
+        matching = "" if self.evidence_matching == "original" else f"matching:{self.evidence_matching}|"
+        gold = "" if self.evidence_from == "auto" else f"from:{self.evidence_from}|"
+        how = f"threshold:{self.evidence_threshold:g}|{matching}{gold}form:{self.evidence_form}|tok:{self.tokenizer}"
+        return f"{how}|v:{self.version}"
 
     def _mode_version(self) -> str:
         from pytest_llmeval.judge.questions.modes import get_mode
@@ -243,14 +255,27 @@ class FactCheck(JudgedEvaluator):
         claim, answer = self._claim(case), read_answer(case.prediction)
         tally = Tally({"answers": 1, "unparsed": answer.unparsed}, answer_details(claim, answer))
         tally.verdict(claim.verdict, read_verdict(answer.verdict, strict=self._strict))
-        match = None
-        if claim.sources is not None:
-            match = self._matcher.match(self._matcher.sources(answer.justification, answer.sources), claim.sources)
+        match, why = self._match(claim, answer)
+        if match is not None:
             tally.details |= evidence_details(match)
-        tally.evidence(match, claim.verdict)
+        tally.evidence(match, claim.verdict, why)
         self._tally_explanation(tally, verdicts[0] if verdicts else None)
         tally.overall(self._weights)
         return tally.observation("; ".join(answer.faults) or None)
+
+    def _match(self, claim: Claim, answer: Answer) -> tuple[EvidenceMatch | None, str]:
+        """Compare cited evidence with the expected; ``None`` with the reason where none is known."""
+        sources: Sequence[Any] | None = claim.sources
+        if self.evidence_from == "justification" or (self.evidence_from == "auto" and sources is None):
+            sources = self._matcher.sources(claim.justification) if claim.justification.strip() else None
+            if self.evidence_from == "auto" and not sources:
+                return None, "no expected evidence_sources, and the expected justification cites nothing"
+        if sources is None:
+            return (
+                None,
+                f"no expected {'justification' if self.evidence_from == 'justification' else 'evidence_sources'}",
+            )
+        return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources), ""
 
     def _tally_explanation(self, tally: Tally, verdict: "Verdict | JudgeError | None") -> None:
         if isinstance(verdict, NoJudgeError):

@@ -1,25 +1,20 @@
 """Matching of cited evidence with listed sources: pairs with reasons, precision, recall and F1."""
 
-__all__ = ("EvidenceForm", "EvidenceMatch", "EvidenceMatcher", "MatchedPair")
+__all__ = ("EvidenceForm", "EvidenceMatch", "EvidenceMatcher", "EvidenceMatching", "MatchedPair")
 
 import math
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from pytest_llmeval.evaluators.measures.evidence_sources import Source, as_sources
-from pytest_llmeval.evaluators.measures.scripts import separate_east_asian
-from pytest_llmeval.tasks.fact_check.citations import find_citations
+from pytest_llmeval.tasks.fact_check.by_kind import Piece, citations_by_kind
+from pytest_llmeval.tasks.fact_check.original import OriginalPiece, original_citations
+from pytest_llmeval.tasks.fact_check.words import Tokenizer
 
 EvidenceForm: TypeAlias = Literal["each_side", "original"]
-
-_WORD = re.compile(r"\w+")
-_SCHEME = re.compile(r"https?://(?!/|\Z)")
-_FUNCTION_WORDS = "a an and are as at but by for from in is of on or the to was were with"
-_STOP_WORDS = frozenset([*_FUNCTION_WORDS.split(), "according", "based", "reported", "said", "stated"])
-_EAST_ASIAN_STOP_WORDS = _STOP_WORDS | frozenset("的了和与及或在是为于由从对等也并而其该此这那有年月日据称说")
+EvidenceMatching: TypeAlias = Literal["by_kind", "original"]
+_Reason: TypeAlias = Literal["contains", "address", "host", "words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +24,14 @@ class MatchedPair:
     Attributes:
         cited: The citation.
         gold: The source.
-        why: ``contains`` (one text contains the other), ``address`` (the same one is listed on both sides), ``host``
-            (both texts have an address on it) or ``words``.
+        why: ``contains`` (one text contains the other), ``address`` (both have the same one), ``host`` (one names the
+            site that the other is on; in the original rules, both are on it) or ``words``.
         overlap: The share of words, where that is why.
     """
 
     cited: str
     gold: str
-    why: Literal["contains", "address", "host", "words"]
+    why: _Reason
     overlap: float | None = None
 
     def __str__(self) -> str:
@@ -108,13 +103,19 @@ class EvidenceMatch:
 class EvidenceMatcher:
     """Finds the evidence that a justification cites, and compares it with listed sources.
 
-    A citation matches a source if, in this order,
+    With ``by_kind`` matching,
 
-    1. one text contains the other, whatever the case of letters;
-    2. the citation is itself a listed source, and both list the same address;
-    3. both texts have an address, the first ones on the same host (the part between ``://`` and the next slash); for
-       a source without content, any listed address of the citation will do;
-    4. of the words that are no stop words, ``shared / fewer of the two`` is `threshold` or more.
+    1. what has an address matches what has the same address, whatever else it says: host, path and query are compared,
+       not how they are written;
+    2. an address alone matches nothing else, except the name of its site (Reuters for ``reuters.com/world``);
+    3. a number alone matches a text with the same number in the same unit (5.2% is not in 15.2%);
+    4. two other texts match if the words of one stand in the other, one after the other, or if of the words that are no
+       stop words, ``shared / fewer of the two`` is `threshold` or more. A number with its unit is one word, and so are
+       two neighbouring East Asian characters.
+
+    With ``original`` matching, whatever a text is, it matches if it contains the other, letter by letter; if both list
+    the same address; if the first addresses of both are on the same host (of a source without content, any address);
+    or by the share of words, East Asian characters being one each. Addresses and numbers are split into words there.
 
     Recall is the share of sources that are matched. Precision is the share of citations that match, in [0, 1]
     (``each_side``), or the number of *matched sources* by the number of citations (``original``), which is above 1
@@ -123,8 +124,9 @@ class EvidenceMatcher:
     Attributes:
         threshold: Least share of words, above 0 and up to 1.
         form: ``each_side`` or ``original``.
-        tokenizer: ``auto``: runs of letters, digits and underscores are words, and every Han, Kana and Hangul character
-            is a word by itself; ``words``: such characters make one word of each run, as in the original rule.
+        tokenizer: ``auto``: runs of letters, digits and underscores are words, and Han, Kana and Hangul characters are
+            words as above; ``words``: such characters make one word of each run, as in the original rule.
+        matching: ``by_kind`` or ``original``; the latter finds only what the original patterns cite, too.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -143,7 +145,8 @@ class EvidenceMatcher:
 
     threshold: float = 0.3
     form: EvidenceForm = "each_side"
-    tokenizer: Literal["auto", "words"] = "auto"
+    tokenizer: Tokenizer = "auto"
+    matching: EvidenceMatching = "by_kind"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.threshold) and 0 < self.threshold <= 1):
@@ -151,6 +154,7 @@ class EvidenceMatcher:
         choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("form", self.form, ("each_side", "original")),
             ("tokenizer", self.tokenizer, ("auto", "words")),
+            ("matching", self.matching, ("by_kind", "original")),
         )
         for option, found, known in choices:
             if found not in known:
@@ -170,13 +174,12 @@ class EvidenceMatcher:
     def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[Source]:
         """Return what `extract` does, with the addresses that belong to it."""
         listed = as_sources(evidence_sources)
-        known = {each for source in listed for each in (source.text, *source.urls)}
-        cited = [Source(each.text) for each in find_citations(justification) if each.text not in known]
-        return sorted([*listed, *cited], key=lambda source: source.text)
+        cite = original_citations if self.matching == "original" else citations_by_kind
+        return sorted([*listed, *map(Source, sorted(set(cite(justification, listed))))], key=lambda source: source.text)
 
     def match(self, cited: Iterable[Any], gold: Iterable[Any]) -> EvidenceMatch:
         """Match citations with sources; both are texts, objects with ``content`` and ``url``, or from `sources`."""
-        left, right = ([_Read(source, self._words) for source in as_sources(side)] for side in (cited, gold))
+        left, right = ([self._piece(each, cited=side is cited) for each in as_sources(side)] for side in (cited, gold))
         pairs = [pair for one in left for other in right if (pair := self._pair(one, other)) is not None]
         return EvidenceMatch(
             tuple(each.source.text for each in left), tuple(each.source.text for each in right), tuple(pairs), self.form
@@ -184,47 +187,20 @@ class EvidenceMatcher:
 
     def explain(self, cited: str, gold: str) -> MatchedPair | None:
         """Return why a citation matches a source; ``None`` if it does not."""
-        return self._pair(_Read(Source(cited), self._words), _Read(Source(gold), self._words))
+        return self._pair(self._piece(Source(cited), cited=True), self._piece(Source(gold), cited=False))
 
-    def _pair(self, cited: "_Read", gold: "_Read") -> MatchedPair | None:
+    def _piece(self, source: Source, *, cited: bool) -> Piece | OriginalPiece:
+        if self.matching == "original":
+            return OriginalPiece(source, self.tokenizer)
+        return Piece(source, self.tokenizer, cited=cited)
+
+    def _pair(self, cited: Any, gold: Any) -> MatchedPair | None:
         texts = cited.source.text, gold.source.text
-        if cited.lower in gold.lower or gold.lower in cited.lower:
-            return MatchedPair(*texts, "contains")
-        if cited.addresses and not cited.addresses.isdisjoint(gold.addresses):
-            return MatchedPair(*texts, "address")
-        if gold.host is not None and gold.host in (cited.hosts if gold.is_address else {cited.host}):
-            return MatchedPair(*texts, "host")
+        reason = cited.reason(gold)
+        if reason is None:
+            return None
+        if reason:
+            return MatchedPair(*texts, cast("_Reason", reason))
         fewer = min(len(cited.words), len(gold.words))
         overlap = len(cited.words & gold.words) / fewer if fewer else 0.0
         return MatchedPair(*texts, "words", overlap) if overlap >= self.threshold else None
-
-    def _words(self, lower: str) -> frozenset[str]:
-        if self.tokenizer == "words" or lower.isascii():
-            return frozenset(_WORD.findall(lower)) - _STOP_WORDS
-        return frozenset(_WORD.findall(separate_east_asian(lower, keep_marks=False))) - _EAST_ASIAN_STOP_WORDS
-
-
-class _Read:
-    """A source with what comparing it needs."""
-
-    def __init__(self, source: Source, words: Callable[[str], frozenset[str]]) -> None:
-        self.source = source
-        self._split = words
-        self.lower = source.text.lower()
-        self.host = _host(source.text)
-        # A plain citation has no addresses: that the text of a source is one is the business of `host`.
-        self.addresses = frozenset(source.urls)
-        self.is_address = source.text in self.addresses
-
-    @cached_property
-    def hosts(self) -> frozenset[str | None]:
-        return frozenset({self.host, *map(_host, self.addresses)})
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        return self._split(self.lower)
-
-
-def _host(text: str) -> str | None:
-    scheme = _SCHEME.search(text)
-    return text[scheme.end() :].partition("/")[0] if scheme else None

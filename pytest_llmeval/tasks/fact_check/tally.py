@@ -69,10 +69,10 @@ class Tally:
         self.counts[cell_name(*(label_key(label) or NO_LABEL for label in (gold, predicted or OTHER)))] = 1
         self.parts["verdict"] = float(gold == predicted)
 
-    def evidence(self, match: "EvidenceMatch | None", verdict: str | None) -> None:
-        """Count evidence of a claim with this gold verdict; a match of ``None`` means absent ground truth."""
+    def evidence(self, match: "EvidenceMatch | None", verdict: str | None, why: str) -> None:
+        """Count evidence of a claim with this gold verdict; a match of ``None`` is absent ground truth for a reason."""
         if match is None:
-            self.undefined |= dict.fromkeys(EVIDENCE_METRICS, "no expected evidence_sources")
+            self.undefined |= dict.fromkeys(EVIDENCE_METRICS, why)
             return
         scores = {"evidence_precision": match.precision, "evidence_recall": match.recall, "evidence_f1": match.f1}
         if verdict is None:
@@ -128,12 +128,13 @@ _LONGEST: Final = 300
 
 
 def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
-    """Return both verdicts, the confidence, and whether the reply could be read."""
+    """Return both verdicts, the confidence, whether the reply could be read, and what was passed over for it."""
     return {
         "gold_verdict": claim.verdict,
         "predicted_verdict": _short(answer.verdict) if isinstance(answer.verdict, str) else None,
         "unparsed": answer.unparsed,
         "confidence": _short(answer.confidence),
+        **({"note": answer.note} if answer.note else {}),
     }
 
 

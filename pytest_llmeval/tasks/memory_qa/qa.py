@@ -31,6 +31,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.judge.answers import batch_judge, is_unanswerable, judge_answer
 from pytest_llmeval.run.score import score
+from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
 from pytest_llmeval.tasks.memory_qa.saved import SavedResults
 
@@ -166,7 +167,7 @@ def _prepared(agent: Agent, sample: Sample) -> str:
         agent.memory.reset()
         agent.ingest_sample(sample)
     except Exception as error:  # noqa: BLE001 (the agent is the user's)
-        return format_error(error)
+        return presentable(format_error(error))
     return ""
 
 
@@ -176,7 +177,7 @@ def _asked(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResu
         try:
             prediction = agent.answer(pair.question)
         except Exception as error:  # noqa: BLE001 (as above)
-            failure = format_error(error)
+            failure = presentable(format_error(error))
     return EvalResult(
         sample_id=sample.sample_id,
         question_id=pair.question_id,

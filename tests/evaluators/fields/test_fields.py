@@ -232,3 +232,12 @@ def test_totals_of_cases_do_not_depend_on_their_order() -> None:
     cases = [Case(str(n), expected={"i": [n, 2], "k": n}, prediction={"i": [2, 1], "k": 1}) for n in range(4)]
     observations = [evaluator.measure(case) for case in cases]
     assert Totals.of(observations) == Totals.of(observations[::-1])
+
+
+def test_signatures_differ_with_the_comparators_and_not_with_their_order() -> None:
+    def signature(**paths: Any) -> str:
+        return get_evaluator("fields", **paths).describe()[0].signature
+
+    tolerant: Any = {"number": {"tolerance": 1}}
+    assert len({signature(), signature(a="number"), signature(a=tolerant), signature(b="number")}) == 4
+    assert signature(a=tolerant, b="text") == signature(b="text", a=tolerant)

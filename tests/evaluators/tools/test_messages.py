@@ -112,7 +112,7 @@ def test_calls_are_read_from_a_list_of_calls_of_any_form() -> None:
         ]
     )
     assert [call.name for call in calls] == ["a"] * 5
-    assert [call.arguments for call in calls] == [{"x": 1}, {}, {"x": 1}, {"x": 1}, {"x": 1}]
+    assert [call.arguments for call in calls] == [{"x": 1}, None, {"x": 1}, {"x": 1}, {"x": 1}]
     assert not any(call.fault or call.failed for call in calls)
 
 

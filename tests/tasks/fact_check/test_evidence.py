@@ -5,7 +5,7 @@ import pytest
 from pytest_llmeval import EvidenceMatcher
 from pytest_llmeval.evaluators.measures.evidence_sources import Source, as_sources
 
-WORDS = EvidenceMatcher(tokenizer="words")
+WORDS = EvidenceMatcher(tokenizer="words", matching="original")
 
 
 def why(cited: Any, gold: Any, matcher: EvidenceMatcher = WORDS) -> str | None:
@@ -156,6 +156,7 @@ def test_a_match_tells_what_was_missed_and_what_matches_nothing() -> None:
         ({"threshold": 1.5}, "threshold: found 1.5"),
         ({"threshold": float("nan")}, "threshold: found nan"),
         ({"form": "bounded"}, "form: found 'bounded', expected each_side or original"),
+        ({"matching": "exact"}, "matching: found 'exact', expected by_kind or original"),
         ({"tokenizer": "characters"}, "tokenizer: found 'characters', expected auto or words"),
     ],
 )

@@ -44,7 +44,9 @@ def test_the_object_in_a_reply_is_read(reply: Any) -> None:
         "I cannot say.",
         "{'verdict': 'Refuted'}",
         '{"verdict": "Refuted"',
-        '{"verdict": "Refuted",}',
+        '{"verdict": "Refuted",,}',
+        '{,"verdict": "Refuted"}',
+        '{"verdict": "Refuted", "others": [,]}',
         '{"verdict": "Refu\nted"}',
         "verdict: Refuted",
         f"[{TEXT}]",
@@ -53,7 +55,7 @@ def test_the_object_in_a_reply_is_read(reply: Any) -> None:
         f"```json\n[{TEXT}]\n```",
         f"Two answers: [{TEXT}, {OTHER}]",
         f'{{"draft": {OTHER}, "verdict": "Refuted", "justification": "cut o',
-        f'{{"verdict": "Refuted", "others": [{OTHER}],}}',
+        f'{{"verdict": "Refuted", "others": [{OTHER}],, }}',
         f'{{"n": {"9" * 5000}, "draft": {OTHER}}}',
         f'{{"n": {"[" * 100_000}, "draft": {OTHER}}}',
         "3",
@@ -65,6 +67,23 @@ def test_what_is_no_object_is_not_guessed_at(reply: str) -> None:
     assert (read.verdict, read.justification, read.unparsed) == (NOT_ENOUGH, reply, True)
     assert read.confidence == "Low"
     assert read.faults[0].endswith("expected a JSON object with verdict and justification")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"verdict": "Refuted", "justification": "a,} b",}',
+        '{"verdict": "Refuted", "justification": "a,} b", "evidence_sources": [{"url": "u"}, ] ,\n}',
+        '```json\n{"verdict": "Refuted", "justification": "a,} b",}\n```',
+        f'5" wide: {OTHER}. No: {{"verdict": "Refuted", "justification": "a,}} b",}} {{"a": 1}}',
+        '{"draft": [1,],} {"verdict": "Refuted", "justification": "a,} b",}',
+    ],
+)
+def test_a_trailing_comma_is_passed_over_with_a_note(reply: str) -> None:
+    read = read_answer(reply)
+    assert (read.verdict, read.justification, read.unparsed, read.faults) == ("Refuted", "a,} b", False, ())
+    assert read.note == "a comma behind the last entry was passed over"
+    assert read_answer(TEXT).note == ""
 
 
 @pytest.mark.parametrize(
@@ -118,6 +137,9 @@ HOSTILE = [
     '{"":{},',
     "[{",
     '[{"a":',
+    '{"a":1,}',
+    '{"a":[1,],x',
+    '{"a":1,}"',
     "{ \n",
 ]
 

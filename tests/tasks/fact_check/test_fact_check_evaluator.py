@@ -177,6 +177,45 @@ def test_what_the_ground_truth_leaves_out_is_undefined(expected: Any, undefined:
     assert all(value is None for name, value in evaluator.scores(observation).items() if name in undefined)
 
 
+CITED = {"verdict": "Refuted", "justification": "According to the Harbour office, 31 m."}
+
+
+@pytest.mark.parametrize(
+    ("gold", "source", "f1", "why"),
+    [
+        ({**CITED, "evidence_sources": []}, "auto", 0.0, ""),
+        (CITED, "auto", 1.0, ""),
+        ({**CITED, "evidence_sources": None}, "auto", 1.0, ""),
+        ({**CITED, "evidence_sources": [{"content": "Chart"}]}, "justification", 1.0, ""),
+        (CITED, "sources", None, "no expected evidence_sources"),
+        ({"justification": "So it is."}, "justification", 0.0, ""),
+        (
+            {"justification": "So it is."},
+            "auto",
+            None,
+            "no expected evidence_sources, and the expected justification cites nothing",
+        ),
+        ({"evidence_sources": ["the Harbour office"]}, "justification", None, "no expected justification"),
+    ],
+)
+def test_expected_evidence_is_listed_or_cited_by_the_expected_justification(
+    gold: Any, source: Any, f1: float | None, why: str
+) -> None:
+    evaluator = FactCheck(evidence_from=source)
+    observation = evaluator.measure(case(CITED, gold))
+    assert evaluator.scores(observation)["evidence_f1"] == f1
+    assert observation.undefined.get("evidence_f1", "") == why
+
+
+def test_a_trailing_comma_is_noted_and_costs_nothing() -> None:
+    observation = FactCheck().measure(case('{"verdict": "Refuted",}'))
+    assert (observation.malformed, observation.details["note"]) == (
+        None,
+        "a comma behind the last entry was passed over",
+    )
+    assert FactCheck().scores(observation)["verdict_accuracy"] == 1.0
+
+
 def test_no_evidence_on_either_side_is_right() -> None:
     gold = {**GOLD, "evidence_sources": []}
     found = FactCheck().evaluate({"verdict": "Refuted", "justification": "So it is."}, gold)
@@ -298,6 +337,8 @@ def test_weights_count_by_their_proportion() -> None:
         ({"evidence_threshold": 2, "weights": {"verdict": -1}}, "evidence_threshold: found 2.0.*; weights: found -1.0"),
         ({"explanation": "none"}, "judge.*omit"),
         ({"tokenizer": "characters"}, "auto.*words"),
+        ({"evidence_matching": "exact"}, "by_kind.*original"),
+        ({"evidence_from": "list"}, "auto.*sources.*justification"),
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
@@ -324,11 +365,12 @@ def test_error_buckets_have_limits_that_options_change() -> None:
 
 def test_signatures_say_what_scores_depend_on() -> None:
     signature = {metric.name: metric.signature for metric in FactCheck(tokenizer="words").describe()}
-    assert signature["evidence_f1"] == "threshold:0.3|form:each_side|tok:words|v:1"
+    evidence = "threshold:0.3|matching:by_kind|form:each_side|tok:words|v:1"
+    assert signature["evidence_f1"] == evidence
     assert signature["explanation_score"] == f"judge:explanation@{get_mode('explanation').version}|v:1"
-    assert signature["overall_score"] == (
-        "weights:verdict=0.4,evidence=0.3,explanation=0.3|labels:strict|threshold:0.3|form:each_side|tok:words|v:1"
-    )
+    assert signature["overall_score"] == f"weights:verdict=0.4,evidence=0.3,explanation=0.3|labels:strict|{evidence}"
+    other = FactCheck(tokenizer="words", evidence_matching="original", evidence_from="justification").describe()
+    assert other[1].signature == "threshold:0.3|from:justification|form:each_side|tok:words|v:1"
 
 
 def test_long_lists_of_details_are_cut_with_their_length() -> None:

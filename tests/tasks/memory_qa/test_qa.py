@@ -223,6 +223,12 @@ def test_an_exception_of_the_agent_costs_the_questions_that_it_concerns() -> Non
     ]
 
 
+def test_keys_in_the_exceptions_of_an_agent_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "no idea")
+    results = run_eval(TWO, Failing("when", "s2"), show_progress=False)
+    assert [each.error for each in results] == ["", "ValueError: ***", "RuntimeError: no memory"]
+
+
 def test_what_was_not_answered_has_no_score_and_is_not_judged() -> None:
     results = run_eval(TWO, Failing("when"), show_progress=False)
     prompts: list[str] = []

@@ -1,0 +1,180 @@
+"""Comparisons of runs that are not quite alike, and histories of approvals: tables of ``benchmarks/calibration.py``.
+
+Answers are right or wrong; the cases differ in difficulty, as there. What is compared by the package is so compared;
+histories, which are many comparisons each, use the normal test of paired differences.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from tabulate import tabulate
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest, CaseStatistics
+from pytest_llmeval.scoring.comparison.compare import differences
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+
+SEED = 13
+SIZE, PAIRS, DROP = 200, 300, 0.1
+HISTORIES, RUNS, STEPS = 400, 60, 12
+QUANTILE = 1.959964
+
+Array = np.ndarray
+Pair = tuple[CaseStatistics, CaseStatistics]
+
+_EVALUATOR = get_evaluator("text", metrics=["exact_match"])
+
+
+def _chances(rng: np.random.Generator, size: int) -> Array:
+    return 0.2 + 0.7 * rng.beta(4, 2, size)
+
+
+def _run(right: Array, ids: Sequence[str]) -> list[CaseRecord]:
+    cases = [
+        Case(name, expected="x", prediction="x" if each else "y", labels={"question": name.partition("/")[0]})
+        for name, each in zip(ids, right, strict=True)
+    ]
+    return list(score(_EVALUATOR, cases, confidence=None).records)
+
+
+def _answers(rng: np.random.Generator, drop: float, size: int = SIZE, copies: int = 1) -> tuple[Array, Array]:
+    """Return what two runs answer, the current one first; copies of a case get the answer of the case."""
+    chance = _chances(rng, size // copies)
+    return tuple(np.repeat(rng.random(chance.size) < each, copies) for each in (chance - drop, chance))  # type: ignore[return-value]
+
+
+def _ids(numbers: Sequence[int]) -> list[str]:
+    return [f"c{number:03}" for number in numbers]
+
+
+def not_run(rng: np.random.Generator, drop: float) -> Pair:
+    """A quarter of the cases did not run in the current run."""
+    now, before = _answers(rng, drop)
+    names = _ids(range(SIZE))
+    lost = set(rng.choice(names, SIZE // 4, replace=False))
+    here = [CaseRecord(each.id, each.labels, "not_run") if each.id in lost else each for each in _run(now, names)]
+    return CaseStatistics.of(here), CaseStatistics.of(_run(before, names))
+
+
+def copied(rng: np.random.Generator, drop: float) -> Pair:
+    """Forty cases stand in the suite five times each."""
+    names = [f"q{number // 5}/{number % 5}" for number in range(SIZE)]
+    now, before = _answers(rng, drop, copies=5)
+    return CaseStatistics.of(_run(now, names)), CaseStatistics.of(_run(before, names))
+
+
+def added(rng: np.random.Generator, drop: float) -> Pair:
+    """One case in ten is new, and hard."""
+    now, before = _answers(rng, drop)
+    hard = rng.random(SIZE // 10) < 0.1
+    here = _run(np.concatenate([now, hard]), _ids(range(SIZE + SIZE // 10)))
+    return CaseStatistics.of(here), CaseStatistics.of(_run(before, _ids(range(SIZE))))
+
+
+def edited(rng: np.random.Generator, drop: float) -> Pair:
+    """One case in ten has been edited, and is hard now."""
+    now, before = _answers(rng, drop)
+    names = _ids(range(SIZE))
+    hard = np.arange(SIZE) % 10 == 0
+    now = np.where(hard, rng.random(SIZE) < 0.1, now)
+    digests = {name: CaseDigest("as it was") for name in names}
+    changed = digests | {name: CaseDigest("edited") for name, each in zip(names, hard, strict=True) if each}
+    here, there = CaseStatistics.of(_run(now, names)), CaseStatistics.of(_run(before, names))
+    return replace(here, digests=changed), replace(there, digests=digests)
+
+
+SITUATIONS: tuple[tuple[str, Callable[[np.random.Generator, float], Pair], str | None], ...] = (
+    ("50 of 200 cases did not run in one of the runs", not_run, None),
+    ("40 cases five times each, no cluster named", copied, None),
+    ("40 cases five times each, `cluster_by`", copied, "question"),
+    ("20 new cases, hard ones, beside 200", added, None),
+    ("20 of 200 cases edited, now hard", edited, None),
+)
+
+
+def situations_table() -> str:
+    """Return how comparisons fare where the runs are not alike, or cases are not independent."""
+    rows = []
+    for name, make, cluster_by in SITUATIONS:
+        rates = []
+        for drop in (0.0, DROP):
+            rng = np.random.default_rng([SEED, len(rows), round(100 * drop)])
+            found = [_bounds(make(rng, drop), cluster_by) for _ in range(PAIRS)]
+            rates.append(np.mean([high < 0 or (low > 0 and not drop) for low, high in found]))
+        rows.append((name, f"{rates[0]:.3f}", f"{rates[1]:.2f}"))
+    headers = ("runs", "false alarms", "drops of 10 points found")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _bounds(pair: Pair, cluster_by: str | None) -> tuple[float, float]:
+    pairing = Pairing(*pair, {"text": _EVALUATOR})
+    rows, names = pairing.everything(), ["exact_match"]
+    found = differences(pairing, rows, names, confidence=0.95, cluster_by=cluster_by)["exact_match"]
+    return found.low or 0.0, found.high or 0.0
+
+
+def _history(rng: np.random.Generator, fall: float, runs: int) -> Array:
+    """Return the answers of runs of the same cases, each worse than the one before by `fall`."""
+    chance = _chances(rng, SIZE)
+    return np.array([rng.random(SIZE) < np.clip(chance - number * fall, 0, 1) for number in range(runs)], dtype=float)
+
+
+def _excess(before: Array, now: Array, allowed: float) -> float:
+    """Return how many standard deviations the drop is beyond what is allowed."""
+    lost = before - now
+    deviation = float(lost.std()) / np.sqrt(SIZE)
+    return float((lost.mean() - allowed) / deviation) if deviation else 0.0
+
+
+def drift_table() -> str:
+    """Return what gates see of twelve approved steps, against the last approval and against the first one."""
+    rows = []
+    for fall in (0.0, 0.005, 0.0133, 0.02):
+        rng = np.random.default_rng([SEED, round(10_000 * fall)])
+        steps, ends = [], []
+        for _ in range(HISTORIES):
+            runs = _history(rng, fall, STEPS + 1)
+            steps.append(any(_excess(*pair, 0.02) > QUANTILE for pair in pairwise(runs)))
+            ends.append(any(_excess(runs[0], each, 0.06) > QUANTILE for each in runs[1:]))
+        rows.append((f"{fall:g}", f"{STEPS * fall:.2f}", f"{np.mean(steps):.3f}", f"{np.mean(ends):.3f}"))
+    headers = ("fall per step", "after 12 steps", "`max_drop: 0.02` fails", "`max_drift: 0.06` fails")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def _baselines(runs: Array, approves: Callable[[Array, Array], bool], pool: int) -> Iterator[Array]:
+    """Yield what each run after the first is compared with."""
+    approved = [runs[0]]
+    for now in runs[1:]:
+        baseline = np.mean(approved[-pool:], axis=0)
+        yield baseline
+        if approves(baseline, now):
+            approved.append(now)
+
+
+POLICIES: tuple[tuple[str, Callable[[Array, Array], bool], int], ...] = (
+    ("none but the first", lambda _baseline, _now: False, 1),
+    ("each rise", lambda baseline, now: bool(now.mean() > baseline.mean()), 1),
+    ("established rises", lambda baseline, now: _excess(now, baseline, 0.0) > QUANTILE, 1),
+    ("each run", lambda _baseline, _now: True, 1),
+    ("each rise, `pool: 5`", lambda baseline, now: bool(now.mean() > baseline.mean()), 5),
+    ("each run, `pool: 5`", lambda _baseline, _now: True, 5),
+)
+
+
+def luck_table() -> str:
+    """Return how often equally good runs alarm, by which of them are approved."""
+    rows = []
+    for policy, approves, pool in POLICIES:
+        rng = np.random.default_rng(SEED)
+        alarms = np.zeros((HISTORIES, RUNS), dtype=bool)
+        for row in alarms:
+            runs = _history(rng, 0.0, RUNS + 1)
+            compared = zip(_baselines(runs, approves, pool), runs[1:], strict=True)
+            row[:] = [_excess(baseline, now, 0.0) > QUANTILE for baseline, now in compared]
+        rates = (f"{alarms[:, 0].mean():.3f}", f"{alarms[:, -1].mean():.3f}", f"{alarms.any(axis=1).mean():.2f}")
+        rows.append((policy, *rates))
+    headers = ("approved", "first run alarms", "60th run alarms", "histories with an alarm")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)

@@ -1,0 +1,135 @@
+"""Comparison of evidence by kind: addresses as addresses, numbers as numbers, other texts by their words."""
+
+__all__ = ("Piece", "citations_by_kind")
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from pytest_llmeval.evaluators.measures.evidence_sources import Source
+from pytest_llmeval.tasks.fact_check.addresses import canonical_address, find_addresses, is_address, readings, site_name
+from pytest_llmeval.tasks.fact_check.attributions import find_attributions
+from pytest_llmeval.tasks.fact_check.citations import find_names
+from pytest_llmeval.tasks.fact_check.quantities import find_quantities, is_quantity
+from pytest_llmeval.tasks.fact_check.words import Tokenizer, paired_words, split_words
+
+_BLANK = ";"
+"""Stands for an address: no pattern of a name or a number reads on behind it."""
+
+_ADDRESS_STARTS = ("http://", "https://", "www.")
+
+
+def citations_by_kind(text: str, listed: Sequence[Source]) -> Iterator[str]:
+    """Yield the addresses, names and numbers that a text cites, each once, beside the addresses of listed sources."""
+    known = {address for source in listed for address in Piece(source, "words", cited=False).addresses}
+    spans = list(find_addresses(text))
+    for start, end in spans:
+        address = text[start:end]
+        found = _canonical(readings(address))
+        # A host alone, without "www.", is what companies are called.
+        if ("/" in address or address.lower().startswith(_ADDRESS_STARTS)) and known.isdisjoint(found):
+            known |= found
+            yield address
+    rest = _blanked(text, spans)
+    covered = bytearray(len(rest))
+    for start, end in find_names(rest):
+        covered[start:end] = b"\1" * (end - start)
+        yield rest[start:end]
+    yield from (rest[start:end] for start, end in find_attributions(rest) if 1 not in covered[start:end])
+    numbers: dict[str, str] = {}
+    for each in find_quantities(rest):
+        if each.citable:
+            numbers.setdefault(each.key, rest[each.start : each.end])
+    yield from numbers.values()
+
+
+class Piece:
+    """A piece of evidence, with what comparing it needs."""
+
+    def __init__(self, source: Source, tokenizer: Tokenizer, *, cited: bool) -> None:
+        self.source = source
+        self._tokenizer = tokenizer
+        self._cited = cited
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        return list(find_addresses(self.source.text))
+
+    @cached_property
+    def is_address(self) -> bool:
+        """Whether it is an address without anything else."""
+        return is_address(self.source.text)
+
+    @cached_property
+    def is_quantity(self) -> bool:
+        """Whether it is a number without anything else."""
+        return is_quantity(self.source.text)
+
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        """Its addresses: those that are listed, and those in the text."""
+        text = self.source.text
+        within = [text] if self.is_address else [text[start:end] for start, end in self._spans]
+        if self._cited:
+            within = [reading for address in within for reading in readings(address)]
+        return frozenset(_canonical([*self.source.urls, *within]))
+
+    @cached_property
+    def quantities(self) -> frozenset[str]:
+        """The numbers in the text."""
+        return frozenset(each.key for each in find_quantities(self._rest))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that are no stop words, numbers among them."""
+        return paired_words(self._sequence, self._tokenizer)
+
+    @cached_property
+    def _rest(self) -> str:
+        return _blanked(self.source.text, self._spans)
+
+    @cached_property
+    def _sequence(self) -> list[str]:
+        words: list[str] = []
+        behind = 0
+        for each in find_quantities(self._rest):
+            words += split_words(self._rest[behind : each.start].lower(), self._tokenizer)
+            words.append(each.key)
+            behind = each.end
+        return words + split_words(self._rest[behind:].lower(), self._tokenizer)
+
+    @cached_property
+    def _joined(self) -> str:
+        return f" {' '.join(self._sequence)} " if self._sequence else ""
+
+    def reason(self, gold: "Piece") -> str | None:
+        """Return why this citation matches a source: empty if its words must tell, ``None`` if they must not."""
+        if not self.addresses.isdisjoint(gold.addresses):
+            return "address"
+        if self.source.text == gold.source.text:
+            return "contains"
+        if self.is_address or gold.is_address:
+            return "host" if self._names_site_of(gold) or gold._names_site_of(self) else None  # noqa: SLF001 (the same class)
+        if self.is_quantity or gold.is_quantity:
+            number, other = (self, gold) if self.is_quantity else (gold, self)
+            return "contains" if number.quantities <= other.quantities else None
+        within = self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined)  # noqa: SLF001 (as above)
+        return "contains" if within else ""
+
+    def _names_site_of(self, other: "Piece") -> bool:
+        """Return whether this is the name of the site of an address, such as Reuters, and no address itself."""
+        if self.addresses or not other.is_address:
+            return False
+        names = {"".join(self._sequence), "".join(word for word in self._sequence if word in self.words)}
+        return any(site_name(address) in names for address in other.addresses)
+
+
+def _canonical(addresses: Iterable[str]) -> set[str]:
+    return {found for each in addresses if (found := canonical_address(each)) is not None}
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    parts, behind = [], 0
+    for start, end in spans:
+        parts += [text[behind:start], _BLANK * (end - start)]
+        behind = end
+    return "".join([*parts, text[behind:]])

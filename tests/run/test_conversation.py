@@ -1,0 +1,229 @@
+"""Conversations: once per turn of the user, with the history; when they end; what evaluators read of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loading import load_text
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import PredictionError, SuiteError
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.turns import turns_of
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.evaluators.conversation import Conversation
+from pytest_llmeval.evaluators.text import TextEvaluator
+from pytest_llmeval.run.conversation import Dialogue
+from pytest_llmeval.run.score import measure_each
+from pytest_llmeval.suite.conversation import ConversationSpec
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, **more}
+
+
+def lead(
+    script: list[dict[str, Any]],
+    target: Callable[[list[Any]], Any],
+    parts: Parts = Parts(),  # noqa: B008 (frozen)
+    **settings: Any,
+) -> dict[str, Any]:
+    dialogue = Dialogue(script, parts, ConversationSpec(**settings))
+    while (messages := dialogue.next()) is not None:
+        dialogue.add(target(messages))
+    return dialogue.transcript()
+
+
+def test_the_target_is_called_once_per_turn_of_the_user_with_the_history() -> None:
+    seen = []
+
+    def target(messages: list[Any]) -> str:
+        seen.append(messages)
+        return messages[-1]["content"].upper()
+
+    script = [{"role": "system", "content": "be brief"}, user("a"), user("b")]
+    told = lead(script, target)
+    assert seen == [script[:2], [*script[:2], said("A"), user("b")]]
+    assert told == {
+        "answer": "B",
+        "messages": [*script[:2], said("A"), user("b"), said("B")],
+        "stop": "script",
+        "turns": 2,
+    }
+
+
+def test_a_message_that_the_script_answers_itself_is_history() -> None:
+    script = [user("a"), said("given"), user("b")]
+    assert lead(script, lambda messages: str(len(messages)))["messages"] == [*script, said("3")]
+
+
+def test_replies_have_parts_and_their_usage_adds_up() -> None:
+    reply = {
+        "out": "x",
+        "contexts": ["c"],
+        "tool_calls": [{"name": "look"}],
+        "usage": {"input_tokens": 2, "output_tokens": 1, "cost_usd": 0.25},
+    }
+    told = lead([user("a"), user("b")], lambda _: reply, Parts(answer="out"))
+    assert told["answer"] == "x"
+    assert told["tool_calls"] == [{"name": "look"}, {"name": "look"}]
+    assert told["contexts"] == ["c"]
+    assert told["usage"] == {"input_tokens": 4, "output_tokens": 2, "cost_usd": 0.5}
+    assert told["messages"][1] == said("x", contexts=["c"], tool_calls=[{"name": "look"}])
+
+
+def test_usage_that_one_reply_does_not_say_is_unknown_in_sum() -> None:
+    replies = iter([{"answer": "x", "usage": {"input_tokens": 2, "output_tokens": 1}}, {"answer": "y"}])
+    assert lead([user("a"), user("b")], lambda _: next(replies))["usage"] == {}
+
+
+def test_a_reply_may_add_several_messages() -> None:
+    added = [said("", tool_calls=[{"name": "look"}]), {"role": "tool", "content": "1"}, said("one")]
+    told = lead([user("a")], lambda _: {"messages": added})
+    assert told["messages"] == [user("a"), *added]
+    assert (told["answer"], told["turns"]) == ("one", 1)
+
+
+@pytest.mark.parametrize("reply", [{"text": "x"}, {"messages": "x"}, {"messages": []}])
+def test_a_reply_without_an_answer_is_an_error(reply: Any) -> None:
+    with pytest.raises(PredictionError):
+        lead([user("a")], lambda _: reply)
+
+
+@pytest.mark.parametrize(
+    ("stops_at", "stop", "turns"), [(1, "target", 1), (2, "target", 2), (3, "target", 3), (9, "max_turns", 4)]
+)
+def test_a_target_that_decides_is_called_until_it_stops_or_the_limit_is_reached(
+    stops_at: int, stop: str, turns: int
+) -> None:
+    calls: list[Any] = []
+
+    def target(messages: list[Any]) -> Any:
+        calls.append(messages)
+        return {"answer": "x", "stop": "done" if len(calls) == stops_at else None}
+
+    told = lead([user("a"), user("b")], target, stop="target", max_turns=4)
+    assert (told["stop"], told["turns"], len(calls)) == (stop, turns, turns)
+    assert told.get("stop_reason") == ("done" if stop == "target" else None)
+
+
+def test_max_turns_cuts_a_script_short() -> None:
+    told = lead([user("a"), user("b"), user("c")], lambda _: "x", max_turns=2)
+    assert (told["stop"], told["turns"], len(told["messages"])) == ("max_turns", 2, 4)
+
+
+TALK = {
+    "messages": [user("a"), said("A"), user("b"), said("no"), said("B")],
+    "answer": "B",
+    "turns": 2,
+    "stop": "script",
+}
+
+
+def test_turns_have_the_words_of_the_user_and_the_last_answer_to_them() -> None:
+    turns = turns_of(Case("t", prediction=TALK), Parts())
+    assert [(each.input, each.parts["answer"]) for each in turns] == [("a", "A"), ("b", "B")]
+
+
+def exact(turn: Any, expected: Any) -> Any:
+    evaluator = TextEvaluator(metrics=("exact_match",))
+    reading = Reading.of(evaluator, turn=turn)
+    (measured,) = measure_each(evaluator, [Case("t", expected=expected, prediction=TALK)], reading)
+    return measured
+
+
+@pytest.mark.parametrize(
+    ("turn", "expected", "counts"),
+    [
+        (None, "B", (1, 1)),
+        ("last", "B", (1, 1)),
+        (1, "A", (1, 1)),
+        (2, "A", (0, 1)),
+        ("each", "A", (1, 2)),
+        ("each", {"turns": ["A", "B"]}, (2, 2)),
+        ("each", {"turns": ["A", None]}, (1, 1)),
+        (2, {"turns": ["A", "B"]}, (1, 1)),
+    ],
+)
+def test_evaluators_read_the_last_turn_each_turn_or_one_of_them(turn: Any, expected: Any, counts: Any) -> None:
+    measured = exact(turn, expected)
+    assert (measured.counts["exact_match"], measured.counts["exact_match.n"]) == counts
+
+
+def test_a_turn_that_did_not_happen_is_an_error() -> None:
+    assert str(exact(3, "x")) == "the conversation has 2 turns, expected turn 3"
+
+
+def test_a_prediction_that_is_no_conversation_has_no_turns() -> None:
+    with pytest.raises(PredictionError, match="the prediction is text; no 'messages'"):
+        Reading("answer", turn="each").views(Case("t", prediction="x"))
+
+
+def test_turns_and_reasons_to_stop_are_metrics() -> None:
+    assert Conversation().evaluate(TALK, None) == {
+        "turns": 2,
+        "stop": "script",
+        "stop[script]": 1,
+        "stop[target]": 0,
+        "stop[max_turns]": 0,
+    }
+    assert Conversation().measure(Case("t", prediction="x")).malformed == (
+        "found text 'x', expected a conversation with turns and stop"
+    )
+
+
+def test_a_case_with_messages_is_a_conversation(tmp_path: Path) -> None:
+    suite = load_text(
+        """\
+conversation: {stop: target, max_turns: 3}
+evaluators: [conversation, text: {turn: each}]
+cases:
+  - id: t
+    messages: [{role: system, content: s}, Hello]
+    expected: {turns: [Hi]}
+""",
+        tmp_path,
+    )
+    (case,) = suite.cases
+    assert case.conversation
+    assert case.input == [{"role": "system", "content": "s"}, user("Hello")]
+    assert suite.conversation == ConversationSpec("target", 3)
+    assert suite.readings["text"].turn == "each"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("conversation: {stop: target}", "1:1  conversation: found stop: target without max_turns, expected a limit"),
+        ("conversation: {max_turns: 0}", "1:1  conversation.max_turns: found 0, expected at least 1"),
+    ],
+)
+def test_a_target_that_decides_needs_a_limit(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        load_text(f"{text}\nevaluators: [text]\ncases: [{{messages: [a]}}]\n", tmp_path)
+    line, _, message = str(caught.value).partition("  ")
+    assert (line.split(":")[1], message.startswith(fault.partition("  ")[2])) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("case", "fault"),
+    [
+        ("{messages: []}", "found an empty list, expected at least one message"),
+        ("{messages: [a, {role: assistant, content: b}]}", "found a last message of the assistant"),
+        ("{messages: [a], input: b}", "found both 'input' and 'messages'"),
+        ("{messages: [{role: tool, content: b}]}", "found the text 'tool', expected one of"),
+    ],
+)
+def test_faults_of_scripts_are_told(tmp_path: Path, case: str, fault: str) -> None:
+    with pytest.raises(SuiteError, match=fault.replace("[", r"\[")):
+        load_text(f"evaluators: [text]\ncases: [{case}]\n", tmp_path)
+
+
+def test_the_fault_of_a_turn_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="found the number 0, expected last, each, or the number of a turn"):
+        load_text("evaluators: [text: {turn: 0}]\ncases: [{messages: [a]}]\n", tmp_path)
