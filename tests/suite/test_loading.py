@@ -166,8 +166,8 @@ s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of 
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
 s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of case_retrieval, csv, ecac, fact_check, json, \
 json_v3, jsonl, locomo, longmemeval, trec (did you mean 'jsonl'?)
-s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, expected, \
-expected_file, prediction, prediction_file, labels, tags, thresholds, checks \
+s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, \
+expected, expected_file, prediction, prediction_file, labels, tags, thresholds, checks \
 (did you mean 'prediction'?)
 s.eval.yaml:22:5  cases[1]: found the number 5, expected a mapping"""
 

@@ -112,7 +112,8 @@ class Leaf:
             return Finding(None, f"{self.written}: {format_error(error)}")
         if met is not self.negated:
             return _MET
-        return Finding(False, f"found {found or subject.show()}, expected {self.written}")
+        said = found if isinstance(found, str) else found()
+        return Finding(False, f"found {said or subject.show()}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":
