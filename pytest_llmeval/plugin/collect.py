@@ -12,6 +12,7 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
@@ -109,12 +110,13 @@ def _variant_of(item: pytest.Item) -> str:
     return callspec.id if callspec is not None else ""
 
 
-# The bodies are one line each: a traceback then starts at the line of the case in its file.
+# The bodies are one line each, that of the case in its file. A traceback starts there, unless it has lines of the
+# user's code: pytest asks what the last parameter holds.
 # fmt: off
-def _case(item: Any = None) -> None: item.run_case(None)
-def _case_with_target(llmeval_target: Any, item: Any = None) -> None: item.run_case(llmeval_target)
-def _judged(request: Any, item: Any = None) -> None: item.run_case(None, request)
-def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: E501 (as above)
+def _case(item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None)  # noqa: ARG001 (as above)
+def _case_with_target(llmeval_target: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target)  # noqa: ARG001, E501 (as above)
+def _judged(request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None, request)  # noqa: ARG001 (as above)
+def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: ARG001, E501 (as above)
 # fmt: on
 _TEMPLATES = {
     (False, False): _case,
@@ -124,7 +126,11 @@ _TEMPLATES = {
 }
 
 
-def _probe(judge_client: Any, item: Any = None) -> None:
+def _has_users_lines(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return bool(origin(excinfo.value))
+
+
+def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -> None:
     """Collected but never run: it resolves the fixture ``judge_client`` of a suite."""
 
 
@@ -158,7 +164,7 @@ class EvalModule(SyntheticModule):
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
-        function = types.FunctionType(code, globals(), name, (None,))
+        function = types.FunctionType(code, globals(), name, (None, _has_users_lines))
         function.__module__ = module
         return function
 
@@ -212,7 +218,7 @@ class EvalModule(SyntheticModule):
             loaded=loaded,
             cases=bulk,
         )
-        function.__defaults__ = (item,)
+        function.__defaults__ = (item, _has_users_lines)
         return item
 
 

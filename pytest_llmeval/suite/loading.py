@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.documents import read_json, render_path
@@ -180,7 +181,11 @@ class _Loader(SettingsReader):
             with searching_within(self.root):
                 return source.load(self.path.parent, faults), faults
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-            return [], [self.document.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")]
+            return [], [
+                self.document.fault(
+                    ("source",), f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
+                )
+            ]
 
     def _from_row(self, row: Case, source: "Source") -> Case | None:
         """Check thresholds and checks of a source's row; faults get the row's line."""
@@ -291,7 +296,7 @@ class _Loader(SettingsReader):
                 told = (fault for each in expecting for fault in evaluator.check(each))
                 wrong = "; ".join(islice(told, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-                wrong = f"its check failed: {format_error(error)}"
+                wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:
                 return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
         return None

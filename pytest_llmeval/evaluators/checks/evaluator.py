@@ -5,7 +5,7 @@ __all__ = ("Checks", "JudgedChecks", "checks_evaluator")
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -92,10 +92,14 @@ class Checks(Evaluator):
         return Observation(
             counts,
             details={"wrong": unmet} if unmet else {},
-            undefined=self._absent(checks),
+            undefined=self._absent(checks) if view.case.checks else self._absent_elsewhere,
             malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
+
+    @cached_property
+    def _absent_elsewhere(self) -> dict[str, str]:
+        return self._absent(self.ready)
 
     def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
         """Say which metrics a case has no part in, since other cases have these checks."""
