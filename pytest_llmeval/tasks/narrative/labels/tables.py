@@ -317,8 +317,8 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> d
         if not label:
             continue
         above = label
-        names = (row.cells.get(key) or None for key in (f"{upper}_zh", "short", f"{upper}_whole"))
-        group = groups.setdefault(label, _Group(*names))
+        zh, short, whole = (row.cells.get(key) or None for key in (f"{upper}_zh", "short", f"{upper}_whole"))
+        group = groups.setdefault(label, _Group(zh, short, whole))
         if name:
             wrong = label_fault(name, seen.setdefault(label, set()))
             if wrong is None:
