@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
+from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest
@@ -102,6 +103,10 @@ class _Loader(SettingsReader):
             broken = True
         self.faults += row_faults
         suite = self._with_cases(suite, entry, source, rows, row_faults)
+        if not self.faults:
+            self._check_check_names(entry, gates, suite.evaluators.get(Checks.name))
+            broken = bool(self.faults)
+            suite = replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
         return suite
@@ -171,6 +176,26 @@ class _Loader(SettingsReader):
                 known = f", expected one of: {', '.join(labels)}{suggest(name, labels)}"
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
+
+    def _check_check_names(
+        self, entry: SuiteEntry, gates: Sequence[Gate | RegressionGate], checks: Evaluator | None
+    ) -> None:
+        """Refuse limits on `check[NAME]` for a name that no check has: they would never be missed."""
+        if not isinstance(checks, Checks):
+            return
+        known = [checks.metric_of(name) for name in sorted(checks.names)]
+        limited: dict[tuple[str | int, ...], str] = {}
+        for number, gate in enumerate(gates):
+            form = ("metric",) if isinstance(entry.gates[number], Mapping) else ()
+            limited["gates", number, *form] = gate.metric
+        limited |= {("thresholds", metric): metric for metric in entry.thresholds}
+        for number, case in enumerate(entry.cases):
+            limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
+        for place, metric in limited.items():
+            owned = self.metrics.find(metric)
+            if owned is not None and owned.label == Checks.name and "[" in metric and metric not in known:
+                message = f"found the unknown metric {metric!r}, expected one of {', '.join(known)}"
+                self.fault(place, f"{message}{suggest(metric, known)}", key="thresholds" in place)
 
     def _rows(self, source: "Source | None") -> tuple[list[Case], list[Fault]]:
         """Return the rows of a source as it reads them, and their faults."""

@@ -160,7 +160,8 @@ def test_thresholds_of_a_row_are_checked_and_told_with_its_line(folder: Path) ->
     )
     found = faults(folder, "source: {format: jsonl, path: d.jsonl}\n")
     assert found == [
-        "d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of f1 (did you mean 'f1'?)"
+        "d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of f1, target_latency_s, target_tokens, "
+        "target_cost_usd (did you mean 'f1'?)"
     ]
 
 
