@@ -57,12 +57,12 @@ def test_rows_of_a_data_file_have_checks(tmp_path: Path) -> None:
     ("limits", "place"),
     [
         ("gates: ['check[is_jsn] >= 1']\n", "2:9  gates[0]"),
-        ("gates: [check_rate >= 1, {metric: 'low(check[is_jsn])', min: 1}]\n", "2:37  gates[1].metric"),
+        ("gates: [check_rate >= 1, {metric: 'low(check[is_jsn])', min: 1}]\n", "2:35  gates[1].metric"),
         ("gates: [{metric: 'check[is_jsn]', max_drop: 0.1}]\n", "2:18  gates[0].metric"),
-        ("thresholds: {'check[is_jsn]': 1}\n", "2:14  thresholds.check[is_jsn]"),
+        ("thresholds: {'check[is_jsn]': 1}\n", "2:14  thresholds['check[is_jsn]']"),
         (
             "cases: [{id: a, prediction: x, thresholds: {'check[is_jsn]': 1}}]\n",
-            "2:45  cases[0].thresholds.check[is_jsn]",
+            "2:45  cases[0].thresholds['check[is_jsn]']",
         ),
     ],
 )
