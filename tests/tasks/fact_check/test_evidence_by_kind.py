@@ -199,9 +199,28 @@ def test_texts_match_by_whole_words(cited: Any, gold: Any, reason: str | None) -
 
 
 def test_numbers_with_their_unit_are_words_of_a_text() -> None:
-    pair = EvidenceMatcher().explain("growth 5.2%", "growth 15.2%")
+    pair = EvidenceMatcher().explain("growth 5.2%, of GDP", "growth 5.2 percent in May")
+    assert pair is not None
+    assert pair.overlap == 2 / 3
+    pair = EvidenceMatcher().explain("growth 5.2", "growth 5")
     assert pair is not None
     assert pair.overlap == 0.5
+
+
+@pytest.mark.parametrize(
+    ("cited", "gold", "reason"),
+    [
+        ("GDP grew 5.2% in 2023", "GDP grew 15.2% in 2023", None),
+        ("GDP grew 5.2%, prices 0.2%", "GDP grew by 5.2 percent", "words"),
+        ("GDP grew in 2023", "GDP grew 15.2% in 2022", "words"),
+        ("国内生产总值增长5.2%", "国内生产总值增长15.2%", None),
+        ("国内生产总值增长5.2%", "国内生产总值同比增长百分之5.2", "words"),
+        ("1,234 boats in the harbour", "11,234 boats in the harbour", None),
+        ("$5 million of aid", "$5 billion of aid", None),
+    ],
+)
+def test_texts_whose_numbers_with_units_all_differ_do_not_match(cited: str, gold: str, reason: str | None) -> None:
+    assert why(cited, gold) == reason
 
 
 @pytest.mark.parametrize(
