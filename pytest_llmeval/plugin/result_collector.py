@@ -63,7 +63,9 @@ class ResultCollector:
                 records[payload.key][record.id] = _settled(record, seen) if len(payload.records) == 1 else record
             predictions[payload.key] += payload.predictions
         heard = {key.path for key in totals}
-        absent = [key for key in silent if (key.variant or key.path not in heard) and key not in totals] + [key for key in dropped if key not in totals]
+        absent = [key for key in silent if (key.variant or key.path not in heard) and key not in totals] + [
+            key for key in dropped if key not in totals
+        ]
         totals |= dict.fromkeys(absent, 0)
         for key in sorted(totals, key=lambda key: (key.shown, key.test, key.variant)):
             yield SuiteResults(key, totals[key], records[key], predictions[key])

@@ -118,7 +118,9 @@ class _Loader(SettingsReader):
             raise SuiteError(suite.faults)
         before = len(self.faults)
         if specs:
-            found = {spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs}
+            found = {
+                spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs
+            }
             suite = replace(suite, systems=found)
         else:
             kept = System(suite.cases).only(entry.only)

@@ -2,7 +2,7 @@
 
 __all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -189,12 +189,17 @@ class Suite:
                 cases=each.cases,
                 target=each.target,
                 faults=(*self.faults, *each.faults),
-                systems={},
                 system=name,
                 left_out=each.left_out,
             )
             for name, each in self.systems.items()
         }
+
+    @property
+    def compared_by(self) -> Sequence[str]:
+        """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
+        judged = [gate.metric for gate in self.gates] + [gate.metric for gate in self.regressions]
+        return self.compare_by or list(dict.fromkeys(judged))
 
     @property
     def all_faults(self) -> tuple[Fault, ...]:

@@ -113,7 +113,7 @@ class SystemReader:
             given = {key: value for key, value in self.options.items() if key != "format"}
             options = {**given, "predictions": spec.predictions}
             source: Source | None = self.reader.check(type(self.source), options, place)
-            return source and SystemSpec(name, spec, source=source)
+            return None if source is None else SystemSpec(name, spec, source=source)
         if not isinstance(spec.predictions, str):
             self.reader.fault((*place, "predictions"), f"found {describe(spec.predictions)}, expected a file")
             return None
