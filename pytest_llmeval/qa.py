@@ -12,11 +12,14 @@ __all__ = (
     "compute_metrics",
     "is_unanswerable",
     "judge_answer",
+    "load_dataset",
     "run_eval",
+    "to_table",
     "token_f1",
 )
 
 from pytest_llmeval.tasks.memory_qa.agents import as_target
+from pytest_llmeval.tasks.memory_qa.datasets import load_dataset
 from pytest_llmeval.tasks.memory_qa.qa import (
     ALL_METRICS,
     Agent,
@@ -31,3 +34,4 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     run_eval,
     token_f1,
 )
+from pytest_llmeval.tasks.memory_qa.table import to_table

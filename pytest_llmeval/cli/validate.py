@@ -13,6 +13,7 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.judge.prices import is_retired
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.suite import CANNOT_FAIL
 
@@ -46,6 +47,8 @@ def _validate(options: Namespace) -> int:
             say([f"{path}: no fault in {counted(len(suite.cases), 'case')}"])
         if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
             say([f"{path}: warning: {CANNOT_FAIL}"])
+        if suite is not None and is_retired(suite.judge):
+            say([f"{path}: warning: judge: {suite.judge.model!r} is retired, says the installed genai-prices"])
         number += len(faults)
     if number:
         say([counted(number, "fault")])

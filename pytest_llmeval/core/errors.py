@@ -16,7 +16,7 @@ __all__ = (
 )
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,6 +29,7 @@ class Fault:
         column: Column counted from 1, or 0.
         path: The field, such as ``cases[1].thresholds.f1``; empty for the whole file.
         message: ``found ..., expected ... (did you mean ...?)``.
+        spares_case: Whether the case that it is about can run nevertheless.
     """
 
     file: str
@@ -36,6 +37,7 @@ class Fault:
     column: int
     path: str
     message: str
+    spares_case: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         place = self.file

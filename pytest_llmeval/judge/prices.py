@@ -1,6 +1,6 @@
 """Cost of tokens: the user's price, or the published one."""
 
-__all__ = ("cost_usd", "model_cost_usd", "price_of")
+__all__ = ("cost_usd", "is_retired", "model_cost_usd", "price_of")
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -25,16 +25,29 @@ def price_of(spec: JudgeSpec) -> Price | None:
     """
     if spec.price is not None:
         return spec.price
+    provider, name = _listed_as(spec)
+    return _published(provider, name) if provider else None
+
+
+def _listed_as(spec: JudgeSpec) -> tuple[str | None, str]:
+    """Return provider and name by which the list may know a judge; no provider if it cannot."""
     if spec.model is None or spec.base_url is not None:
-        return None
+        return None, ""
     match spec.provider:
         case "openai" | "anthropic":
-            return _published(spec.provider, spec.name)
+            return spec.provider, spec.name
         case "pydantic-ai":
             provider, _, name = spec.name.partition(":")
-            return _published(provider, name)
+            return provider, name
         case _:
-            return None
+            return None, ""
+
+
+def is_retired(spec: JudgeSpec) -> bool:
+    """Return whether the installed genai-prices says that the provider is giving a judge's model up."""
+    provider, name = _listed_as(spec)
+    calculation = _calculation(provider, name) if provider else None
+    return calculation is not None and bool(calculation.model.deprecated)
 
 
 def cost_usd(price: Price | None, usage: Usage) -> float | None:

@@ -100,7 +100,7 @@ class JudgeSpec:
 
         Example:
             >>> from pytest_llmeval.judge.spec import JudgeSpec
-            >>> JudgeSpec("openai:gpt-5-mini", temperature=0, parameters={"top_p": 0.9}, timeout=5).request_parameters()
+            >>> JudgeSpec("openai:MODEL", temperature=0, parameters={"top_p": 0.9}, timeout=5).request_parameters()
             {'temperature': 0.0, 'top_p': 0.9}
         """
         temperature = None if self.temperature is None else float(self.temperature)

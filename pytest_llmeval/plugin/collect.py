@@ -12,10 +12,10 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
 from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
-from pytest_llmeval.plugin.progress import Progress
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
@@ -68,18 +68,16 @@ class CaseItem(pytest.Function):
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
         every = [replace(self.loaded, case=case) for case in self.bulk]
         executions: list[Execution] = []
-        progress = Progress(self.config, suite.name, len(every))
         try:
             for number, loaded in enumerate(every, 1):
                 executions.append(runner.run(loaded, given, _from(every, number), self.early))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
-                progress.show(number)
+                runner.judges.calls.activity.done += 1
         except BudgetError as error:
             self.session.shouldstop = str(error)
             pytest.skip(str(error))
         finally:
-            progress.end()
             self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=runner.records)
             keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
@@ -112,12 +110,13 @@ def _variant_of(item: pytest.Item) -> str:
     return callspec.id if callspec is not None else ""
 
 
-# The bodies are one line each: a traceback then starts at the line of the case in its file.
+# The bodies are one line each, that of the case in its file. A traceback starts there, unless it has lines of the
+# user's code: pytest asks what the last parameter holds.
 # fmt: off
-def _case(item: Any = None) -> None: item.run_case(None)
-def _case_with_target(llmeval_target: Any, item: Any = None) -> None: item.run_case(llmeval_target)
-def _judged(request: Any, item: Any = None) -> None: item.run_case(None, request)
-def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: E501 (as above)
+def _case(item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None)  # noqa: ARG001 (as above)
+def _case_with_target(llmeval_target: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target)  # noqa: ARG001, E501 (as above)
+def _judged(request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(None, request)  # noqa: ARG001 (as above)
+def _judged_with_target(llmeval_target: Any, request: Any, item: Any = None, __tracebackhide__: Any = None) -> None: item.run_case(llmeval_target, request)  # noqa: ARG001, E501 (as above)
 # fmt: on
 _TEMPLATES = {
     (False, False): _case,
@@ -127,7 +126,11 @@ _TEMPLATES = {
 }
 
 
-def _probe(judge_client: Any, item: Any = None) -> None:
+def _has_users_lines(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return bool(origin(excinfo.value))
+
+
+def _probe(judge_client: Any, item: Any = None, __tracebackhide__: Any = None) -> None:
     """Collected but never run: it resolves the fixture ``judge_client`` of a suite."""
 
 
@@ -161,7 +164,7 @@ class EvalModule(SyntheticModule):
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
-        function = types.FunctionType(code, globals(), name, (None,))
+        function = types.FunctionType(code, globals(), name, (None, _has_users_lines))
         function.__module__ = module
         return function
 
@@ -224,7 +227,7 @@ class EvalModule(SyntheticModule):
             cases=suite.cases if suite.bulk else (),
         )
         item.early = way.early
-        function.__defaults__ = (item,)
+        function.__defaults__ = (item, _has_users_lines)
         return item
 
 

@@ -78,6 +78,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         config: Of the session.
         worker: Whether this process is one of xdist's workers.
     """
+    from pytest_llmeval.plugin.progress import CaseCounter
     from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER, SuiteLoader
     from pytest_llmeval.plugin.termination import Termination
 
@@ -86,7 +87,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
+    config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if not worker:
+        from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
 
@@ -94,6 +97,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
+        config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -24,6 +24,7 @@ import pytest
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
+from pytest_llmeval.core.frames import users_only
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import Call, CaseRecord, TargetUsage
 from pytest_llmeval.core.wording import printable
@@ -140,6 +141,8 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
         item.session.shouldstop = str(error)
         pytest.skip(str(error))
     if error is not None and not isinstance(error, PredictionError):
+        if not item.config.getoption("fulltrace", False):
+            users_only(error)
         raise error
     if record.reason is not None:
         raise pytest.fail.Exception(explain(execution.case, record, execution.unmet), pytrace=False)

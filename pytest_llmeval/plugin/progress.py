@@ -1,69 +1,189 @@
-"""A progress line for suites that run as one test item."""
+"""Progress of a run: a line below pytest's own on a terminal, and at most a line a minute in a log."""
 
-__all__ = ("Progress",)
+__all__ = ("CaseCounter", "Progress", "described")
 
 import os
+import threading
 import time
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pytest
 
-from pytest_llmeval.plugin.pytest_private import without_capture
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.plugin.payload import case_of
+from pytest_llmeval.plugin.pytest_private import terminal_file
+from pytest_llmeval.services.activity import Activity, Snapshot
 
-_FIRST_S, _EVERY_S, _IN_LOGS_S = 2.0, 0.2, 10.0
+_FIRST_S: Final = 2.0
+_EVERY_S: Final = 0.5
+_IN_LOGS_S: Final = 60.0
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+
+# The line below the cursor is made first (IND, up), so that the saved position holds at the bottom of the screen too.
+_BELOW: Final = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[2K"
+_BACK: Final = "\x1b8"
+_ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"
 
 
-@dataclass
+@dataclass(eq=False)
+class CaseCounter:
+    """Hooks of every process: counts the cases that are to run and those that have."""
+
+    activity: Activity
+    _left: set[str] = field(default_factory=set)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Count the cases; those of a suite in bulk are counted as they run."""
+        every = [item for item in session.items if case_of(item) is not None]
+        bulk = [cases for item in every if (cases := getattr(item, "bulk", ()))]
+        self._left = {item.nodeid for item in every if not getattr(item, "bulk", ())}
+        self.activity.total = len(self._left) + sum(map(len, bulk))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a case once, however often it is run."""
+        if report.when == "teardown" and report.nodeid in self._left:
+            self._left.remove(report.nodeid)
+            self.activity.done += 1
+
+
+@dataclass(eq=False)
 class Progress:
-    """A line that is rewritten on a terminal, and a line now and then in a log; nothing with ``-q`` or in a worker.
+    """Hooks of the process to which all reports come. Nothing is shown with ``-q``.
 
     Attributes:
         config: Of the session.
-        name: Of the suite.
-        total: How many cases it has.
+        activity: Returns what the processes of the run do.
+        clock: Seconds.
     """
 
     config: pytest.Config
-    name: str
-    total: int
-    _next: float | None = None
+    activity: Callable[[], Snapshot]
+    clock: Callable[[], float] = time.monotonic
+    _file: int | None = None
+    _rewrites: bool = False
+    _started: float = 0.0
+    _next: float = 0.0
+    _counts_since: float = 0.0
+    _done: int = 0
     _shown: bool = False
+    _lock: Any = field(default_factory=threading.Lock)
+    _over: threading.Event = field(default_factory=threading.Event)
 
-    @cached_property
-    def _reporter(self) -> "pytest.TerminalReporter | None":
-        if hasattr(self.config, "workerinput"):
-            return None
-        reporter: pytest.TerminalReporter | None = self.config.pluginmanager.get_plugin("terminalreporter")
-        return reporter if reporter is not None and reporter.verbosity >= 0 else None
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Watch the run while its tests run; verdicts follow when the line is gone."""
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if session.config.option.collectonly or reporter is None or reporter.verbosity < 0:
+            return (yield)
+        # Tests run with another file in the place of the terminal's.
+        with suppress(OSError, ValueError, AttributeError):
+            self.begin(os.dup(terminal_file(reporter).fileno()), terminal=bool(reporter.isatty))
+        if self._file is None:
+            return (yield)
+        watch = threading.Thread(target=self._watch, daemon=True, name="llmeval-progress")
+        watch.start()
+        try:
+            return (yield)
+        finally:
+            self._over.set()
+            watch.join()
+            self.erase()
+            os.close(self._file)
 
-    @cached_property
-    def _rewrites(self) -> bool:
-        reporter = self._reporter
-        return reporter is not None and bool(reporter.isatty) and not os.environ.get("CI")
+    def begin(self, file: int, *, terminal: bool) -> None:
+        """Show progress in a file from now on.
 
-    def show(self, done: int) -> None:
-        """Tell how many cases are done, if it is time to."""
-        now = time.monotonic()
-        if self._next is None:
-            self._next = now + (_FIRST_S if self._rewrites else _IN_LOGS_S)
-        if self._reporter is None or now < self._next:
+        Args:
+            file: A descriptor.
+            terminal: Whether a line can be rewritten there; logs of CI claim to be terminals.
+        """
+        self._file = file
+        self._rewrites = terminal and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+        self._started = self.clock()
+        self._next = self._started + (_FIRST_S if self._rewrites else _IN_LOGS_S)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Make room for what pytest writes."""
+        self.erase()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        """Make room for what pytest writes."""
+        self.erase()
+
+    def erase(self) -> None:
+        """Take the line away; the next tick shows it again."""
+        with self._lock:
+            if self._shown:
+                self._shown = False
+                self._write(_ERASE)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            with suppress(OSError, LlmevalError):  # progress is worth no failure
+                self.tick()
+
+    def tick(self) -> None:
+        """Show progress if it is time to; in a log, a call that waits is a reason not to let the first minute pass."""
+        now = self.clock()
+        snapshot = self.activity()
+        self._done = max(self._done, snapshot.done)
+        first = self._next == self._started + _IN_LOGS_S
+        if snapshot.total and not self._counts_since:
+            self._counts_since = now  # workers take their time to start
+        if not snapshot.total or (now < self._next and not (first and not self._rewrites and snapshot.waits)):
             return
         self._next = now + (_EVERY_S if self._rewrites else _IN_LOGS_S)
-        self._write(f"{self.name}: {done} of {self.total} cases")
-
-    def end(self) -> None:
-        """Take the rewritten line away."""
-        if self._shown and self._rewrites:
-            self._write("")
+        text = described(snapshot._replace(done=self._done), now - self._counts_since)
+        with self._lock:
+            if not self._rewrites:
+                self._write(f"\n{text}\n")
+            elif not self._over.is_set():
+                self._shown = True
+                self._write(f"{_BELOW}{text[: _width() - 1]}{_BACK}")
 
     def _write(self, text: str) -> None:
-        reporter = self._reporter
-        assert reporter is not None
-        self._shown = True
-        with without_capture(self.config):
-            if self._rewrites:
-                reporter.rewrite(text, erase=True)
-            else:
-                reporter.ensure_newline()
-                reporter.write_line(text)
+        if self._file is not None:
+            os.write(self._file, text.encode("ascii", "replace"))
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def described(snapshot: Snapshot, elapsed_s: float) -> str:
+    """Return one line about a run.
+
+    Args:
+        snapshot: What it does.
+        elapsed_s: Since its start; the rest is estimated by it.
+
+    Example:
+        >>> described(Snapshot(200, 50, 16, 3, 0.0123, "retrying, 3rd of 5"), 60)
+        'llmeval: 50 of 200 cases, retrying, 3rd of 5, 16 in flight, 3 retries, 0.0123 USD, about 3 min left'
+    """
+    # What a narrow terminal cuts off is what matters least.
+    parts = [f"{snapshot.done} of {counted(snapshot.total, 'case')}", *([snapshot.waits] if snapshot.waits else [])]
+    parts.append(f"{snapshot.in_flight} in flight")
+    if snapshot.retries:
+        parts.append(f"{snapshot.retries} {'retry' if snapshot.retries == 1 else 'retries'}")
+    if snapshot.cost_usd is not None:
+        parts.append(f"{snapshot.cost_usd:.4f} USD")
+    if 0 < snapshot.done < snapshot.total:
+        parts.append(f"about {_rounded(elapsed_s / snapshot.done * (snapshot.total - snapshot.done))} left")
+    return f"llmeval: {', '.join(parts)}"
+
+
+def _rounded(seconds: float) -> str:
+    if seconds < 2 * _MINUTE:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / _MINUTE)} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

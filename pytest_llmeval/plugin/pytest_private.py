@@ -5,21 +5,19 @@ __all__ = (
     "fixture_info",
     "load_conftests",
     "record_whole_name",
+    "terminal_file",
     "terminal_width",
-    "without_capture",
     "worker_process",
 )
 
 import types
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
 if TYPE_CHECKING:
-    from _pytest.capture import CaptureManager
     from _pytest.fixtures import FuncFixtureInfo
 
 
@@ -73,10 +71,9 @@ def terminal_width(reporter: "pytest.TerminalReporter") -> int:
     return reporter._tw.fullwidth  # noqa: SLF001
 
 
-def without_capture(config: pytest.Config) -> AbstractContextManager[None]:
-    """Let output of a running test reach the terminal; the capture manager's type and methods are private."""
-    capture: CaptureManager | None = config.pluginmanager.get_plugin("capturemanager")
-    return nullcontext() if capture is None else capture.global_and_fixture_disabled()
+def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:
+    """Return where the reporter writes: progress is shown while the output of a test is captured."""
+    return reporter._tw._file  # noqa: SLF001
 
 
 def worker_process(node: Any) -> int | None:

@@ -16,13 +16,13 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 
 SCHEMA_VERSION = 1
 
-_NAME = re.compile(r"(?:.*[^A-Za-z])?errors\.json")
+_NAME = re.compile(r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json")
 
 
 def is_error_report(path: Path) -> bool:
-    """Return whether a path asks for the error analysis: its name is ``errors.json``, or has that as its last word.
+    """Return whether a path asks for the error analysis: its name ends in ``errors.json`` or ``error_analysis.json``.
 
-    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "nightly.errors.json", "terrors.json")]
+    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
     [True, True, False]
     """
     return _NAME.fullmatch(path.name) is not None

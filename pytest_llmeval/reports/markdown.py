@@ -108,6 +108,8 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [_table([list(map(text, row)) for row in each.lines()], list(map(text, each.headers))), ""]
         if each.left_out:
             lines += [f"... and {each.left_out} more.", ""]
+        if each.note:
+            lines += [text(each.note), ""]
     if suite.gates:
         gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
         lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]

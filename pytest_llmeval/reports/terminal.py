@@ -1,17 +1,19 @@
 """The summary of a run as lines: plain columns that work in 80 columns, without colour, with wide characters."""
 
-__all__ = ("Line", "render")
+__all__ = ("Line", "render", "write_plain_text")
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -30,8 +32,15 @@ _NAME_WIDTH = 22
 """Columns that names get on a terminal of 80 columns."""
 _OTHER_WIDTH = 58
 """Columns that the numbers beside a name take."""
+_FILE_WIDTH = 100
 _METRICS = 16
 """Metrics listed without ``-v``."""
+
+
+def write_plain_text(report: RunReport, path: Path) -> None:
+    """Write what the terminal shows to a file, without colour."""
+    lines = (line.text for line in render(report, verbosity=0, width=_FILE_WIDTH))
+    write_text(path, ["".join(f"{line}\n" for line in lines)])
 
 
 def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
@@ -82,18 +91,17 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         )
         for name, each in _listed(suite, verbosity).items()
     ]
+    cut = len(rows) < len(suite.result.metrics)
+    if cut and suite.tables:  # the metrics listed are only some; a table says more
+        yield from _tables(suite)
+        yield Line("")
     if rows:
         headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
         yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
-    if len(rows) < len(suite.result.metrics):
+    if cut:
         yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
-    for each in suite.tables:
-        yield Line("")
-        if each.title:
-            yield Line(printable(each.title))
-        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
-        if each.left_out:
-            yield Line(f"and {counted(each.left_out, 'row')} more")
+    else:
+        yield from _tables(suite)
     for key, groups in suite.result.groups.items():
         if verbosity > 0:
             yield Line("")
@@ -105,6 +113,18 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
     yield from _snapshot(suite, verbosity)
+
+
+def _tables(suite: SuiteReport) -> Iterator[Line]:
+    for each in suite.tables:
+        yield Line("")
+        if each.title:
+            yield Line(printable(each.title))
+        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
+        if each.left_out:
+            yield Line(f"and {counted(each.left_out, 'row')} more")
+        if each.note:
+            yield Line(printable(each.note))
 
 
 def _errors(suite: SuiteReport) -> str:

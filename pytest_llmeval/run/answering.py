@@ -22,6 +22,7 @@ from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
 from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.targets.arguments import for_case
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
 
@@ -127,10 +128,10 @@ class Answering:
     def _answered_here(self, job: Job, target: Target) -> Any:
         __tracebackhide__ = True
         if not job.case.conversation:
-            return self.predictor(target, job.case.input, _timeout(job))
+            return self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
         dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
         while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(self.predictor(target, messages, _timeout(job))))
+            dialogue.add(json_like(self.predictor(for_case(target, job.case), messages, _timeout(job))))
         return dialogue.transcript()
 
     async def _take_slot(self) -> int | None:
@@ -189,15 +190,15 @@ class Answering:
     async def _answered(self, job: Job, target: Target | BatchTarget) -> Any:
         """Return what the target answers, or the transcript of a conversation with it."""
         if not job.case.conversation:
-            return await self._reply(target, job.case.input, _timeout(job))
+            return await self._reply(job, target, job.case.input)
         dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
         while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(await self._reply(target, messages, _timeout(job))))
+            dialogue.add(json_like(await self._reply(job, target, messages)))
         return dialogue.transcript()
 
-    async def _reply(self, target: Target | BatchTarget, value: Any, timeout: float | None) -> Any:
+    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any) -> Any:
         if not isinstance(target, BatchTarget):
-            return await self.predictor.call(target, value, timeout)
+            return await self.predictor.call(for_case(target, job.case), value, _timeout(job))
         (told,) = await target.answer([value])
         if isinstance(told, PredictionError):
             raise told

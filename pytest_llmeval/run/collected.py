@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
@@ -74,7 +75,7 @@ class CollectedRun:
 
 def fault_of(error: Exception) -> str:
     """Return why a suite cannot be judged: the text of an error of ours, and of another one its type as well."""
-    return str(error) if isinstance(error, LlmevalError) else format_error(error)
+    return str(error) if isinstance(error, LlmevalError) else format_error(error) + origin(error)
 
 
 def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
@@ -92,7 +93,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         if isinstance(measured, Observation):
             observations[label] = measured
         else:
-            errors[label] = presentable(format_error(measured), suite.secret_variables)
+            errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
 
 
@@ -189,7 +190,10 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
     """
     if isinstance(error, BudgetError):
         return Execution(case, CaseRecord(case.id, case.labels, "not_run", reason=str(error)), error=error)
-    reason = presentable(str(error) if isinstance(error, PredictionError) else format_error(error), secrets)
+    reason = str(error) if isinstance(error, PredictionError) else format_error(error)
+    if isinstance(error, Exception) and not isinstance(error, PredictionError):  # no skip, and no end of the run
+        reason += origin(error)
+    reason = presentable(reason, secrets)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
 

@@ -18,6 +18,7 @@ from pytest_llmeval.core.errors import (
     format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Outcome, Result
@@ -80,7 +81,7 @@ def score(
             observed = {evaluator.name: measured}
             records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
         else:
-            reason = presentable(format_error(measured))
+            reason = presentable(format_error(measured) + origin(measured))
             records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
     return summarize(
         {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by

@@ -92,7 +92,9 @@ class _Examined:
         if gate.rule == "proven_safe" and data.left_out:
             worst = "has no bound" if found.worst is None else f"drop {number(found.worst)}"
             parts.append(f"with the cases left out at their worst, {worst}")
-        return [*parts, self._detectable(found, adjusted.tests), *found.notes]
+        # What all groups show together is found where a single one could not show it.
+        alone = " in one group alone" if adjusted.groups > 1 else ""
+        return [*parts, self._detectable(found, adjusted.tests) + alone, *found.notes]
 
     def _detectable(self, found: Evidence, tests: int) -> str:
         metric, tail = self.metric, (1 - self.gate.confidence) / self.gate.sides

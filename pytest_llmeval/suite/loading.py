@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_json, render_path
@@ -105,9 +106,7 @@ class _Loader(SettingsReader):
             reference=entry.reference,
             compare_by=entry.compare_by,
         )
-        for number, name in enumerate(entry.compare_by):
-            if fault := self._metric_fault(name, (PASS_RATE,)):
-                self.fault(("compare_by", number), fault)
+        self._check_compared(entry.compare_by)
         broken = bool(self.faults)
         if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
@@ -136,6 +135,12 @@ class _Loader(SettingsReader):
         rows, faults = self._rows(source, recorded=True)
         known = frozenset(row_faults)
         return Loaded(rows, [fault for fault in faults if fault not in known])
+
+    def _check_compared(self, metrics: Sequence[str]) -> None:
+        """Refuse to compare systems by an unknown metric."""
+        for number, name in enumerate(metrics):
+            if fault := self._metric_fault(name, (PASS_RATE,)):
+                self.fault(("compare_by", number), fault)
 
     def _check_systems(self, entry: SuiteEntry, names: Sequence[str]) -> None:
         """Refuse what contradicts systems, or makes no sense without them."""
@@ -225,7 +230,11 @@ class _Loader(SettingsReader):
                 load = source.load_recorded if recorded else source.load
                 return load(self.path.parent, faults), faults
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-            return [], [self.document.fault(("source",), f"format {source.format!r} failed: {format_error(error)}")]
+            return [], [
+                self.document.fault(
+                    ("source",), f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
+                )
+            ]
 
     def _from_row(self, row: Case, source: "Source") -> Case | None:
         """Check thresholds and checks of a source's row; faults get the row's line."""
@@ -336,7 +345,7 @@ class _Loader(SettingsReader):
                 told = (fault for each in expecting for fault in evaluator.check(each))
                 wrong = "; ".join(islice(told, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-                wrong = f"its check failed: {format_error(error)}"
+                wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:
                 return f"case {case.id!r}, evaluator {evaluator.name!r}: {wrong}"
         return None

@@ -7,13 +7,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core.errors import EvaluatorError, format_error
+from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
+from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
@@ -149,8 +151,13 @@ class SettingsReader(PartReader):
                 return None
             metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
             _check_names(metrics)
+        except SuiteError as error:  # of a file that the options name
+            named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
+            placed = [each if each.line else self.document.fault(path, str(each)) for each in named]
+            self.faults += [each for each in placed if each not in self.faults]
+            return None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
-            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}")
+            self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
             return None
         return metrics
 

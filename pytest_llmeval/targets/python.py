@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.background import Background, in_thread
+from pytest_llmeval.targets.arguments import wrong_call
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets.journal import Journal
@@ -52,7 +53,7 @@ class Predictor:
         """Return the target's prediction for an input; a plain target without a limit runs in the calling thread.
 
         Raises:
-            PredictionError: It took longer than the limit, or it called ``sys.exit``.
+            PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
             Exception: Whatever the target raises.
         """
         __tracebackhide__ = True
@@ -62,6 +63,10 @@ class Predictor:
             answer = target(value)
         except SystemExit as error:
             raise _exited(error) from error
+        except TypeError as error:
+            if (wrong := wrong_call(target, value, error)) is not None:
+                raise wrong from error
+            raise
         if inspect.isawaitable(answer):
             return self.background.run(_awaited(answer))
         return answer
@@ -70,7 +75,7 @@ class Predictor:
         """Return the target's prediction, without holding up the event loop: a plain target runs in a thread.
 
         Raises:
-            PredictionError: It took longer than the limit, or it called ``sys.exit``.
+            PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
             Exception: Whatever the target raises.
         """
         try:
@@ -83,6 +88,10 @@ class Predictor:
             if timeout is None or not limit.expired():
                 raise
             raise PredictionError(f"the target took longer than {timeout:g} s") from error
+        except TypeError as error:
+            if (wrong := wrong_call(target, value, error)) is not None:
+                raise wrong from error
+            raise
         except SystemExit as error:
             # Let out of its task, it would end the event loop.
             raise _exited(error) from error

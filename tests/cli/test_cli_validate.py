@@ -1,6 +1,7 @@
 """``llmeval validate``: the faults of suite files, without pytest."""
 
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,39 @@ def test_a_suite_in_which_nothing_can_fail_is_warned_of(
     assert code == 0
     assert lines[0] == "s.eval.yaml: no fault in 1 case"
     assert ["nothing can fail here" in line for line in lines[1:]] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("judge", "warned"),
+    [
+        ("openai:old", True),
+        ("pydantic-ai:openai:old", True),
+        ("anthropic:old", False),
+        ("openai:new", False),
+        ("openai:unlisted", False),
+        ("fixture:old", False),
+        ('{model: "openai:old", base_url: "http://localhost:1/v1"}', False),
+    ],
+)
+def test_a_model_that_the_price_data_call_retired_is_warned_of(
+    capsys: pytest.CaptureFixture[str], judge: str, warned: bool
+) -> None:
+    from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+    from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
+
+    price = ModelPrice(input_mtok=Decimal(1), output_mtok=Decimal(1))
+    models = [
+        ModelInfo(name, ClauseEquals(name), prices=price, deprecated=gone)
+        for name, gone in (("old", True), ("new", None))
+    ]
+    set_custom_snapshot(DataSnapshot([Provider("openai", "OpenAI", "https://api.example", models=models)], False))
+    try:
+        write("s.eval.yaml", GOOD + f"judge: {judge}\n")
+        code, lines, _ = validate(capsys, "s.eval.yaml")
+    finally:
+        set_custom_snapshot(None)
+    assert code == 0
+    assert ["is retired" in line for line in lines[1:]] == [True] * warned
 
 
 def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:

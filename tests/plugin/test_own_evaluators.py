@@ -155,7 +155,7 @@ def test_an_evaluator_that_raises_makes_its_case_errored_and_no_other(project: "
     project.suite("s.eval.yaml", cases, evaluators=["length"], gates=["length >= 1"])
     ran = project.run()
     assert ran.counts == {"passed": 2, "failed": 2}
-    assert ran.suites["s"]["cases"][2]["reason"] == "length: RuntimeError: cannot measure"
+    assert ran.suites["s"]["cases"][2]["reason"] == "length: RuntimeError: cannot measure (conftest.py:16 in measure)"
     assert "gate FAILED  length >= 1  (1 case errored)" in ran.text
 
 

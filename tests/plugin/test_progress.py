@@ -1,93 +1,170 @@
-"""Progress of suites in bulk: a line that is rewritten on a terminal, one now and then in a log, or none."""
+"""Progress: a line below pytest's own on a terminal, a line a minute in a log, nothing with -q."""
 
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
+from llm_server import PATIENCE, held, reply, status
 
-from pytest_llmeval.plugin import progress as module
-from pytest_llmeval.plugin.progress import Progress
+from pytest_llmeval.plugin.progress import Progress, described
+from pytest_llmeval.services.activity import Snapshot
 
+if TYPE_CHECKING:
+    from judged_projects import Judged
 
-@dataclass
-class Reporter:
-    """A terminal reporter that keeps what it is told."""
-
-    verbosity: int = 0
-    isatty: bool = True
-    log: list[str] = field(default_factory=list)
-
-    def rewrite(self, text: str, *, erase: bool) -> None:
-        self.log.append(f"rewrite {text!r} {erase}")
-
-    def ensure_newline(self) -> None:
-        self.log.append("newline")
-
-    def write_line(self, text: str) -> None:
-        self.log.append(text)
+WORDS = [f"w{number:02}" for number in range(12)]
 
 
 @dataclass
-class Clock:
+class Screen:
+    """A pipe in the place of a terminal or log, with a clock and a run that the test moves."""
+
     now: float = 100.0
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    file: int = 0
+    read: int = 0
+    progress: Progress = field(init=False)
 
-    def monotonic(self) -> float:
-        return self.now
+    def __post_init__(self) -> None:
+        self.read, self.file = os.pipe()
+        os.set_blocking(self.read, False)
+        self.progress = Progress(None, lambda: self.snapshot, lambda: self.now)  # type: ignore[arg-type]  # not asked
+
+    def after(self, seconds: float, *counts: int, waits: str = "") -> str:
+        """Let time pass, and return what was written."""
+        self.now += seconds
+        self.snapshot = Snapshot(9, *counts, *[0] * (3 - len(counts)), None, waits)
+        self.progress.tick()
+        return self.written()
+
+    def written(self) -> str:
+        try:
+            return os.read(self.read, 65536).decode()
+        except BlockingIOError:
+            return ""
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(module, "time", made)
-    monkeypatch.delenv("CI", raising=False)
-    return made
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    for name in ("CI", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    made = Screen()
+    yield made
+    os.close(made.read)
+    os.close(made.file)
 
 
-def progress(reporter: Reporter | None, **config: Any) -> Progress:
-    plugins = {"terminalreporter": reporter}
-    manager = SimpleNamespace(get_plugin=plugins.get)
-    return Progress(SimpleNamespace(pluginmanager=manager, **config), "qa", 9)  # type: ignore[arg-type]  # all it reads
+def test_on_a_terminal_one_line_is_rewritten_and_taken_away(screen: Screen) -> None:
+    screen.progress.begin(screen.file, terminal=True)
+    assert screen.after(1, 1) == ""
+    assert "llmeval: 2 of 9 cases, 3 in flight, 1 retry, about 4 s left\x1b8" in screen.after(1, 2, 3, 1)
+    assert screen.after(0.1, 3) == ""
+    waits = "retrying, 3rd of 5, status 500"
+    assert f"3 of 9 cases, {waits}, 0 in flight" in screen.after(1, 3, waits=waits)
+    screen.progress.erase()
+    assert screen.written() == "\x1b7\x1b[1B\r\x1b[2K\x1b8"
+    screen.progress.erase()
+    assert screen.written() == ""
 
 
-def run(shown: Progress, clock: Clock, step: float, count: int = 9) -> None:
-    for done in range(1, count + 1):
-        shown.show(done)
-        clock.now += step
-    shown.end()
+def test_what_is_done_never_runs_backwards(screen: Screen) -> None:
+    screen.progress.begin(screen.file, terminal=True)
+    shown = "".join(screen.after(5, done) for done in (1, 4, 3, 5, 0, 9))
+    assert re.findall(r"(\d) of 9", shown) == ["1", "4", "4", "5", "5", "9"]
 
 
-def test_on_a_terminal_one_line_is_rewritten_and_taken_away(clock: Clock) -> None:
-    reporter = Reporter()
-    run(progress(reporter), clock, 1.0, 4)
-    assert reporter.log == [
-        "rewrite 'qa: 3 of 9 cases' True",
-        "rewrite 'qa: 4 of 9 cases' True",
-        "rewrite '' True",
+@pytest.mark.parametrize("variable", [None, "CI", "TERM"])
+def test_in_a_log_there_is_at_most_a_line_a_minute(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv(variable, "dumb")
+    screen.progress.begin(screen.file, terminal=variable is not None)
+    lines = [screen.after(1, second // 20, waits="retrying" if second > 70 else "") for second in range(180)]
+    assert [second for second, line in enumerate(lines) if line] == [59, 119, 179]
+    assert lines[119] == "\nllmeval: 5 of 9 cases, retrying, 0 in flight, about 95 s left\n"
+
+
+def test_in_a_log_a_call_that_waits_is_told_before_the_first_minute_has_passed(screen: Screen) -> None:
+    screen.progress.begin(screen.file, terminal=False)
+    waits = "waiting for another run"
+    lines = [screen.after(1, 0, waits=waits) for _ in range(62)]
+    assert [second for second, line in enumerate(lines) if line] == [0, 60]
+    assert lines[0] == f"\nllmeval: 0 of 9 cases, {waits}, 0 in flight\n"
+
+
+def test_without_cases_nothing_is_shown(screen: Screen) -> None:
+    screen.progress.begin(screen.file, terminal=True)
+    screen.progress.activity = Snapshot
+    screen.now += 99
+    screen.progress.tick()
+    assert screen.written() == ""
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "left"), [(4, "36 s"), (20, "3 min"), (600, "90 min"), (7200, "18.0 h"), (0, "1 s")]
+)
+def test_the_rest_is_estimated_in_round_figures(elapsed: float, left: str) -> None:
+    assert described(Snapshot(10, 1), elapsed).endswith(f", about {left} left")
+
+
+def test_workers_add_up_but_for_their_totals() -> None:
+    parts = [Snapshot(9, 1, 2, 3, 0.5), Snapshot(9, 1, 0, 0, None, "retrying"), Snapshot(9, 0, 1, 0, 0.25)]
+    assert Snapshot.of_all(parts) == Snapshot(9, 2, 3, 3, 0.75, "retrying")
+    assert Snapshot.of_all([]) == Snapshot()
+
+
+def started(args: Sequence[str], file: int) -> "subprocess.Popen[bytes]":
+    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", *args]
+    return subprocess.Popen(line, stdout=file, stderr=file, env={**os.environ, "TERM": "xterm"})
+
+
+@pytest.mark.parametrize(("mode", "options"), [("items", []), ("bulk", ["-n2"])])
+def test_who_waits_at_a_real_terminal_sees_what_is_done_and_under_way(
+    judged: "Judged", mode: str, options: list[str]
+) -> None:
+    pty = pytest.importorskip("pty")
+    until = threading.Event()
+    judged.server.script(*[reply("yes")] * 3, held(until, reply("yes")))
+    judge = judged.judge(price={"input": 1000, "output": 1000})
+    judged.suite("s.eval.yaml", WORDS, mode=mode, judge=judge)
+    ours, theirs = pty.openpty()
+    with started(["--llmeval-concurrency=4", *options], theirs) as run:
+        os.close(theirs)
+        text = _until(ours, b"in flight, 0.0")
+        until.set()
+        text += _until(ours, b" passed")
+        run.wait(PATIENCE)
+    os.close(ours)
+    assert re.search(r"llmeval: \d+ of 12 cases, [1-4] in flight, 0\.0\d+ USD", text)
+    done = [int(each) for each in re.findall(r"llmeval: (\d+) of", text)]
+    percent = [int(each) for each in re.findall(r"(\d+)%", text)]
+    assert done == sorted(done)
+    assert percent == sorted(percent)
+
+
+def _until(file: int, sign: bytes) -> str:
+    """Read a terminal until something shows."""
+    text = b""
+    while sign not in text:
+        try:
+            text += os.read(file, 65536)
+        except OSError:  # Linux: the run has ended
+            break
+    assert sign in text, text.decode(errors="replace")
+    return text.decode(errors="replace")
+
+
+def test_a_pipe_gets_one_line_at_most_and_it_says_what_is_retried(judged: "Judged") -> None:
+    judged.server.script(status(500, **{"retry-after": "1"}), reply("yes"))
+    judged.suite("s.eval.yaml", WORDS, judge=judged.judge(retries=5))
+    text = judged.project.run("--llmeval-concurrency=1").text
+    assert re.findall(r"(?m)^llmeval: .*$", text) == [
+        "llmeval: 0 of 12 cases, retrying, 1st of 5, status 500, 1 in flight"
     ]
-
-
-def test_a_suite_that_is_done_soon_shows_nothing_and_a_fast_one_seldom(clock: Clock) -> None:
-    reporter = Reporter()
-    run(progress(reporter), clock, 0.2)
-    assert reporter.log == []
-    shown = progress(reporter)
-    for done in range(100):
-        shown.show(done)
-        clock.now += 0.05
-    assert 10 <= len(reporter.log) <= 15
-
-
-@pytest.mark.parametrize("isatty", [True, False])
-def test_in_a_log_there_is_a_line_now_and_then(clock: Clock, monkeypatch: pytest.MonkeyPatch, isatty: bool) -> None:
-    if isatty:
-        monkeypatch.setenv("CI", "true")
-    reporter = Reporter(isatty=isatty)
-    run(progress(reporter), clock, 5.0)
-    assert reporter.log == [part for done in (3, 5, 7, 9) for part in ("newline", f"qa: {done} of 9 cases")]
-
-
-@pytest.mark.parametrize("shown", [progress(Reporter(-1)), progress(None), progress(Reporter(), workerinput={})])
-def test_quiet_runs_and_workers_show_nothing(clock: Clock, shown: Progress) -> None:
-    run(shown, clock, 20.0)
-    assert not shown._shown

@@ -25,6 +25,7 @@ def test_however_many_groups_there_are_a_fall_of_all_cases_fails() -> None:
     found = judge(gate(by="talk"), *groups(*[12] * 260))
     assert found.outcome == "failed"
     assert found.reason.startswith("260 of 260 groups fail")
+    assert "no drop is detectable with 12 cases in one group alone" in found.reason
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "bca", "permutation"])

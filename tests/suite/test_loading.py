@@ -153,8 +153,8 @@ s.eval.yaml:6:5  evaluators[3]: found 'text' twice, expected distinct names: ren
 s.eval.yaml:7:21  evaluators[4].text.metrics: found the text 'f1', expected a list
 s.eval.yaml:8:5  evaluators[5]: found a mapping with 'text', 'classification', expected NAME or {{NAME: options}}
 s.eval.yaml:9:1  targets: found the unknown key 'targets', expected one of evaluators, suite, description, target, \
-parts, conversation, group_by, cluster_by, mode, repeats, judge, confidence, checks, thresholds, \
-gates, snapshot, cases, source (did you mean 'target'?)
+systems, reference, compare_by, only, parts, conversation, group_by, cluster_by, mode, repeats, judge, \
+confidence, checks, thresholds, gates, snapshot, cases, source (did you mean 'target'?)
 s.eval.yaml:10:9  target: found 'my_app.answer', expected MODULE:NAME such as 'my_app.answers:answer'
 s.eval.yaml:11:11  group_by: found the text 'question_type', expected a list
 s.eval.yaml:12:7  mode: found the text 'item', expected one of 'items', 'bulk' (did you mean 'items'?)
@@ -166,8 +166,8 @@ s.eval.yaml:17:5  gates[1]: found neither min nor max, expected at least one of 
 s.eval.yaml:18:5  gates[2]: found the number 7, expected text such as 'f1 >= 0.7' or a mapping with 'metric'
 s.eval.yaml:19:18  source.format: found the text 'jsnol', expected one of case_retrieval, csv, ecac, fact_check, json, \
 json_v3, jsonl, locomo, longmemeval, trec (did you mean 'jsonl'?)
-s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, expected, \
-expected_file, prediction, prediction_file, labels, tags, thresholds, checks \
+s.eval.yaml:21:26  cases[0].predicton: found the unknown key 'predicton', expected one of id, input, messages, \
+expected, expected_file, prediction, prediction_file, labels, tags, thresholds, checks \
 (did you mean 'prediction'?)
 s.eval.yaml:22:5  cases[1]: found the number 5, expected a mapping"""
 

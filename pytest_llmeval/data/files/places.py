@@ -83,16 +83,16 @@ class FaultLog:
         self.found = 0
         self._listed: list[Fault] = []
 
-    def add(self, line: int, column: int, path: str, message: str) -> None:
+    def add(self, line: int, column: int, path: str, message: str, *, spares_case: bool = False) -> None:
         """Add a fault; `line` 0 means the whole file."""
         self.found += 1
         if self.found <= MAX_LISTED:
-            self._listed.append(Fault(self.file, line, column, path, message))
+            self._listed.append(Fault(self.file, line, column, path, message, spares_case))
 
     def extend(self, faults: Iterable[Fault]) -> None:
         """Add faults that were found elsewhere."""
         for each in faults:
-            self.add(each.line, each.column, each.path, each.message)
+            self.add(each.line, each.column, each.path, each.message, spares_case=each.spares_case)
 
     def listed(self) -> list[Fault]:
         """Return the faults, and one that counts those not listed."""

@@ -162,9 +162,9 @@ class FileSource(Source):
         return list(selected.values())
 
     def faulty(self, faults: Iterable[Fault]) -> int:
-        """Return how many lines of the data file have faults."""
-        data = Path(self.path).name
-        return len({fault.line for fault in faults if fault.line and Path(fault.file).name == data})
+        """Return how many lines of the data file have faults that keep their case from running."""
+        data, costly = Path(self.path).name, (fault for fault in faults if fault.line and not fault.spares_case)
+        return len({fault.line for fault in costly if Path(fault.file).name == data})
 
     def file_of(self, case: Case) -> str:
         """Return the data file."""

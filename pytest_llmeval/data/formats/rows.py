@@ -49,9 +49,9 @@ class _RowReader:
         self.keys: dict[str, Row] = {}
         self.lacking: list[tuple[Row, str, str]] = []
 
-    def fault(self, row: Row, path: str, message: str) -> None:
+    def fault(self, row: Row, path: str, message: str, *, spares_case: bool = False) -> None:
         where = f"{row.path}.{path}" if row.path and path else row.path or path
-        self.file.faults.add(row.line, row.column, where, message)
+        self.file.faults.add(row.line, row.column, where, message, spares_case=spares_case)
 
     def take(self, row: Row, column: str) -> Any:
         value = pick(row.data, column)
@@ -169,7 +169,7 @@ class _RowReader:
         return tuple(value)
 
     def finish(self, count: int) -> None:
-        """Add the faults that only the whole table shows."""
+        """Add the faults that only the whole table shows; the cases of their rows have been added."""
         if not count:
             self.file.faults.add(0, 0, "", "found no row, expected at least one")
             return
@@ -179,11 +179,11 @@ class _RowReader:
             self.file.faults.add(0, 0, "", f"{found}, expected one of: {known}{suggest(column, self.keys)}")
         for row, part, column in self.lacking:
             if column in self.met:
-                self.fault(row, column, f"found no value, expected one: `fields.{part}` names it")
+                self.fault(row, column, f"found no value, expected one: `fields.{part}` names it", spares_case=True)
         if not self.mapped:
             for key in [key for key in self.keys if key not in PARTS]:
                 expected = f"one of: {', '.join(PARTS)} (or a map under `fields`){suggest(key, PARTS)}"
-                self.fault(self.keys[key], "", f"found the key {key!r}, expected {expected}")
+                self.fault(self.keys[key], "", f"found the key {key!r}, expected {expected}", spares_case=True)
 
 
 def _number(cell: Any) -> Any:

@@ -58,11 +58,11 @@ class Outcome(NamedTuple):
 
     Attributes:
         met: Whether the check holds, before ``not_``.
-        found: What was found instead; empty: the subject itself.
+        found: What was found instead, or what says it if it is needed; empty: the subject itself.
     """
 
     met: bool
-    found: str = ""
+    found: str | Callable[[], str] = ""
 
 
 @dataclass

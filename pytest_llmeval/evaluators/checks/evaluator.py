@@ -5,6 +5,7 @@ __all__ = ("Checks", "JudgedChecks", "checks_evaluator")
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -77,11 +78,12 @@ class Checks(Evaluator):
             if finding.met is None:
                 errors.setdefault(f"check[{check.name}]", check.line(finding))
                 continue
+            made, met = _count_names(check.name)
             counts["weight"] += check.weight
-            counts[f"{_MADE}{check.name}]"] += 1
+            counts[made] += 1
             if finding.met:
                 counts["met"] += check.weight
-                counts[f"{_MET}{check.name}]"] += 1
+                counts[met] += 1
             else:
                 unmet.append(check.line(finding))
         if errors:
@@ -90,14 +92,18 @@ class Checks(Evaluator):
         return Observation(
             counts,
             details={"wrong": unmet} if unmet else {},
-            undefined=self._absent(checks),
+            undefined=self._absent(checks) if view.case.checks else self._absent_elsewhere,
             malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
 
+    @cached_property
+    def _absent_elsewhere(self) -> dict[str, str]:
+        return self._absent(self.ready)
+
     def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
         """Say which metrics a case has no part in, since other cases have these checks."""
-        others = self.names.difference(check.name for check in checks)
+        others = self.names.difference([check.name for check in checks])
         return {f"check[{name}]": "no such check" for name in sorted(others)}
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -157,6 +163,11 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     if host.faults:
         raise ValueError("; ".join(host.faults))
     return read
+
+
+@lru_cache(maxsize=1024)
+def _count_names(name: str) -> tuple[str, str]:
+    return f"{_MADE}{name}]", f"{_MET}{name}]"
 
 
 def _summary(unmet: Sequence[str]) -> str:

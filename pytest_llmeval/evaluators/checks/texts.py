@@ -4,6 +4,7 @@ __all__ = ("TEXT_KINDS", "Levenshtein")
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
 from pytest_llmeval.evaluators.answers import as_text
@@ -111,8 +112,7 @@ def _containing(*, ignore_case: bool, need_all: bool) -> Callable[[Any], Test]:
             lacking = [each for each in needles if each not in text]
             met = not lacking if need_all else len(lacking) < len(needles)
             if met:
-                first = next(each for each in needles if each in text)
-                return Outcome(True, f"{quoted(first)} at character {text.index(first) + 1}")
+                return Outcome(True, partial(_first, needles, text))
             if need_all and len(needles) > 1:
                 return Outcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
             return _UNMET
@@ -120,6 +120,12 @@ def _containing(*, ignore_case: bool, need_all: bool) -> Callable[[Any], Test]:
         return test
 
     return prepare
+
+
+def _first(needles: Sequence[str], text: str) -> str:
+    """Return which of some texts stands in another, and where."""
+    needle = next(each for each in needles if each in text)
+    return f"{quoted(needle)} at character {text.index(needle) + 1}"
 
 
 def _regex(pattern: str) -> Test:
@@ -138,7 +144,9 @@ def _regex(pattern: str) -> Test:
             match = compiled.search(subject.text, timeout=TIMEOUT_S)
         except TimeoutError:
             raise CheckError(f"the pattern {pattern!r} searched for {TIMEOUT_S:g} s without result") from None
-        return _UNMET if match is None else Outcome(True, f"{quoted(match[0])} at character {match.start() + 1}")
+        return (
+            _UNMET if match is None else Outcome(True, lambda: f"{quoted(match[0])} at character {match.start() + 1}")
+        )
 
     return test
 
@@ -153,7 +161,7 @@ def _levenshtein(options: Levenshtein) -> Test:
         similarity = 1 - distance / max(len(subject.text), len(wanted), 1)
         met = options.max is None or distance <= options.max
         met = met and (options.min_similarity is None or similarity >= options.min_similarity - _SLACK)
-        return Outcome(met, f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
+        return Outcome(met, lambda: f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
 
     return test
 
@@ -167,7 +175,7 @@ def _counting(unit: str, count: Callable[[Subject], int], *, at_least: bool) -> 
 
         def test(subject: Subject) -> Outcome:
             found = count(subject)
-            return Outcome(found >= limit if at_least else found <= limit, f"{found} {unit}")
+            return Outcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
 
         return test
 

@@ -4,6 +4,7 @@ __all__ = ("Check", "Composed", "Finding", "Leaf", "View")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_llmeval.core.case import Case
@@ -57,11 +58,16 @@ class View:
         if found is None:
             parts = Parts() if self.case.origin is None else self.case.origin.parts
             try:
-                value = Reading("answer", on, parts, reads_objects=True).view(self.case).prediction
+                value = _reading(on, parts).view(self.case).prediction
             except PredictionError as error:
                 raise CheckError(str(error)) from None
             found = self._subjects[on] = Subject(value, self.case)
         return found
+
+
+@lru_cache(maxsize=256)
+def _reading(on: str | None, parts: Parts) -> Reading:
+    return Reading("answer", on, parts, reads_objects=True)
 
 
 class Node(Protocol):
@@ -112,7 +118,8 @@ class Leaf:
             return Finding(None, f"{self.written}: {format_error(error)}")
         if met is not self.negated:
             return _MET
-        return Finding(False, f"found {found or subject.show()}, expected {self.written}")
+        said = found if isinstance(found, str) else found()
+        return Finding(False, f"found {said or subject.show()}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":

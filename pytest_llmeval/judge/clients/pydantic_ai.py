@@ -28,7 +28,7 @@ class PydanticAiJudge:
     """Asks a model through pydantic-ai.
 
     Attributes:
-        spec: Its name is a model of pydantic-ai, such as ``google:gemini-2.5-flash``.
+        spec: Its name is a model of pydantic-ai, such as ``google:MODEL``.
         patience: How often a call is tried.
     """
 

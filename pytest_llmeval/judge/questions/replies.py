@@ -264,13 +264,13 @@ def read_yes_no(reply: str) -> Verdict:
 
     Raises:
         JudgeError: It begins with anything else, or says the opposite, too: behind another ``</think>``, which may be a
-            quotation, or alone on a line.
+            quotation, or alone on a later line.
     """
     text = _answer(reply).strip()
     word = _WORD.match(text.lower())
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
-    for other in _further_words(text.lower(), word.end()):
+    for other in _further_words(text.lower()):
         if other[1] != word[1]:
             found = f"{shortened(word.group().strip(), _QUOTED)!r} and {shortened(other.group().strip(), _QUOTED)!r}"
             raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
@@ -291,8 +291,8 @@ def _answer(reply: str) -> str:
     return rest if ends_here and not _WORD.match(text.strip().lower()) else text
 
 
-def _further_words(text: str, start: int) -> Iterator[re.Match[str]]:
-    yield from _WORD_ALONE.finditer(text[start:])
+def _further_words(text: str) -> Iterator[re.Match[str]]:
+    yield from _WORD_ALONE.finditer(text.partition("\n")[2])
     for part in text.split(_END_OF_THOUGHTS)[1:]:
         if found := _WORD.match(part.lstrip()):
             yield found

@@ -3,9 +3,11 @@
 __all__ = ("ADVERSARIAL", "MODE_OF_TYPE", "instruction_language", "is_unanswerable", "route")
 
 import re
+from functools import cache
 from typing import Final
 
 from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.data.labels import load_taxonomy
 
 ADVERSARIAL: Final = "adversarial"
 """The mode that is a rule: no judge is asked."""
@@ -71,33 +73,25 @@ def instruction_language(text: str, label: str | None = None) -> str:
     return "zh" if han >= _HAN_IN_A_WORD * others else "en"
 
 
-_VALUES = frozenset({"", "n/a", "na", "none", "null", "unanswerable"})
-_PHRASES = (
-    "not mentioned",
-    "not in the conversation",
-    "cannot answer",
-    "can't answer",
-    "insufficient",
-    "unknown",
-    "no information",
-    "not provided",
-    "information not found",
-    "not found",
-    "not available",
-    "no data",
-)
+@cache
+def _unanswerable() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the values and the phrases, of all languages."""
+    data = load_taxonomy("unanswerable")
+    return frozenset(data["values"]), tuple(phrase for each in data["phrases"].values() for phrase in each)
 
 
 def is_unanswerable(text: str) -> bool:
     """Return whether a text declares a question unanswerable.
 
     That is so if the text, without regard to case and outer white space, is empty, is one of ``n/a``, ``na``,
-    ``none``, ``null`` and ``unanswerable``, or contains one of twelve phrases such as ``not mentioned`` or ``no
-    information``: the values and phrases of HiMGA's judge for LoCoMo, which are English only.
+    ``none``, ``null`` and ``unanswerable``, or contains a phrase such as ``not mentioned``, ``no information`` or
+    ``无法回答``: fourteen English phrases, the twelve of HiMGA's judge for LoCoMo among them, and Chinese ones, as
+    ``taxonomies/unanswerable.yaml`` lists them.
 
     Example:
-        >>> is_unanswerable("It is not mentioned."), is_unanswerable("In Paris.")
-        (True, False)
+        >>> is_unanswerable("It is not mentioned."), is_unanswerable("我不知道。"), is_unanswerable("In Paris.")
+        (True, True, False)
     """
     text = text.strip().lower()
-    return text in _VALUES or any(phrase in text for phrase in _PHRASES)
+    values, phrases = _unanswerable()
+    return text in values or any(phrase in text for phrase in phrases)

@@ -12,6 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, NoJudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.evidence_sources import listed
@@ -191,6 +192,14 @@ class FactCheck(JudgedEvaluator):
         from pytest_llmeval.judge.questions.modes import get_mode
 
         return f"{_MODE}@{get_mode(_MODE).version}"
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Return the scores by gold verdict, and the confusion matrix."""
+        columns = {"accuracy": "verdict_accuracy[verdict]", "evidence F1": "evidence_f1[verdict]"}
+        return [
+            LabelTable("", "gold verdict", columns),
+            ConfusionMatrix("verdicts: gold by row, predicted by column", VERDICTS),
+        ]
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return wrong verdicts, low F1 of evidence, and low explanation scores."""

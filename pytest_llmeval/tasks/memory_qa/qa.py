@@ -28,14 +28,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import format_error
+from pytest_llmeval.core.errors import MissingDataError, format_error
 from pytest_llmeval.judge.answers import batch_judge, is_unanswerable, judge_answer
 from pytest_llmeval.run.score import score
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
 from pytest_llmeval.tasks.memory_qa.saved import SavedResults
 
-_TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", "meteor")
+_METEOR = "meteor"
+_TEXT = ("exact_match", "f1", "rouge1", "rouge2", "rougeL", "bleu1", "bleu2", "bleu4", _METEOR)
 _SEMANTIC = ("bert_f1", "sbert_similarity")
 
 ALL_METRICS = ("judge_score", *_TEXT, *_SEMANTIC)
@@ -207,12 +208,15 @@ def compute_metrics(
     Returns:
         ``{"overall": {metric: mean}, "by_type": {type: {metric: mean, "count": n}}}``. A mean over no score is
         ``None``; without any result ``overall`` is all zeros and ``by_type`` empty, as callers of the original rely on.
-        Results with an error have no score; where there are some, ``"errored"`` counts them beside ``"overall"``.
+        Beside these stand, where they apply:
+
+        * ``"judged"``: how many verdicts ``judge_score`` rests on, ``{"overall": n, "by_type": {type: n}}``;
+        * ``"errored"``: how many results have an error, and so no score;
+        * ``"missing"``: ``{"meteor": why}`` if WordNet is not installed; then METEOR is ``None``, the others are not.
 
     Raises:
         ValueError: An unknown metric or option, or not one judge score per result.
         ImportError: A semantic metric was asked for and its packages are not installed.
-        MissingDataError: METEOR was asked for and WordNet is not installed.
     """
     wanted = list(ALL_METRICS if metrics is None else metrics)
     unknown = [name for name in wanted if name not in ALL_METRICS]
@@ -233,9 +237,10 @@ def compute_metrics(
         for number, each in enumerate(results)
     ]
     answered = [row for row, each in enumerate(results) if not each.error]
+    missing: dict[str, str] = {}
     columns = {
         name: _spread(column, answered, len(cases))
-        for name, column in _scores([cases[row] for row in answered], wanted, options).items()
+        for name, column in _scores([cases[row] for row in answered], wanted, options, missing).items()
     }
     columns["judge_score"] = _spread([judge_scores[row] for row in answered], answered, len(cases))
     types: dict[str, list[int]] = {}
@@ -244,8 +249,16 @@ def compute_metrics(
     return {
         "overall": _means(columns, wanted, range(len(cases))),
         "by_type": {name: {**_means(columns, wanted, rows), "count": len(rows)} for name, rows in types.items()},
+        **({"judged": _judged(columns["judge_score"], types)} if "judge_score" in wanted else {}),
         **({"errored": len(cases) - len(answered)} if len(answered) < len(cases) else {}),
+        **({"missing": missing} if missing else {}),
     }
+
+
+def _judged(scores: Sequence[float | None], types: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Return how many results have a judge score, overall and by type."""
+    by_type = {name: sum(scores[row] is not None for row in rows) for name, rows in types.items()}
+    return {"overall": sum(by_type.values()), "by_type": by_type}
 
 
 def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) -> list[float | None]:
@@ -254,7 +267,10 @@ def _spread(scores: Sequence[float | None], rows: Sequence[int], length: int) ->
     return [given.get(row) for row in range(length)]
 
 
-def _scores(cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any]) -> dict[str, list[float | None]]:
+def _scores(
+    cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, Any], missing: dict[str, str]
+) -> dict[str, list[float | None]]:
+    """Return the scores of each case by metric; METEOR without WordNet has none, and `missing` gets the reason."""
     columns: dict[str, list[float | None]] = {}
     families = {"text": _TEXT, "semantic": _SEMANTIC}
     known = {name: [each.name for each in fields(default_registry().get(name))] for name in families}
@@ -265,8 +281,13 @@ def _scores(cases: Sequence[Case], wanted: Sequence[str], options: Mapping[str, 
         asked = [metric for metric in wanted if metric in family]
         if asked:
             own = {option: value for option, value in options.items() if option in known[name]}
-            evaluator = get_evaluator(name, metrics=asked, **own)
-            scored = score(evaluator, cases, confidence=None).cases
+            try:
+                scored = score(get_evaluator(name, metrics=asked, **own), cases, confidence=None).cases
+            except MissingDataError as error:
+                missing[_METEOR] = str(error)
+                columns[_METEOR] = [None] * len(cases)
+                asked.remove(_METEOR)
+                scored = score(get_evaluator(name, metrics=asked, **own), cases, confidence=None).cases if asked else []
             columns.update({metric: [case.metrics.get(metric) for case in scored] for metric in asked})
     return columns
 

@@ -109,10 +109,16 @@ class Narrative(NarrativeEvaluator):
         return dict(zip(COMPONENTS, evaluators, strict=True))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the overall score, the scores of the components, and all their metrics."""
+        """Return the overall score, the scores of the components, and all their metrics.
+
+        Raises:
+            SuiteError: A taxonomy has faults.
+        """
         how = self._signature()
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
         own = (self.relationship_taxonomy, self.sentiment_taxonomy, self.action_taxonomy)
+        if any(own):
+            narrative_taxonomy(*own)
         taxonomies = ",".join("shipped" if path is None else "own" for path in own)
         return [
             Metric("overall_score", signature=f"weights:{weights}|n_t:{self.tolerance}|{how}"),

@@ -46,7 +46,13 @@ class Sentiment(NarrativeEvaluator):
     sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
 
     def describe(self) -> Sequence[Metric]:
-        """Return the four metrics."""
+        """Return the four metrics.
+
+        Raises:
+            SuiteError: The taxonomy has faults.
+        """
+        if self.sentiment_taxonomy is not None:
+            narrative_taxonomy(sentiments=self.sentiment_taxonomy)
         return [Metric(name, signature=self._signature()) for name in (*_FOUND, _POLARITY)]
 
     def observe(self, stories: Alignment) -> Observation:

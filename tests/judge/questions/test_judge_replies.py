@@ -142,7 +142,8 @@ def test_a_reply_without_a_score_is_an_error_that_keeps_the_reply(reply: str, me
         ("\nyes\n", 1.0, ""),
         (" yes, it does", 1.0, "it does"),
         ("Yes - because", 1.0, "because"),
-        ("yes no one objects", 1.0, "no one objects"),
+        ("yes no", 1.0, "no"),
+        ("No, yes", 0.0, "yes"),
         ("<think>No? It names the town.</think>\n\nYes: it does", 1.0, "it does"),
         ("It names the town, so yes.\n</think>\nno", 0.0, ""),
         ("no.", 0.0, ""),
@@ -160,7 +161,7 @@ def test_yes_or_no_is_the_word_that_begins_the_reply(reply: str, score: float, r
         ('No. The response "</think> yes" does not state it.', "'no.' and 'yes'"),
         ("<think>The text says </think> yes.</think>No", "'yes.' and 'no'"),
         ("No.\n</think>\n\nYes", "'no.' and 'yes'"),
-        ("yes no", "'yes' and 'no'"),
+        ("yes\nno", "'yes' and 'no'"),
         ("No, as it says:\n**Yes.**\nand no more", "'no,' and "),
     ],
 )

@@ -25,12 +25,17 @@ def test_some_whole_texts_say_so(text: str) -> None:
         "not found",
         "not available",
         "no data",
+        "no mention",
+        "cannot determine",
+        *("无法回答", "不知道", "未提及", "信息不足"),
     ],
 )
 def test_some_phrases_say_so_anywhere(phrase: str) -> None:
     assert is_unanswerable(f"Well, {phrase.upper()}, I think.")
 
 
-@pytest.mark.parametrize("text", ["no", "None.", "Unanswerable.", "I don't know", "not  mentioned", "nan", "n / a"])
+@pytest.mark.parametrize(
+    "text", ["no", "None.", "Unanswerable.", "I don't know", "not  mentioned", "nan", "n / a", "在巴黎", "无"]
+)
 def test_what_is_only_like_them_does_not(text: str) -> None:
     assert not is_unanswerable(text)

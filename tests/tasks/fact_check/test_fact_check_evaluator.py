@@ -6,6 +6,7 @@ import pytest
 
 from pytest_llmeval import Case, ErrorBucket, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.errors import JudgeError, NoJudgeError
+from pytest_llmeval.core.tables import ConfusionMatrix, metric_names
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
@@ -278,6 +279,16 @@ def test_scores_of_a_suite_follow_their_definitions() -> None:
     assert found["evidence_micro_f1"] == pytest.approx(4 / 7)
     overall = [0.4 * right + 0.3 * each for right, each in zip([1, 0, 0, 1], f1, strict=True)]
     assert found["overall_score"] == pytest.approx(sum(overall) / 0.7 / 4)
+
+
+def test_tables_show_scores_by_gold_verdict_and_the_confusion_matrix() -> None:
+    evaluator = FactCheck(explanation="omit")
+    by_verdict, matrix = evaluator.tables()
+    assert list(metric_names(by_verdict)) == ["verdict_accuracy[verdict]", "evidence_f1[verdict]"]
+    assert isinstance(matrix, ConfusionMatrix)
+    counts = [evaluator.measure(each).counts for each in answers()]
+    cells = [("Refuted", "Refuted"), ("Refuted", "Supported"), ("Refuted", "(other)"), ("Supported", "Supported")]
+    assert [sum(each.get(matrix.count(*cell), 0) for each in counts) for cell in cells] == [1, 1, 1, 1]
 
 
 def test_a_cell_of_the_confusion_matrix_counts_claims_with_its_gold_verdict() -> None:

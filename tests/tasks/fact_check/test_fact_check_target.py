@@ -93,6 +93,23 @@ def test_a_judge_client_is_asked_for_an_answer_that_the_evaluator_reads(given: A
     assert (scores["verdict_accuracy"], scores["evidence_recall"], scores["unparsed"]) == (1.0, 1.0, False)
 
 
+@pytest.mark.parametrize(
+    ("enable_search", "sent", "told"),
+    [
+        (None, {}, "search tool if you have one"),
+        (True, {"enable_search": True}, "search tool"),
+        (False, {}, "cannot search"),
+    ],
+)
+def test_a_search_is_asked_for_or_ruled_out(enable_search: bool | None, sent: dict[str, Any], told: str) -> None:
+    client = Client()
+    ask(fact_checker(client, enable_search=enable_search), CLAIM)
+    (request,) = client.requests
+    assert request.parameters == sent
+    assert told in request.messages[0].content
+    assert "{search}" not in request.messages[0].content
+
+
 def test_any_callable_will_do_and_sees_the_whole_prompt() -> None:
     async def later(request: JudgeRequest) -> str:
         return f"later {CLAIM in str(request)}"

@@ -99,6 +99,7 @@ def test_metrics_are_means_overall_and_by_type_with_counts() -> None:
             "temporal": {"judge_score": 1.0, "exact_match": 0.5, "f1": 0.5, "count": 2},
             "multi_hop": {"judge_score": 0.5, "exact_match": 0.0, "f1": pytest.approx(4 / 7), "count": 1},
         },
+        "judged": {"overall": 2, "by_type": {"temporal": 1, "multi_hop": 1}},
     }
 
 
@@ -114,6 +115,19 @@ def test_types_stand_in_the_order_of_their_first_result() -> None:
 
 def test_a_mean_over_no_judge_score_is_none() -> None:
     assert compute_metrics(RESULTS[:1], [None], metrics=["judge_score"])["overall"] == {"judge_score": None}
+
+
+def test_without_wordnet_the_other_metrics_are_computed_and_meteor_says_why_not() -> None:
+    wanted = [name for name in ALL_METRICS if name not in ("bert_f1", "sbert_similarity")]
+    found = compute_metrics(RESULTS, [1, 0, 1], metrics=wanted, wordnet="no-such-folder")
+    assert [name for name, value in found["overall"].items() if value is None] == ["meteor"]
+    assert found["by_type"]["temporal"]["meteor"] is None
+    assert found["by_type"]["temporal"]["bleu1"] is not None
+    assert list(found["missing"]) == ["meteor"]
+    assert "found no WordNet file data.noun in 'no-such-folder'" in found["missing"]["meteor"]
+    alone = compute_metrics(RESULTS, [1, 0, 1], metrics=["meteor"], wordnet="no-such-folder")
+    assert (alone["overall"], list(alone["missing"])) == ({"meteor": None}, ["meteor"])
+    assert "missing" not in compute_metrics(RESULTS, [1, 0, 1], metrics=CHEAP)
 
 
 def test_without_results_all_metrics_are_zero_and_there_is_no_type() -> None:
