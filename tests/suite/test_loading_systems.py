@@ -92,7 +92,8 @@ def test_what_only_one_system_predicts_is_an_empty_answer_of_the_others(tmp_path
     write("one.run", "q1 Q0 d1 1 2.0 t\nq2 Q0 d2 1 2.0 t\n")
     write("two.run", "q1 Q0 d1 1 2.0 t\n")
     text = (
-        "evaluators: [{retrieval: {k: [10], max_positives: null, tasks: {gold: {rule: gold, by: id}}}}]\nsource: {format: trec, qrels: gold.qrels}\n"
+        "evaluators: [{retrieval: {k: [10], max_positives: null, tasks: {gold: {rule: gold, by: id}}}}]\n"
+        "source: {format: trec, qrels: gold.qrels}\n"
         "systems: {one: {predictions: one.run}, two: {predictions: two.run}}\n"
     )
     suite = load_text(text, tmp_path)
