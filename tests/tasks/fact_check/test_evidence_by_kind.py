@@ -103,6 +103,15 @@ def test_an_address_in_prose_matches_the_address_of_a_source_with_content(prose:
     assert (found.precision, found.recall) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["https://|。][(@/b.com", "https://[", "https://a:99999", "https://", "N/A", "a b", ""],
+)
+def test_what_no_address_can_be_is_none(text: str) -> None:
+    assert canonical_address(text) is None
+    assert EvidenceMatcher().match([text], [text]).f1 == 1.0
+
+
 def test_what_stands_for_no_address_is_none() -> None:
     assert why({"content": "Register", "url": "N/A"}, {"content": "港口", "url": "N/A"}) is None
 
