@@ -17,6 +17,7 @@ from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.systems import TextTable, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
 
@@ -59,6 +60,14 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         if number_:
             yield Line("")
         yield from _suite(suite, verbosity, width)
+    for systems in report.systems if verbosity >= 0 else ():
+        yield Line("")
+        yield Line(printable(systems.title), "bold")
+        for table in system_tables(systems, metrics=systems.metrics if verbosity > 0 else systems.compare_by):
+            if table.title:
+                yield Line("")
+                yield Line(printable(table.title))
+            yield from _fitted(table, width)
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
@@ -179,6 +188,20 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
         if len(rest) > width - len("(and : see --llmeval-report)"):
             rest = f"{len(names) - fitting} more metrics"
         yield Line(printable(f"(and {rest}: see --llmeval-report)"))
+
+
+def _fitted(table: TextTable, width: int) -> Iterator[Line]:
+    """Draw a table without the columns at its end for which there is no room; these are named or counted."""
+    columns = list(zip(table.headers, *table.rows, strict=True))
+    ends = list(accumulate(max(map(len, column)) + 2 for column in columns))
+    least = len(columns) - table.optional
+    fitting = max(least, sum(end - 2 <= width for end in ends))
+    left = [place for place in table.texts if place < fitting]
+    yield from _table([row[:fitting] for row in table.rows], table.headers[:fitting], width, left)
+    if rest := table.headers[fitting:]:
+        named = ", ".join(rest)
+        named = named if len(named) < width // 2 else counted(len(rest), "column")
+        yield Line(printable(f"(and {named}: see --llmeval-report)"))
 
 
 def _folded(name: str, width: int) -> str:

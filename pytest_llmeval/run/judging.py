@@ -11,8 +11,10 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
+from pytest_llmeval.run.side_by_side import JudgedSuite, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
@@ -37,14 +39,6 @@ class SuiteVerdict(NamedTuple):
     verdict: GateResult | Verdict
 
 
-class JudgedSuite(NamedTuple):
-    """A suite with what came of it."""
-
-    key: SuiteKey
-    suite: Suite
-    report: SuiteReport
-
-
 @dataclass(frozen=True)
 class JudgedRun:
     """A run with the verdicts on it.
@@ -53,11 +47,13 @@ class JudgedRun:
         suites: Those that could be judged.
         verdicts: On suites, sorted by path, test and variant.
         notes: Lines for people about suites that could not be judged, or that pass whatever they score.
+        systems: Of suites that several systems answered, side by side.
     """
 
     suites: Sequence[JudgedSuite]
     verdicts: Sequence[SuiteVerdict]
     notes: Sequence[str] = ()
+    systems: Sequence[SystemsReport] = ()
 
     def complete(self) -> set[tuple[str, str]]:
         """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
@@ -84,7 +80,8 @@ class JudgedRun:
             faults: Suite file to what is wrong with it.
         """
         suites = [each.report for each in self.suites]
-        return RunReport(run.started_at, duration_s, __version__, run.commit, suites, dict(sorted(faults.items())))
+        listed = dict(sorted(faults.items()))
+        return RunReport(run.started_at, duration_s, __version__, run.commit, suites, listed, self.systems)
 
 
 def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
@@ -120,7 +117,9 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         for key, suite, _ in suites
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
-    return JudgedRun(suites, verdicts, [*notes, *(f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))])
+    notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
+    compared = [found for variants in variants_of(suites) if (found := side_by_side(variants)) is not None]
+    return JudgedRun(suites, verdicts, notes, compared)
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
@@ -158,6 +157,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         buckets=fill_buckets(suite.metrics, result.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
+        left_out=suite.left_out,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()

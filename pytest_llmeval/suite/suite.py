@@ -2,8 +2,8 @@
 
 __all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -25,6 +25,7 @@ from pytest_llmeval.scoring.regression import Adjustment, Alternative, Regressio
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.system import Only, System
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
@@ -95,6 +96,10 @@ class SuiteEntry:
     suite: str | None = None
     description: str | None = None
     target: Any = None
+    systems: Any = None
+    reference: str | None = None
+    compare_by: tuple[str, ...] = ()
+    only: Only | None = None
     parts: Any = None
     conversation: Any = None
     group_by: tuple[str, ...] = ()
@@ -137,6 +142,11 @@ class Suite:
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
         conversation: When conversations end.
+        systems: Name to system; empty where the suite has one that needs no name.
+        system: The system that answers, once one is chosen.
+        reference: Whom the other systems are compared with; ``None``: the first.
+        compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
+        left_out: How many cases are left out because they have no prediction.
     """
 
     name: str
@@ -161,6 +171,45 @@ class Suite:
     on: Mapping[str, str] = field(default_factory=dict)
     turns: Mapping[str, Turn] = field(default_factory=dict)
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
+    systems: Mapping[str, System] = field(default_factory=dict)
+    system: str = ""
+    reference: str | None = None
+    compare_by: tuple[str, ...] = ()
+    left_out: int = 0
+
+    def of(self, system: str) -> "Suite":
+        """Return the suite with the cases and the target of one of its systems; of another variant, as it is."""
+        return self._by_system.get(system, self)
+
+    @cached_property
+    def _by_system(self) -> "Mapping[str, Suite]":
+        return {
+            name: replace(
+                self,
+                cases=each.cases,
+                target=each.target,
+                faults=(*self.faults, *each.faults),
+                system=name,
+                left_out=each.left_out,
+            )
+            for name, each in self.systems.items()
+        }
+
+    @property
+    def compared_by(self) -> Sequence[str]:
+        """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
+        judged = [gate.metric for gate in self.gates] + [gate.metric for gate in self.regressions]
+        return self.compare_by or list(dict.fromkeys(judged))
+
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults of the suite and of its systems."""
+        return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """The file and the system, which name the cases and the target together."""
+        return self.path, self.system
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
@@ -223,7 +272,7 @@ class SuiteKey(NamedTuple):
         path: The suite file.
         shown: The file as reports name it: relative to pytest's rootdir, with forward slashes.
         test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
-        variant: Id of the parameters of ``llmeval_target``; empty where it has none.
+        variant: The system, or the id of the parameters of ``llmeval_target``; empty where there is neither.
     """
 
     path: str
