@@ -52,7 +52,7 @@ class MetricTable:
         title: The line above the table; empty for none.
         headers: Of all columns.
         rows: The first cells of a row, as they are shown, and what fills the others: names of metrics, or counts.
-        above_one: The line below the table if a metric in it exceeds 1; empty for none.
+        above_one: The line below the table if a metric in it, or its interval, exceeds 1; empty for none.
     """
 
     title: str

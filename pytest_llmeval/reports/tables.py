@@ -88,9 +88,12 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
 
 
 def _note(table: ReportTable, numbers: "_Numbers") -> str:
-    """Return what explains metrics above 1, if a table has one."""
-    above = isinstance(table, MetricTable) and any((numbers.metric(name) or 0.0) > 1 for name in metric_names(table))
-    return table.above_one if isinstance(table, MetricTable) and above else ""
+    """Return what explains metrics above 1, if a table has one, or one whose interval ends there."""
+    if not isinstance(table, MetricTable):
+        return ""
+    found = [numbers.result.metrics.get(name) for name in numbers.shown(table)]
+    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in found if each is not None)
+    return table.above_one if above else ""
 
 
 @dataclass(frozen=True)

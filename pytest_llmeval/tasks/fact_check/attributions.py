@@ -15,6 +15,7 @@ _YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
 _CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
 _MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
 _TITLE = re.compile("[\u3000 ]?\u300a([^\u300a\u300b]{2,30})\u300b")
+_PART = re.compile("[^\u53ca\u548c\u4e0e]+")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _LONGEST = 30
 _SHORTEST = 2
@@ -66,8 +67,9 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
             continue
         for saying, by_body in ((words.body_says, True), (words.speaker_says, False)):
             found = saying.search(text, start, end)
-            if found and (name := words.speaker(text, start, found.start(), by_body=by_body)):
-                yield name
+            names = words.speakers(text, start, found.start(), by_body=by_body) if found else []
+            yield from names
+            if names:
                 break
 
 
@@ -99,18 +101,21 @@ class _Chinese(NamedTuple):
         elif name := self.name(text, start, end):
             yield name
 
-    def speaker(self, text: str, start: int, end: int, *, by_body: bool) -> tuple[int, int] | None:
-        """Return the name in what stands before a verb, from the beginning of the clause."""
+    def speakers(self, text: str, start: int, end: int, *, by_body: bool) -> list[tuple[int, int]]:
+        """Return the names in what stands before a verb: all of it from the beginning of the clause, or its parts."""
         first = self.conjunction.match(text, start, end)
         start = first.end() if first else start
         titles = list(_TITLE.finditer(text, start, end))
         if titles and end - titles[-1].end() <= _NEAR:
-            return titles[-1].span(1)
+            return [titles[-1].span(1)]
         adverb = self.adverb.search(text, start + _SHORTEST, end)
-        name = self.name(text, start, adverb.start() if adverb else end)
-        if name is None or (by_body and not self.body.fullmatch(text, *name)):
-            return None
-        return name
+        end = adverb.start() if adverb else end
+        whole = self.name(text, start, end)
+        if not by_body:
+            return [whole] if whole else []
+        parts = (self.name(text, *part.span()) for part in _PART.finditer(text, start, end))
+        bodies = [name for name in (whole, *parts) if name and self.body.fullmatch(text, *name)]
+        return bodies[:1] if whole in bodies else bodies
 
     def name(self, text: str, start: int, end: int) -> tuple[int, int] | None:
         """Return a stretch without the marks round it, if it can be a name."""
