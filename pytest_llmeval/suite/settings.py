@@ -161,10 +161,10 @@ class SettingsReader(PartReader):
             return None
         return metrics
 
-    def _metric_fault(self, metric: str, extra: Collection[str] = ()) -> str | None:
+    def _metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
             return None
-        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared)]
+        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
     def _names(self) -> MetricNames:
@@ -183,7 +183,7 @@ class SettingsReader(PartReader):
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric)):
+            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric, after=TARGET_FIGURES)):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:
@@ -227,9 +227,10 @@ class SettingsReader(PartReader):
             if gate is None:
                 continue
             self._check_gate(gate, entry, place)
-            if str(gate) in gates:
-                self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
-            gates[str(gate)] = gate
+            name = f"{gate}[{gate.system}]" if gate.system else str(gate)
+            if name in gates:
+                self.fault(place, f"found the gate {name!r} twice, expected it once")
+            gates[name] = gate
         return tuple(gates.values())
 
     def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
@@ -244,7 +245,8 @@ class SettingsReader(PartReader):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
-            for key, allowed in (("max_drop", gate.max_drop), ("max_drift", gate.max_drift)):
+            change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
+            for key, allowed in (change, ("max_drift", gate.max_drift)):
                 if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
                     self.fault((*place, key), fault)
         else:

@@ -82,8 +82,8 @@ class Alignment:
         """Gold and predicted characters that are the same, one-to-one, in the order of gold.
 
         First those with equal main names; then as many of the others as possible that share any name; with `fuzzy`
-        then as many as possible of those left that have like names. With ``match: strict`` only equal main names count. Where several
-        pairings would do, one with the most equal archetypes is taken.
+        then as many as possible of those left that have like names. With ``match: strict`` only equal main names
+        count. Where several pairings would do, one with the most equal archetypes is taken.
         """
         stages = [_by_main_name] if self.matching.match == "strict" else [_by_main_name, _by_any_name]
         if self.matching.fuzzy is not None:
