@@ -52,11 +52,13 @@ class MetricTable:
         title: The line above the table; empty for none.
         headers: Of all columns.
         rows: The first cells of a row, as they are shown, and what fills the others: names of metrics, or counts.
+        above_one: The line below the table if a metric in it, or its interval, exceeds 1; empty for none.
     """
 
     title: str
     headers: Sequence[str]
     rows: Sequence[tuple[Sequence[str], Sequence[str | Count]]]
+    above_one: str = ""
 
     def __post_init__(self) -> None:
         for names, cells in self.rows:

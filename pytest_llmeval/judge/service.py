@@ -355,9 +355,10 @@ class JudgeService:
             self._heart = asyncio.ensure_future(self._renew())
 
     async def _renew(self) -> None:
+        pause = min(PUBLISH_S, LEASE_S / 4)
         while True:
-            for _ in range(int(LEASE_S / 4 / PUBLISH_S)):
-                await asyncio.sleep(PUBLISH_S)
+            for _ in range(int(LEASE_S / 4 / pause)):
+                await asyncio.sleep(pause)
                 self._publish()
             self.cache.renew(self.owner, LEASE_S)
 

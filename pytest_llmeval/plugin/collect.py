@@ -159,7 +159,7 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asked = any(case.prediction is MISSING for case in self._suite.cases)
+        asked = not self._suite.systems and any(case.prediction is MISSING for case in self._suite.cases)
         template = _TEMPLATES[asked, self._suite.judged]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.judged:
@@ -188,18 +188,25 @@ class EvalModule(SyntheticModule):
                 f"{self.nodeid}: found a fixture judge_client with parameters, expected one without: to compare judges "
                 "name the evaluator several times with 'as' and other options, or run the suite once for each"
             )
-        early_calls = [self._early_calls(variant, judge_client) for variant in variants]
+        suite = self._suite
+        ways = self._ways(variants, judge_client)
+        self.config.stash[LOADER].offered.update(way.key for way in ways)
+        cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
+        for name in dict.fromkeys(each.id for each in suite.cases):
+            for way, own in zip(ways, cases, strict=True):
+                if name in own:
+                    yield self._item(way, own[name])
+        if suite.all_faults:
+            yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.all_faults))
+
+    def _ways(self, variants: list[pytest.Function], judge_client: list[pytest.Function]) -> "list[_Way]":
+        """Return the ways to answer the suite's cases: its systems, or the variants of the fixture."""
         loader, suite = self.config.stash[LOADER], self._suite
-        keys = [loader.key(suite, variant=_variant_of(variant)) for variant in variants]
-        loader.offered.update(keys)
-        cases = suite.cases[:1] if suite.bulk else suite.cases
-        for case in cases:
-            for variant, key, early in zip(variants, keys, early_calls, strict=True):
-                item = self._item(variant, LoadedCase(suite, case, key), suite.cases if suite.bulk else ())
-                item.early = early
-                yield item
-        if suite.faults:
-            yield FaultyCases.from_parent(self, name="<faults>", faults=SuiteError(suite.faults))
+        return [
+            _Way(variant, suite.of(name), loader.key(suite, variant=name), self._early_calls(variant, judge_client))
+            for variant in variants
+            for name in (suite.systems or [_variant_of(variant)])
+        ]
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return what may be called for a case before its test is set up."""
@@ -207,26 +214,45 @@ class EvalModule(SyntheticModule):
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
 
-    def _item(self, variant: pytest.Function, loaded: LoadedCase, bulk: tuple[Case, ...]) -> CaseItem:
-        case = loaded.case
-        name = "bulk" if bulk else printable(case.id)
+    def _item(self, way: "_Way", case: Case) -> CaseItem:
+        suite, variant = way.suite, way.prototype
+        name = "bulk" if suite.bulk else printable(case.id)
         function = self._function(variant.obj.__module__, variant.obj.__code__, name, case.line or 1)
-        if case.tags and not bulk:
+        if case.tags and not suite.bulk:
             function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]
         callspec = getattr(variant, "callspec", None)
+        whole = f"{name}[{way.key.variant}]" if way.key.variant else name
         item: CaseItem = CaseItem.from_parent(
             self,
-            name=f"{name}[{callspec.id}]" if callspec else name,
-            originalname=name,
+            name=whole,
+            originalname=name if callspec else whole,
             callobj=function,
             callspec=callspec,
-            keywords={callspec.id: True} if callspec else None,
+            keywords={way.key.variant: True} if way.key.variant else None,
             fixtureinfo=fixture_info(variant),
-            loaded=loaded,
-            cases=bulk,
+            loaded=LoadedCase(suite, case, way.key),
+            cases=suite.cases if suite.bulk else (),
         )
+        item.early = way.early
         function.__defaults__ = (item, _has_users_lines)
         return item
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One of the ways in which the cases of a suite are answered.
+
+    Attributes:
+        prototype: Has the fixtures of the items.
+        suite: With the cases of the system, if it is one.
+        key: What the results are gathered under.
+        early: What may be called for a case before its turn.
+    """
+
+    prototype: pytest.Function
+    suite: Suite
+    key: SuiteKey
+    early: EarlyCalls
 
 
 def link_followers(items: Iterable[pytest.Item]) -> None:
@@ -296,6 +322,6 @@ def over_suite(metafunc: pytest.Metafunc, name: str, *, enabled: bool) -> None:
         )
         for case in suite.cases
     ]
-    if suite.faults:
-        cases.append(pytest.param(SuiteError(suite.faults), id="<faults>"))
+    if suite.all_faults:
+        cases.append(pytest.param(SuiteError(suite.all_faults), id="<faults>"))
     metafunc.parametrize("eval_case", cases, indirect=True)

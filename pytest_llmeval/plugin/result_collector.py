@@ -50,7 +50,7 @@ class ResultCollector:
         """Yield suites sorted by path, test and variant, so that the order in which workers report does not show.
 
         Args:
-            silent: Suites to yield even if nothing was heard of any suite in their files.
+            silent: Suites to yield even if nothing was heard of any suite in their files, or of their system.
             dropped: Suites and variants to yield even if nothing was heard of them.
         """
         totals: dict[SuiteKey, int] = {}
@@ -63,7 +63,9 @@ class ResultCollector:
                 records[payload.key][record.id] = _settled(record, seen) if len(payload.records) == 1 else record
             predictions[payload.key] += payload.predictions
         heard = {key.path for key in totals}
-        absent = [key for key in silent if key.path not in heard] + [key for key in dropped if key not in totals]
+        absent = [key for key in silent if (key.variant or key.path not in heard) and key not in totals] + [
+            key for key in dropped if key not in totals
+        ]
         totals |= dict.fromkeys(absent, 0)
         for key in sorted(totals, key=lambda key: (key.shown, key.test, key.variant)):
             yield SuiteResults(key, totals[key], records[key], predictions[key])

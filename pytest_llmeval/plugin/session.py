@@ -133,7 +133,7 @@ class Run:
     def _collect(self, session: pytest.Session) -> CollectedRun:
         """Put results and suites together."""
         # Of a suite of which nothing was heard because the run broke, every case has yet to run.
-        silent = [SuiteKey(str(path), self.loader.display_path(path)) for path in self.selected] if self.broken else []
+        silent = [key for path in self.selected for key in self.loader.keys(path, session)] if self.broken else []
         return CollectedRun(
             started=datetime.fromtimestamp(self._started, UTC),
             commit=head_commit(self.config.rootpath),
@@ -145,6 +145,8 @@ class Run:
     def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:
         try:
             suite = self.loader.load(Path(results.key.path), session)
+            answered = suite.gated if results.key.test else suite.of
+            suite = answered(results.key.variant)
             return CollectedSuite(
                 results, suite, judges_of(suite, self.runner.judges, self.loader.display_path(suite.path))
             )

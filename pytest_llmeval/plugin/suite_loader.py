@@ -86,6 +86,14 @@ class SuiteLoader:
         """Return what results are gathered under."""
         return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
 
+    def keys(self, path: Path, session: pytest.Session) -> list[SuiteKey]:
+        """Return what the results of a suite file are gathered under, variants of fixtures aside."""
+        try:
+            names = list(self.load(path, session).systems) or [""]
+        except LlmevalError:
+            names = [""]
+        return [SuiteKey(str(path), self.display_path(path), variant=name) for name in names]
+
 
 LOADER = pytest.StashKey[SuiteLoader]()
 """Where the configuration keeps the suites of its process."""

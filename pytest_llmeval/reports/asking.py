@@ -10,7 +10,9 @@ from pytest_llmeval.scoring.usage import UsageReport
 
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield at most three sentences about a suite."""
+    """Yield at most four sentences about a suite."""
+    if suite.left_out:
+        yield f"only predicted cases: {suite.left_out} left out"
     if suite.stability:
         yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
     if suite.usage is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.usage import UsageReport
@@ -33,6 +34,7 @@ class SuiteReport:
         tables: Those that evaluators declare, with the numbers of this result.
         lower_is_better: Metrics of which less is better.
         shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
+        left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
     """
 
     suite: str
@@ -47,6 +49,7 @@ class SuiteReport:
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
     shared_inputs: int = 0
+    left_out: int = 0
 
     @property
     def interval_name(self) -> str:
@@ -84,6 +87,7 @@ class RunReport:
         commit: Of the repository, if it is one.
         suites: Sorted by path and variant.
         faults: Suite file, relative to pytest's rootdir, to what is wrong with it, a line each; sorted by file.
+        systems: Of suites that several systems answered, side by side.
     """
 
     started_at: str
@@ -92,3 +96,4 @@ class RunReport:
     commit: str | None
     suites: Sequence[SuiteReport] = field(default_factory=tuple)
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    systems: Sequence[SystemsReport] = ()

@@ -10,6 +10,7 @@ from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.errors import is_error_report, write_errors
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.markdown import append_markdown, write_markdown
+from pytest_llmeval.reports.terminal import write_plain_text
 
 
 def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -26,7 +27,11 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path],
     for path in paths:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            by_suffix = {".json": write_errors if is_error_report(path) else write_json, ".md": write_markdown}
+            by_suffix = {
+                ".json": write_errors if is_error_report(path) else write_json,
+                ".md": write_markdown,
+                ".txt": write_plain_text,
+            }
             by_suffix[path.suffix](report, path)
             written.append(path)
         except OSError as error:

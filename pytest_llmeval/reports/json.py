@@ -14,6 +14,7 @@ from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
+from pytest_llmeval.reports.systems import systems_json
 from pytest_llmeval.scoring.usage import UsageReport
 
 SCHEMA_VERSION = 1
@@ -30,6 +31,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "commit": report.commit,
         },
         "suites": [_suite(each) for each in report.suites],
+        **({"systems": [systems_json(each) for each in report.systems]} if report.systems else {}),
         **({"faults": {path: list(lines) for path, lines in report.faults.items()}} if report.faults else {}),
     }
 
@@ -49,6 +51,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
         **({"clusters": asdict(suite.result.clusters)} if suite.result.clusters else {}),
         **({"shared_inputs": suite.shared_inputs} if suite.shared_inputs else {}),
+        **({"left_out": suite.left_out} if suite.left_out else {}),
         **({"usage": _usage(suite.usage)} if suite.usage is not None else {}),
         **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,

@@ -13,6 +13,7 @@ from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.systems import system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
@@ -53,6 +54,11 @@ def to_markdown(report: RunReport) -> str:
     ]
     for suite in report.suites:
         lines += _suite(suite)
+    for systems in report.systems:
+        lines += [f"## {text(systems.title)}", ""]
+        for table in system_tables(systems, metrics=systems.metrics, joined=True):
+            lines += [f"### {text(table.title)}", ""] if table.title else []
+            lines += [_table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
     if not report.suites:
         lines += ["No suite ran.", ""]
     if report.faults:
@@ -102,6 +108,8 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [_table([list(map(text, row)) for row in each.lines()], list(map(text, each.headers))), ""]
         if each.left_out:
             lines += [f"... and {each.left_out} more.", ""]
+        if each.note:
+            lines += [text(each.note), ""]
     if suite.gates:
         gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
         lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]

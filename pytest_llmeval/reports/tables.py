@@ -42,6 +42,7 @@ class FilledTable:
         rows: Texts and numbers; ``None`` for a number that does not exist.
         metrics: Full names of the metrics whose values it contains.
         left_out: Rows beyond those that a report can show.
+        note: The line below it; may be empty.
     """
 
     title: str
@@ -49,6 +50,7 @@ class FilledTable:
     rows: Sequence[Row]
     metrics: frozenset[str]
     left_out: int = 0
+    note: str = ""
 
     @property
     def text_columns(self) -> frozenset[int]:
@@ -80,8 +82,18 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 renamed = table.title and label != evaluator.name
                 title = f"{label}: {table.title}" if renamed else table.title
                 left_out = max(0, len(rows) - _MOST_ROWS)
-                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out))
+                note = _note(table, numbers)
+                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out, note))
     return filled
+
+
+def _note(table: ReportTable, numbers: "_Numbers") -> str:
+    """Return what explains metrics above 1, if a table has one, or one whose interval ends there."""
+    if not isinstance(table, MetricTable):
+        return ""
+    found = [numbers.result.metrics.get(name) for name in numbers.shown(table)]
+    above = any(max(each.value or 0.0, each.high or 0.0) > 1 for each in found if each is not None)
+    return table.above_one if above else ""
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """The summary of a run as lines: plain columns that work in 80 columns, without colour, with wide characters."""
 
-__all__ = ("Line", "render")
+__all__ = ("Line", "render", "write_plain_text")
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.systems import TextTable, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
 
@@ -29,8 +32,15 @@ _NAME_WIDTH = 22
 """Columns that names get on a terminal of 80 columns."""
 _OTHER_WIDTH = 58
 """Columns that the numbers beside a name take."""
+_FILE_WIDTH = 100
 _METRICS = 16
 """Metrics listed without ``-v``."""
+
+
+def write_plain_text(report: RunReport, path: Path) -> None:
+    """Write what the terminal shows to a file, without colour."""
+    lines = (line.text for line in render(report, verbosity=0, width=_FILE_WIDTH))
+    write_text(path, ["".join(f"{line}\n" for line in lines)])
 
 
 def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
@@ -50,6 +60,14 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         if number_:
             yield Line("")
         yield from _suite(suite, verbosity, width)
+    for systems in report.systems if verbosity >= 0 else ():
+        yield Line("")
+        yield Line(printable(systems.title), "bold")
+        for table in system_tables(systems, metrics=systems.metrics if verbosity > 0 else systems.compare_by):
+            if table.title:
+                yield Line("")
+                yield Line(printable(table.title))
+            yield from _fitted(table, width)
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
@@ -73,18 +91,17 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         )
         for name, each in _listed(suite, verbosity).items()
     ]
+    cut = len(rows) < len(suite.result.metrics)
+    if cut and suite.tables:  # the metrics listed are only some; a table says more
+        yield from _tables(suite)
+        yield Line("")
     if rows:
         headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
         yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
-    if len(rows) < len(suite.result.metrics):
+    if cut:
         yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
-    for each in suite.tables:
-        yield Line("")
-        if each.title:
-            yield Line(printable(each.title))
-        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
-        if each.left_out:
-            yield Line(f"and {counted(each.left_out, 'row')} more")
+    else:
+        yield from _tables(suite)
     for key, groups in suite.result.groups.items():
         if verbosity > 0:
             yield Line("")
@@ -96,6 +113,18 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
     yield from _snapshot(suite, verbosity)
+
+
+def _tables(suite: SuiteReport) -> Iterator[Line]:
+    for each in suite.tables:
+        yield Line("")
+        if each.title:
+            yield Line(printable(each.title))
+        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
+        if each.left_out:
+            yield Line(f"and {counted(each.left_out, 'row')} more")
+        if each.note:
+            yield Line(printable(each.note))
 
 
 def _errors(suite: SuiteReport) -> str:
@@ -159,6 +188,20 @@ def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
         if len(rest) > width - len("(and : see --llmeval-report)"):
             rest = f"{len(names) - fitting} more metrics"
         yield Line(printable(f"(and {rest}: see --llmeval-report)"))
+
+
+def _fitted(table: TextTable, width: int) -> Iterator[Line]:
+    """Draw a table without the columns at its end for which there is no room; these are named or counted."""
+    columns = list(zip(table.headers, *table.rows, strict=True))
+    ends = list(accumulate(max(map(len, column)) + 2 for column in columns))
+    least = len(columns) - table.optional
+    fitting = max(least, sum(end - 2 <= width for end in ends))
+    left = [place for place in table.texts if place < fitting]
+    yield from _table([row[:fitting] for row in table.rows], table.headers[:fitting], width, left)
+    if rest := table.headers[fitting:]:
+        named = ", ".join(rest)
+        named = named if len(named) < width // 2 else counted(len(rest), "column")
+        yield Line(printable(f"(and {named}: see --llmeval-report)"))
 
 
 def _folded(name: str, width: int) -> str:

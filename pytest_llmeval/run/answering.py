@@ -45,7 +45,7 @@ class Answering:
     limit: CallLimit
     recordings: Recordings | None = None
     judges: "JudgeService | None" = None
-    _limits: dict[Path, asyncio.Semaphore] = field(default_factory=dict)
+    _limits: dict[tuple[Path, str], asyncio.Semaphore] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sharing = Sharing(self.judges)
@@ -213,10 +213,10 @@ class Answering:
 
     def _of_suite(self, suite: Suite) -> asyncio.Semaphore:
         """Return the suite's own limit on calls of its target."""
-        if suite.path not in self._limits:
+        if suite.place not in self._limits:
             most = suite.target.concurrency if suite.target is not None else None
-            self._limits[suite.path] = asyncio.Semaphore(most or self.limit.ceiling)
-        return self._limits[suite.path]
+            self._limits[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
+        return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
         judges = self.judges

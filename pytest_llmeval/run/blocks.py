@@ -20,7 +20,7 @@ from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, recorded_figures, recording
 
-_Place: TypeAlias = tuple[Path, str, int, str]
+_Place: TypeAlias = tuple[tuple[Path, str], str, int, str]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Blocks:
     recordings: Recordings | None = None
     _asked: "dict[_Place, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
     _taken: set[_Place] = field(default_factory=set)
-    _cut: dict[Path, Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+    _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
     _gates: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
 
     async def predict(self, job: Job, target: BatchTarget) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Blocks:
         Raises:
             PredictionError: There is none.
         """
-        mine = (job.suite.path, job.key.variant, job.repeat, job.case.id)
+        mine = (job.suite.place, job.key.variant, job.repeat, job.case.id)
         if mine in self._taken:
             found = await self._ask(job, target, [job.case])
         else:
@@ -69,7 +69,7 @@ class Blocks:
 
     async def _asked_once(self, job: Job, target: BatchTarget) -> dict[str, Any]:
         block = [job.case] if target.batch == 1 else self._blocks_of(job.suite, target.batch)[job.case.id]
-        place = (job.suite.path, job.key.variant, job.repeat, block[0].id)
+        place = (job.suite.place, job.key.variant, job.repeat, block[0].id)
         if place not in self._asked:
             wanted = [each for each in block if not self._is_recorded(job, each)]
             asking = self.sharing.once(job, block[0], lambda: self._ask(job, target, wanted))
@@ -103,11 +103,11 @@ class Blocks:
 
     def _blocks_of(self, suite: Suite, size: int) -> Mapping[str, Sequence[Case]]:
         """Return, by case, its block; they are cut once, since looking a case up among all takes time with each."""
-        if suite.path not in self._cut:
-            self._cut[suite.path] = cut(
+        if suite.place not in self._cut:
+            self._cut[suite.place] = cut(
                 [each for each in suite.cases if each.prediction is MISSING and not each.conversation], size
             )
-        return self._cut[suite.path]
+        return self._cut[suite.place]
 
     def _is_recorded(self, job: Job, case: Case) -> bool:
         if self.recordings is None:

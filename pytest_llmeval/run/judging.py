@@ -11,8 +11,10 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
+from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
@@ -37,14 +39,6 @@ class SuiteVerdict(NamedTuple):
     verdict: GateResult | Verdict
 
 
-class JudgedSuite(NamedTuple):
-    """A suite with what came of it."""
-
-    key: SuiteKey
-    suite: Suite
-    report: SuiteReport
-
-
 @dataclass(frozen=True)
 class JudgedRun:
     """A run with the verdicts on it.
@@ -53,23 +47,27 @@ class JudgedRun:
         suites: Those that could be judged.
         verdicts: On suites, sorted by path, test and variant.
         notes: Lines for people about suites that could not be judged, or that pass whatever they score.
+        systems: Of suites that several systems answered, side by side.
     """
 
     suites: Sequence[JudgedSuite]
     verdicts: Sequence[SuiteVerdict]
     notes: Sequence[str] = ()
+    systems: Sequence[SystemsReport] = ()
 
     def complete(self) -> set[tuple[str, str]]:
         """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
         return {
-            (key.shown, key.variant) for key, _, report in self.suites if report.run == report.total and not key.test
+            (key.shown, key.variant)
+            for key, _, report, *_ in self.suites
+            if report.run == report.total and not key.test
         }
 
     def lacking(self) -> dict[Path, set[str]]:
         """Return the suite files of which all cases ran, with the cases that lack a score."""
         lacking: dict[Path, set[str]] = {}
-        partial = {suite.path for _, suite, report in self.suites if report.run != report.total}
-        for _, suite, report in self.suites:
+        partial = {suite.path for _, suite, report, *_ in self.suites if report.run != report.total}
+        for _, suite, report, *_ in self.suites:
             if suite.path not in partial:
                 cases = lacking.setdefault(suite.path, set())
                 cases |= {each.id for each in report.result.records if _lacks(each)}
@@ -84,7 +82,8 @@ class JudgedRun:
             faults: Suite file to what is wrong with it.
         """
         suites = [each.report for each in self.suites]
-        return RunReport(run.started_at, duration_s, __version__, run.commit, suites, dict(sorted(faults.items())))
+        listed = dict(sorted(faults.items()))
+        return RunReport(run.started_at, duration_s, __version__, run.commit, suites, listed, self.systems)
 
 
 def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
@@ -108,6 +107,8 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
             suites.append(_judge(each.suite, each, run, keeper))
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
             failures[each.results.key] = fault_of(error)
+    groups = variants_of(suites)
+    suites = _with_gates_between(suites, groups)
     verdicts = [
         SuiteVerdict(key, GateResult("summary", "failed", None, None, f"not judged: {why}"))
         for key, why in failures.items()
@@ -117,10 +118,23 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
     notes = [f"{key.shown}: not judged: {why}" for key, why in failures.items()]
     toothless = (
         key.shown
-        for key, suite, _ in suites
+        for key, suite, *_ in suites
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
-    return JudgedRun(suites, verdicts, [*notes, *(f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless))])
+    notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
+    compared = [found for variants in groups if (found := side_by_side(variants)) is not None]
+    return JudgedRun(suites, verdicts, notes, compared)
+
+
+def _with_gates_between(
+    suites: Sequence[JudgedSuite], groups: Iterable[Mapping[str, JudgedSuite]]
+) -> list[JudgedSuite]:
+    """Return suites with the verdicts of the gates between their systems."""
+    found = {variants[name].key: gates for variants in groups for name, gates in judge_between(variants).items()}
+    return [
+        each._replace(report=replace(each.report, gates=[*each.report.gates, *found.get(each.key, ())]))
+        for each in suites
+    ]
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
@@ -158,6 +172,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         buckets=fill_buckets(suite.metrics, result.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
+        left_out=suite.left_out,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
@@ -169,7 +184,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     gates += judge_regressions(findings)
-    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot))
+    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
 
 
 def _shared_inputs(suite: Suite) -> int:

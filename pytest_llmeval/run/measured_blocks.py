@@ -18,8 +18,8 @@ from pytest_llmeval.suite.suite import Suite
 class MeasuredBlocks:
     """What a process has measured ahead of the cases that want it."""
 
-    _measured: dict[tuple[Path, str, str], Observation | Exception] = field(default_factory=dict)
-    _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+    _measured: dict[tuple[tuple[Path, str], str, str], Observation | Exception] = field(default_factory=dict)
+    _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
 
     def measure(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
         """Measure a case together with its neighbours in the file.
@@ -35,14 +35,14 @@ class MeasuredBlocks:
         """
         if evaluator.batch <= 1:
             return measure_each(evaluator, [case], suite.readings[label])[0]
-        place = (suite.path, label, case.id)
+        place = (suite.place, label, case.id)
         if place not in self._measured:
             block = self._blocks(suite, label, evaluator.batch)[case.id]
             for each, measured in zip(block, measure_each(evaluator, block, suite.readings[label]), strict=True):
-                self._measured[suite.path, label, each.id] = measured
+                self._measured[suite.place, label, each.id] = measured
         return self._measured.pop(place)
 
     def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
-        if (suite.path, label) not in self._cut:
-            self._cut[suite.path, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
-        return self._cut[suite.path, label]
+        if (suite.place, label) not in self._cut:
+            self._cut[suite.place, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
+        return self._cut[suite.place, label]

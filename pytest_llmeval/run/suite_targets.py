@@ -27,7 +27,7 @@ class SuiteTargets:
 
     background: Background
     calls: RunCalls = field(default_factory=RunCalls)
-    _targets: dict[Path, Target | BatchTarget | PredictionError] = field(default_factory=dict)
+    _targets: dict[tuple[Path, str], Target | BatchTarget | PredictionError] = field(default_factory=dict)
 
     def load(self, suite: Suite) -> Target | BatchTarget:
         """Return the target of a suite.
@@ -35,17 +35,19 @@ class SuiteTargets:
         Raises:
             PredictionError: The suite has none, or it cannot be loaded.
         """
+        if suite.system and suite.target is None:
+            raise PredictionError(f"the system {suite.system!r} has no prediction for this case")
         if suite.target is None or suite.target.is_for_fixture:
             raise PredictionError(
                 "no prediction and no target: add 'prediction' to the case, an answer to the predictions of its "
                 "source, or 'target' to the suite, or define llmeval_target in a conftest.py"
             )
-        if suite.path not in self._targets:
+        if suite.place not in self._targets:
             try:
-                self._targets[suite.path] = self._connect(suite.target, suite.path.parent)
+                self._targets[suite.place] = self._connect(suite.target, suite.path.parent)
             except PredictionError as error:
-                self._targets[suite.path] = error
-        found = self._targets[suite.path]
+                self._targets[suite.place] = error
+        found = self._targets[suite.place]
         if isinstance(found, PredictionError):
             raise found
         return found

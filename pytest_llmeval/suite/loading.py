@@ -14,7 +14,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import read_json, render_path
 from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.text import check_regular
@@ -29,6 +29,8 @@ from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
 from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
+from pytest_llmeval.suite.system import System
+from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
 if TYPE_CHECKING:
     from pytest_llmeval.data.formats.base import Source
@@ -63,7 +65,13 @@ class _Loader(SettingsReader):
     def load(self) -> Suite:
         entry = self._top_level()
         source = self._source(entry.source)
-        rows, row_faults = self._rows(source)
+        bare = source if source is None or entry.systems is None else without_predictions(source)
+        systems = SystemReader(self, bare, entry.source)
+        specs = systems.read(entry.systems)
+        self._check_systems(entry, [spec.name for spec in specs])
+        rows, row_faults = self._rows(bare)
+        recorded = {spec.name: self._recorded(spec.source, row_faults) for spec in specs if spec.source is not None}
+        rows += without_gold(rows, recorded.values())
         self.shared_checks = self.checks.read(entry.checks, ("checks",))
         own = any(isinstance(each, Mapping) and each.get("checks") for each in entry.cases)
         checked = bool(entry.checks) or own or any(case.checks for case in rows)
@@ -75,8 +83,9 @@ class _Loader(SettingsReader):
             evaluators=evaluators,
             cases=(),
             thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
-            gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
-            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
+            gates=tuple(gate for gate in gates if isinstance(gate, Gate) and not names_system(gate)),
+            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate) and not names_system(gate)),
+            named_gates=tuple(gate for gate in gates if names_system(gate)),
             snapshot=read_snapshot(
                 entry.snapshot,
                 self.check,
@@ -95,16 +104,60 @@ class _Loader(SettingsReader):
             bulk=entry.mode == "bulk",
             confidence=self.read_confidence(entry.confidence),
             description=entry.description or "",
+            reference=entry.reference,
+            compare_by=entry.compare_by,
         )
+        self._check_compared(entry.compare_by)
         broken = bool(self.faults)
         if suite.confidence is None and any(gate.statistic in ("low", "high") for gate in suite.gates):
             self.fault(("confidence",), "found null, expected a number such as 0.95: a gate judges an interval")
             broken = True
         self.faults += row_faults
-        suite = self._with_cases(suite, entry, source, rows, row_faults)
+        suite = self._with_cases(suite, entry, bare, rows, row_faults)
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
+        before = len(self.faults)
+        if specs:
+            found = {
+                spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs
+            }
+            suite = replace(suite, systems=found)
+        else:
+            kept = System(suite.cases).only(entry.only)
+            suite = replace(suite, cases=kept.cases, left_out=kept.left_out)
+            if not suite.cases:
+                self.fault(("only",), "found no case with a prediction, expected at least one")
+        if len(self.faults) > before:
+            raise SuiteError(self.faults)
         return suite
+
+    def _recorded(self, source: "Source", row_faults: Sequence[Fault]) -> Loaded:
+        """Return the rows of a source with the predictions of a system, and the faults that are not of the rows."""
+        rows, faults = self._rows(source, recorded=True)
+        known = frozenset(row_faults)
+        return Loaded(rows, [fault for fault in faults if fault not in known])
+
+    def _check_compared(self, metrics: Sequence[str]) -> None:
+        """Refuse to compare systems by an unknown metric."""
+        for number, name in enumerate(metrics):
+            if fault := self._metric_fault(name, (PASS_RATE,)):
+                self.fault(("compare_by", number), fault)
+
+    def _check_systems(self, entry: SuiteEntry, names: Sequence[str]) -> None:
+        """Refuse what contradicts systems, or makes no sense without them."""
+        if entry.systems is None:
+            return
+        if entry.target is not None:
+            self.fault(("target",), "found a target beside systems, expected it under systems, with a name", key=True)
+        if isinstance(entry.source, Mapping) and entry.source.get("predictions") is not None:
+            message = "found predictions beside systems, expected them under systems, with a name"
+            self.fault(("source", "predictions"), message, key=True)
+        for number, gate in enumerate(entry.gates if names else ()):
+            for key in ("system", "against"):
+                if isinstance(gate, Mapping) and isinstance(name := gate.get(key), str) and name not in names:
+                    self.fault(("gates", number, key), unknown_name("system", name, names))
+        if names and entry.reference is not None and entry.reference not in names:
+            self.fault(("reference",), unknown_name("system", entry.reference, names))
 
     def _top_level(self) -> SuiteEntry:
         """Check the top level, and drop what is wrong there so that faults further down are reported too."""
@@ -172,14 +225,15 @@ class _Loader(SettingsReader):
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _rows(self, source: "Source | None") -> tuple[list[Case], list[Fault]]:
-        """Return the rows of a source as it reads them, and their faults."""
+    def _rows(self, source: "Source | None", *, recorded: bool = False) -> tuple[list[Case], list[Fault]]:
+        """Return the rows of a source as it reads them, or with its recorded predictions alone, and their faults."""
         faults: list[Fault] = []
         if source is None:
             return [], faults
         try:
             with searching_within(self.root):
-                return source.load(self.path.parent, faults), faults
+                load = source.load_recorded if recorded else source.load
+                return load(self.path.parent, faults), faults
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
             return [], [
                 self.document.fault(

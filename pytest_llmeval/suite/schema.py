@@ -14,6 +14,7 @@ from pytest_llmeval.suite.conversation import ConversationSpec
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
+from pytest_llmeval.suite.systems import PredictionsSpec
 from pytest_llmeval.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     kinds = [{"required": [kind]} for kind in ("python", "http", "command")]
     target["oneOf"] = [*kinds, {"required": ["concurrency"], "not": {"anyOf": kinds}}]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
+    recorded = _schema(PredictionsSpec, definitions)
+    system = {"anyOf": [{"type": "string"}, {**target, "oneOf": kinds}, recorded]}
+    properties["systems"] = {"anyOf": [{"type": "object", "additionalProperties": system}, {"type": "null"}]}
     sources = [_source(registry, name, definitions) for name in registry.sources]
     properties["source"] = {"anyOf": [*sources, {"type": "null"}]}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}

@@ -2,8 +2,8 @@
 
 __all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -25,6 +25,7 @@ from pytest_llmeval.scoring.regression import Adjustment, Alternative, Regressio
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
+from pytest_llmeval.suite.system import Only, System
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
@@ -73,6 +74,9 @@ class GateEntry:
     adjust: Adjustment | None = None
     min_scored: int | None = None
     max_left_out: int | None = None
+    system: str | None = None
+    against: str | None = None
+    min_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,10 @@ class SuiteEntry:
     suite: str | None = None
     description: str | None = None
     target: Any = None
+    systems: Any = None
+    reference: str | None = None
+    compare_by: tuple[str, ...] = ()
+    only: Only | None = None
     parts: Any = None
     conversation: Any = None
     group_by: tuple[str, ...] = ()
@@ -137,6 +145,12 @@ class Suite:
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
         conversation: When conversations end.
+        systems: Name to system; empty where the suite has one that needs no name.
+        system: The system that answers, once one is chosen.
+        reference: Whom the other systems are compared with; ``None``: the first.
+        compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
+        left_out: How many cases are left out because they have no prediction.
+        named_gates: Gates of one system, and between two; `gates` and `regressions` hold for every system.
     """
 
     name: str
@@ -161,6 +175,51 @@ class Suite:
     on: Mapping[str, str] = field(default_factory=dict)
     turns: Mapping[str, Turn] = field(default_factory=dict)
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
+    systems: Mapping[str, System] = field(default_factory=dict)
+    system: str = ""
+    reference: str | None = None
+    compare_by: tuple[str, ...] = ()
+    left_out: int = 0
+    named_gates: tuple[Gate | RegressionGate, ...] = ()
+    _of: "dict[str, Suite]" = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def of(self, variant: str) -> "Suite":
+        """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
+        if variant not in self._of:
+            found, system = self.gated(variant), self.systems.get(variant)
+            self._of[variant] = found if system is None else _answered_by(found, variant, system)
+        return self._of[variant]
+
+    def gated(self, variant: str) -> "Suite":
+        """Return the suite with the gates of one system or variant besides those of all."""
+        own = [gate for gate in self.named_gates if gate.system == variant and not _is_between(gate)]
+        if not own:
+            return self
+        gates = (*self.gates, *(gate for gate in own if isinstance(gate, Gate)))
+        return replace(
+            self, gates=gates, regressions=(*self.regressions, *(each for each in own if not isinstance(each, Gate)))
+        )
+
+    @property
+    def between(self) -> list[RegressionGate]:
+        """The gates between two systems."""
+        return [gate for gate in self.named_gates if isinstance(gate, RegressionGate) and gate.against]
+
+    @property
+    def compared_by(self) -> Sequence[str]:
+        """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
+        judged = [gate.metric for gates in (self.gates, self.regressions, self.named_gates) for gate in gates]
+        return self.compare_by or list(dict.fromkeys(judged))
+
+    @property
+    def all_faults(self) -> tuple[Fault, ...]:
+        """The faults of the suite and of its systems."""
+        return (*self.faults, *(fault for each in self.systems.values() for fault in each.faults))
+
+    @property
+    def place(self) -> tuple[Path, str]:
+        """The file and the system, which name the cases and the target together."""
+        return self.path, self.system
 
     @property
     def secret_variables(self) -> tuple[str, ...]:
@@ -204,7 +263,7 @@ class Suite:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
         has_checks = any(isinstance(each, Checks) for each in self.evaluators.values())
         has_limits = bool(self.thresholds) or any(case.thresholds for case in self.cases)
-        return has_checks or has_limits or bool(self.gates or self.regressions)
+        return has_checks or has_limits or bool(self.gates or self.regressions or self.named_gates)
 
     @property
     def total(self) -> int:
@@ -216,6 +275,21 @@ class Suite:
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
 
 
+def _answered_by(suite: Suite, name: str, system: System) -> Suite:
+    return replace(
+        suite,
+        cases=system.cases,
+        target=system.target,
+        faults=(*suite.faults, *system.faults),
+        system=name,
+        left_out=system.left_out,
+    )
+
+
+def _is_between(gate: Gate | RegressionGate) -> bool:
+    return isinstance(gate, RegressionGate) and bool(gate.against)
+
+
 class SuiteKey(NamedTuple):
     """What results are gathered under.
 
@@ -223,7 +297,7 @@ class SuiteKey(NamedTuple):
         path: The suite file.
         shown: The file as reports name it: relative to pytest's rootdir, with forward slashes.
         test: Name of the Python test that ran the suite's cases; empty for the suite's own items.
-        variant: Id of the parameters of ``llmeval_target``; empty where it has none.
+        variant: The system, or the id of the parameters of ``llmeval_target``; empty where there is neither.
     """
 
     path: str

@@ -95,6 +95,17 @@ def test_scores_are_those_of_the_definitions() -> None:
                             assert found.mean == pytest.approx(value, abs=1e-9, rel=0), where
 
 
+def test_recall_by_the_fixed_10_of_the_document() -> None:
+    for run in read("runs.jsonl"):
+        result = scored(run, recall_denominator="k")
+        for task, by_k in run["expected"].items():
+            for k, expected in by_k.items():
+                recall = expected["total_hits"] / (10 * expected["n_queries"])
+                for name in ("recall", "micro_recall"):
+                    found = result.metrics[f"{task}_{name}@{k}"].value
+                    assert found == pytest.approx(recall, abs=1e-9, rel=0), (run["id"], task, k, name)
+
+
 def test_counts_are_those_of_the_definitions() -> None:
     evaluator = get_evaluator("retrieval")
     for run in read("runs.jsonl"):

@@ -66,6 +66,7 @@ matchers = st.builds(
     threshold=st.sampled_from([0.1, 0.3, 0.5, 1.0]),
     form=st.sampled_from(["each_side", "original"]),
     tokenizer=st.sampled_from(["auto", "words"]),
+    matching=st.sampled_from(["by_kind", "original"]),
 )
 
 

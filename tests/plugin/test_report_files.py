@@ -28,14 +28,17 @@ def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
 
 
 def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project") -> None:
-    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md")
+    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md", "--llmeval-report=c.txt")
     written = json.loads((capitals.path / "new/deep/a.json").read_text(encoding="utf-8"))
     assert written == ran.report
+    plain = (capitals.path / "c.txt").read_text(encoding="utf-8")
+    assert plain.startswith("capitals  (")
+    assert "\x1b" not in plain
     markdown = (capitals.path / "new/b.md").read_text(encoding="utf-8")
     assert markdown.startswith("# Evaluation report\n")
     assert "東京" not in markdown.partition("### Failing cases")[2]
     assert r"quito\[1\]" in markdown
-    for name in ("report.json", "new/deep/a.json", "new/b.md"):
+    for name in ("report.json", "new/deep/a.json", "new/b.md", "c.txt"):
         assert f"report written to {capitals.path / name}" in ran.text
 
 
@@ -43,7 +46,7 @@ def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Pro
 def test_a_suffix_without_a_report_is_a_usage_error(capitals: "Project", name: str) -> None:
     ran = capitals.run("--llmeval", f"--llmeval-report={name}", llmeval=False)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
-    assert "expected one of .json, .md" in ran.text
+    assert "expected one of .json, .md, .txt" in ran.text
     assert "Traceback" not in ran.text
 
 

@@ -131,12 +131,36 @@ def test_the_tasks_of_retrieval_stand_in_a_table_on_the_terminal() -> None:
 
 def test_what_the_table_shows_is_listed_only_if_it_is_judged_or_asked_for() -> None:
     def listed(shown: list[str]) -> set[str]:
-        return {line.split()[0] for line in shown[: shown.index("")] if line.startswith("gold_")}
+        start = next(place for place, line in enumerate(shown) if line.startswith("metric "))
+        return {line.split()[0] for line in shown[start:] if line.startswith("gold_")}
 
     assert listed(lines(report())) >= {"gold_micro_recall@1", "gold_mrr"}
     assert not listed(lines(report())) & {"gold_recall@1", "gold_precision@1"}
     assert "gold_recall@1" in listed(lines(report(gates=["gold_recall@1 >= 0.2"])))
     assert "gold_precision@1" in listed(lines(report(), verbosity=1))
+
+
+def test_the_table_comes_before_metrics_of_which_only_some_are_listed() -> None:
+    def places(verbosity: int) -> tuple[int, int]:
+        shown = lines(report(), verbosity)
+        table, metrics = (
+            next(n for n, line in enumerate(shown) if line.startswith(word)) for word in ("task", "metric")
+        )
+        return table, metrics
+
+    assert places(0) == tuple(sorted(places(0)))
+    assert places(1) != tuple(sorted(places(1)))
+
+
+def test_a_line_below_the_table_explains_metrics_above_one() -> None:
+    said = "above 1: more results are relevant than positives are listed (recall_denominator)"
+    assert said not in lines(report())
+    query = {"fact": "q", "meta": {"accusation": ["theft"]}}
+    case = Case("a", query, ["x"], [{"fact": name, "accusation": ["theft"]} for name in "xy"])
+    made = report_of({"retrieval": RETRIEVAL}, [CaseRecord("a", observations={"retrieval": RETRIEVAL.measure(case)})])
+    shown = lines(made)
+    assert shown[shown.index(said) - 1].startswith("              micro F1")
+    assert "\nabove 1: more results are relevant than" in to_markdown(made)
 
 
 def test_the_table_stands_in_the_markdown_report() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import FaultLog
@@ -62,6 +62,9 @@ class Source(ABC):
     format: ClassVar[str]
     """What suite files call it."""
 
+    beyond_gold: ClassVar[Any] = MISSING
+    """The prediction of a system for a case that ground truth lacks and that only another system names."""
+
     @abstractmethod
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the data.
@@ -70,6 +73,10 @@ class Source(ABC):
             folder: The folder of the suite file.
             faults: Gets the log; good cases survive them.
         """
+
+    def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases as `load` does, but without predictions that the data itself may have."""
+        return self.load(folder, faults)
 
     @abstractmethod
     def faulty(self, faults: Iterable[Fault]) -> int:
@@ -128,12 +135,21 @@ class FileSource(Source):
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the file; see `Source.load`."""
+        return self._load(folder, faults, own=True)
+
+    def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
+        return self._load(folder, faults, own=False)
+
+    def _load(self, folder: Path, faults: list[Fault], *, own: bool) -> list[Case]:
         file = CaseFile(folder / self.path, shown_path(folder / self.path))
         try:
             self.read(file)
         except SuiteError as error:
             file.faults.extend(error.faults)
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
+        if not own:
+            selected = {name: case.answered(MISSING) for name, case in selected.items()}
         if not selected and not file.faults.found:
             file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
         faults.extend(file.faults.listed())

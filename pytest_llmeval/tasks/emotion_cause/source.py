@@ -32,6 +32,7 @@ class EcacSource(Source):
     """
 
     format: ClassVar[str] = "ecac"
+    beyond_gold: ClassVar[Any] = []
 
     gold: str
     subtask: Subtask

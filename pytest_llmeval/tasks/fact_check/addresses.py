@@ -99,7 +99,7 @@ def canonical_address(text: str) -> str | None:
         url = URL(text if _SCHEME.match(text) else f"https://{text}")
         port = url.explicit_port
         host = (url.raw_host or "").lower().rstrip(".").removeprefix("www.")
-    except ValueError:
+    except (ValueError, IndexError):  # the latter comes from yarl for brackets that hold no address
         return None
     if not host or not ("." in host or _SCHEME.match(text)):
         return None

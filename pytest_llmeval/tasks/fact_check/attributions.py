@@ -13,10 +13,14 @@ _CAPITALISED = r"[A-Z][\w&\u2019-]*+"
 _NAME = re.compile(rf"{_CAPITALISED}(?:\x20(?:(?:and|for|of|the|&)\x20(?:the\x20)?)?{_CAPITALISED})*+")
 _YEAR = r"(?:\s?\(\d{4}[a-z]?\))?"
 _CLAUSE = re.compile(r"[^\u3002\uff01\uff1f\uff1b\uff0c\u3001\uff1a!?;,:\n()\uff08\uff09]+")
-_QUOTES = " \t\u3000\"'\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
+_MARKS = " \t\u200b\u3000\"'*\u2018\u2019\u201c\u201d\u300a\u300b\u300c\u300d"
+_TITLE = re.compile("[\u3000 ]?\u300a([^\u300a\u300b]{2,30})\u300b")
+_PART = re.compile("[^\u53ca\u548c\u4e0e]+")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _LONGEST = 30
 _SHORTEST = 2
+_NEAR = 6
+"""Characters that may stand between a title and the verb."""
 
 
 def find_attributions(text: str) -> Iterator[tuple[int, int]]:
@@ -59,15 +63,14 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
         start, end = clause.span()
         opening = words.opening.search(text, start, end)
         if opening:
-            ending = words.name_end.search(text, opening.end(), end)
-            yield from words.names(text, opening.end(), ending.start() if ending else end)
+            yield from words.introduced(text, opening.end(), end)
             continue
-        saying = words.saying.search(text, start, end)
-        if saying:
-            first = words.conjunction.match(text, start, saying.start())
-            start = first.end() if first else start
-            adverb = words.adverb.search(text, start + _SHORTEST, saying.start())
-            yield from words.names(text, start, adverb.start() if adverb else saying.start())
+        for saying, by_body in ((words.body_says, True), (words.speaker_says, False)):
+            found = saying.search(text, start, end)
+            names = words.speakers(text, start, found.start(), by_body=by_body) if found else []
+            yield from names
+            if names:
+                break
 
 
 class _English(NamedTuple):
@@ -79,19 +82,50 @@ class _English(NamedTuple):
 class _Chinese(NamedTuple):
     opening: re.Pattern[str]
     name_end: re.Pattern[str]
-    saying: re.Pattern[str]
+    body_says: re.Pattern[str]
+    speaker_says: re.Pattern[str]
+    body: re.Pattern[str]
     adverb: re.Pattern[str]
     conjunction: re.Pattern[str]
+    no_name: re.Pattern[str]
     no_names: frozenset[str]
 
-    def names(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield a stretch without the quotes round it, if it can be a name."""
-        while start < end and text[start] in _QUOTES:
+    def introduced(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the name that begins here: a title in its marks, or up to the first word that ends names."""
+        title = _TITLE.search(text, start, end)
+        for pattern, first in ((self.name_end, start), (self.adverb, start + _SHORTEST)):
+            ending = pattern.search(text, first, end)
+            end = ending.start() if ending else end
+        if title and title.start() <= end:
+            yield title.span(1)
+        elif name := self.name(text, start, end):
+            yield name
+
+    def speakers(self, text: str, start: int, end: int, *, by_body: bool) -> list[tuple[int, int]]:
+        """Return the names in what stands before a verb: all of it from the beginning of the clause, or its parts."""
+        first = self.conjunction.match(text, start, end)
+        start = first.end() if first else start
+        titles = list(_TITLE.finditer(text, start, end))
+        if titles and end - titles[-1].end() <= _NEAR:
+            return [titles[-1].span(1)]
+        adverb = self.adverb.search(text, start + _SHORTEST, end)
+        end = adverb.start() if adverb else end
+        whole = self.name(text, start, end)
+        if not by_body:
+            return [whole] if whole else []
+        parts = (self.name(text, *part.span()) for part in _PART.finditer(text, start, end))
+        bodies = [name for name in (whole, *parts) if name and self.body.fullmatch(text, *name)]
+        return bodies[:1] if whole in bodies else bodies
+
+    def name(self, text: str, start: int, end: int) -> tuple[int, int] | None:
+        """Return a stretch without the marks round it, if it can be a name."""
+        while start < end and text[start] in _MARKS:
             start += 1
-        while start < end and text[end - 1] in _QUOTES:
+        while start < end and text[end - 1] in _MARKS:
             end -= 1
-        if _SHORTEST <= end - start <= _LONGEST and text[start:end] not in self.no_names:
-            yield start, end
+        name = text[start:end]
+        long_enough = _SHORTEST <= len(name) <= _LONGEST
+        return (start, end) if long_enough and name not in self.no_names and not self.no_name.search(name) else None
 
 
 @cache
@@ -107,12 +141,16 @@ def _english_words() -> _English:
 def _chinese_words() -> _Chinese:
     data: Any = load_taxonomy("citations")["zh"]
     before = _any_of(name for name in data["before_name"] if name != "据")
+    bodies, titles = _any_of(data["bodies"]), _any_of(data["titles"])
     return _Chinese(
         opening=re.compile(rf"{before}|(?<![{data['not_before']}])据"),
-        name_end=re.compile(rf"{_any_of(data['name_ends'])}|\d"),
-        saying=re.compile(_any_of(data["after_name"])),
+        name_end=re.compile(rf"{_any_of(data['name_ends'])}|[\d\u2018-\u201d]"),
+        body_says=re.compile(rf"{_any_of(data['after_body'])}|(?<![{data['not_before_says']}])称"),
+        speaker_says=re.compile(rf"(?:{_any_of(data['after_speaker'])})(?=\Z|[\u201c\"])"),
+        body=re.compile(rf".*(?:{bodies})|.*(?:{titles})[\u4e00-\u9fff]{{0,4}}|[A-Z][A-Za-z .&-]*"),
         adverb=re.compile(rf"{_any_of(data['adverbs'])}|\d"),
         conjunction=re.compile(_any_of(data["conjunctions"])),
+        no_name=re.compile(rf"[{data['not_in_names']}\d]|\A(?:{_any_of(data['no_beginnings'])})"),
         no_names=frozenset(data["no_names"]),
     )
 

@@ -79,6 +79,11 @@ class Piece:
         return frozenset(each.key for each in find_quantities(self._rest))
 
     @cached_property
+    def figures(self) -> frozenset[str]:
+        """The numbers with a unit, or with separators of thousands."""
+        return frozenset(each.key for each in find_quantities(self._rest) if each.citable or not each.key[-1].isdigit())
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """The words that are no stop words, numbers among them."""
         return paired_words(self._sequence, self._tokenizer)
@@ -112,8 +117,9 @@ class Piece:
         if self.is_quantity or gold.is_quantity:
             number, other = (self, gold) if self.is_quantity else (gold, self)
             return "contains" if number.quantities <= other.quantities else None
-        within = self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined)  # noqa: SLF001 (as above)
-        return "contains" if within else ""
+        if self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined):  # noqa: SLF001 (as above)
+            return "contains"
+        return None if self.figures and gold.figures and self.figures.isdisjoint(gold.figures) else ""
 
     def _names_site_of(self, other: "Piece") -> bool:
         """Return whether this is the name of the site of an address, such as Reuters, and no address itself."""

@@ -111,7 +111,7 @@ class EvidenceMatcher:
     3. a number alone matches a text with the same number in the same unit (5.2% is not in 15.2%);
     4. two other texts match if the words of one stand in the other, one after the other, or if of the words that are no
        stop words, ``shared / fewer of the two`` is `threshold` or more. A number with its unit is one word, and so are
-       two neighbouring East Asian characters.
+       two neighbouring East Asian characters. If both have numbers with units, they must have one of these in common.
 
     With ``original`` matching, whatever a text is, it matches if it contains the other, letter by letter; if both list
     the same address; if the first addresses of both are on the same host (of a source without content, any address);

@@ -13,6 +13,8 @@ from pytest_llmeval.data.labels import load_taxonomy
 _PLAIN = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 _PLUS_MINUS = "\u2212+-"
 _SHORT = 4
+_NARROW = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), 0xFF0E, 0xFF05, 0xFF0B, 0xFF0D)}
+"""Full-width digits, point, percent and signs to their usual forms; no place moves."""
 _DIGITS = 40
 """Longer numbers are compared as they are written."""
 
@@ -42,7 +44,7 @@ def find_quantities(text: str) -> Iterator[Quantity]:
     >>> [each.key for each in find_quantities("It rose 5.2 % to 1.2 million (百分之15.20, not 5.2 percentage points).")]
     ['5.2%', '1200000', '15.2%', '5.2points']
     """
-    for match in _pattern().finditer(text):
+    for match in _pattern().finditer(text.translate(_NARROW)):
         sign, number, scale, unit = match["sign"], match["number"], match["scale"], match["unit"]
         signs, words = _units()
         named = signs.get(_folded(sign.lstrip(_PLUS_MINUS).strip()))

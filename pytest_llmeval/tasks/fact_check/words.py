@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from pytest_llmeval.data.labels import load_taxonomy
 from pytest_llmeval.evaluators.measures.scripts import is_east_asian, separate_east_asian
 
 Tokenizer: TypeAlias = Literal["auto", "words"]
@@ -44,4 +45,4 @@ def paired_words(words: Sequence[str], tokenizer: Tokenizer) -> frozenset[str]:
             found.add(word + words[place + 1])
         elif not before:
             found.add(word)
-    return frozenset(found) - _EAST_ASIAN_STOP_WORDS
+    return frozenset(found) - _EAST_ASIAN_STOP_WORDS - frozenset(load_taxonomy("citations")["zh"]["stop_words"])

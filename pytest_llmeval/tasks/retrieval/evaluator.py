@@ -47,6 +47,7 @@ _NO_POSITIVE = "the list of expected positives is empty"
 _MAY_EXCEED_ONE = LISTED_MEASURES
 _SHOWN = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
 _SHOWN_TEXT = 40
+_ABOVE_ONE = "above 1: more results are relevant than positives are listed (recall_denominator)"
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Retrieval(Evaluator):
     query with a positive counts, and results are taken in their order, whatever score they carry.
 
     Recall is relevant results over positives, for every task; it exceeds 1 where more results are relevant than
-    positives are listed. It is 0 for a query with an empty list of positives, and undefined without a list, as F1 is. A
-    query without ``meta`` has no scores by rules that compare attributes.
+    positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with an empty list of positives, and
+    undefined without a list, as F1 is. A query without ``meta`` has no scores by rules that compare attributes.
 
     Attributes:
         k: The cut-offs; the metrics are computed for each.
@@ -74,6 +75,8 @@ class Retrieval(Evaluator):
         text_fields: Keys of the text; the first one that is not empty is used.
         id_fields: Keys of the id.
         tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
+        recall_denominator: What recall divides by: ``positives``, how many of them count; ``k``, the largest cut-off,
+            for each query that has a list, at each k; or a number, likewise.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
             query does not count.
 
@@ -89,6 +92,7 @@ class Retrieval(Evaluator):
     text_fields: tuple[str, ...] = ("fact", "text", "content", "sentence")
     id_fields: tuple[str, ...] = ("id", "doc_id", "docno", "_id")
     tasks: Tasks = "legal"
+    recall_denominator: Literal["positives", "k"] | int = "positives"
     unfilled_ranks: Literal["miss", "skip"] = "miss"
 
     def __post_init__(self) -> None:
@@ -102,6 +106,11 @@ class Retrieval(Evaluator):
             raise ValueError("tasks: found none, expected at least one")
         if self.unfilled_ranks not in ("miss", "skip"):
             raise ValueError(f"unfilled_ranks: found {self.unfilled_ranks!r}, expected 'miss' or 'skip'")
+        whole = self.recall_denominator
+        if whole not in ("positives", "k") and not (type(whole) is int and whole >= 1):
+            raise ValueError(
+                f"recall_denominator: found {whole!r}, expected 'positives', 'k' or a number of at least 1"
+            )
         for task in self._rules:
             if not task.isidentifier():
                 raise ValueError(f"tasks: found the name {task!r}, expected letters, digits and underscores")
@@ -128,6 +137,17 @@ class Retrieval(Evaluator):
         return tuple(sorted(self.k))
 
     @cached_property
+    def _fixed(self) -> int | None:
+        """The denominator of recall that is the same for every query; ``None`` where it is the number of positives."""
+        if self.recall_denominator == "k":
+            return self._cutoffs[-1]
+        return self.recall_denominator if isinstance(self.recall_denominator, int) else None
+
+    @property
+    def _may_exceed_one(self) -> bool:
+        return self._fixed is None or self._fixed < self._cutoffs[-1]
+
+    @cached_property
     def _fields(self) -> Fields:
         return Fields(self.id_fields, self.text_fields)
 
@@ -137,7 +157,7 @@ class Retrieval(Evaluator):
         for task, rule in self._rules.items():
             signature = self._signature(rule)
             for name in SET_MEASURES:
-                high = None if name in _MAY_EXCEED_ONE else 1.0
+                high = None if name in _MAY_EXCEED_ONE and self._may_exceed_one else 1.0
                 out += [Metric(f"{task}_{name}@{k}", high=high, signature=signature) for k in self._cutoffs]
             if task in self._gold:
                 ranked = [f"{task}_{name}@{k}" for name in RANKED_MEASURES for k in self._cutoffs]
@@ -146,7 +166,9 @@ class Retrieval(Evaluator):
 
     def _signature(self, rule: Rule) -> str:
         most = "all" if self.max_positives is None else self.max_positives
-        parts = (rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}")
+        parts = [rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}"]
+        if self.recall_denominator != "positives":
+            parts.append(f"recall:{self.recall_denominator}")
         return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
 
     def tables(self) -> Sequence[MetricTable]:
@@ -157,7 +179,7 @@ class Retrieval(Evaluator):
             for task in self._rules
             for name in _SHOWN
         ]
-        return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows)]
+        return [MetricTable("", ("task", "metric", *(f"@{k}" for k in self._cutoffs)), rows, _ABOVE_ONE)]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the query's attributes and with the positives."""
@@ -191,9 +213,10 @@ class Retrieval(Evaluator):
         cutoffs = self._cutoffs
         if self.unfilled_ranks == "skip":
             cutoffs = tuple([k for k in cutoffs if k <= retrieved])
-        counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, number, attributes=attributes))
+        whole = number if number is None or self._fixed is None else self._fixed
+        counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, whole, attributes=attributes))
         for task, relevant in ranks.items():
-            counts.update(set_counts(task, relevant, cutoffs, number))
+            counts.update(set_counts(task, relevant, cutoffs, whole))
         for task, gains in gold.items():
             if gains:
                 ideal = tuple(sorted(gains.values(), reverse=True))

@@ -44,6 +44,7 @@ class TrecSource(Source):
     """
 
     format: ClassVar[str] = "trec"
+    beyond_gold: ClassVar[Any] = []
 
     qrels: str
     predictions: str | None = None

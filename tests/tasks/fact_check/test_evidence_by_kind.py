@@ -103,6 +103,15 @@ def test_an_address_in_prose_matches_the_address_of_a_source_with_content(prose:
     assert (found.precision, found.recall) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["https://|。][(@/b.com", "https://[", "https://a:99999", "https://", "N/A", "a b", ""],
+)
+def test_what_no_address_can_be_is_none(text: str) -> None:
+    assert canonical_address(text) is None
+    assert EvidenceMatcher().match([text], [text]).f1 == 1.0
+
+
 def test_what_stands_for_no_address_is_none() -> None:
     assert why({"content": "Register", "url": "N/A"}, {"content": "港口", "url": "N/A"}) is None
 
@@ -119,7 +128,7 @@ def test_what_an_address_consists_of_is_no_name_and_no_number() -> None:
     ]
 
 
-NUMBERS = ["5.2%", "5.2 %", "5.20%", "5.2％", "百分之5.2", "5.2 percent", "5.2 Per Cent", "+5.2%"]
+NUMBERS = ["5.2%", "5.2 %", "5.20%", "5.2％", "百分之5.2", "5.2 percent", "5.2 Per Cent", "+5.2%", "５．２％"]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -188,6 +197,8 @@ def test_numbers_are_whole_tokens_with_scale_and_unit(text: str, keys: list[str]
         ("the of", "by from", None),
         ("新华社", "新浪财经报道", None),
         ("外交部", "教育部", None),
+        ("人民日报", "宁波日报：汪顺夺冠", None),
+        ("人民日报", "《人民日报》：汪顺夺冠", "contains"),
         ("国家统计局", "根据国家统计局的公报", "contains"),
         ("渡运公司的时刻表", "渡运公司时刻表：每天六班", "words"),
     ],
@@ -197,9 +208,28 @@ def test_texts_match_by_whole_words(cited: Any, gold: Any, reason: str | None) -
 
 
 def test_numbers_with_their_unit_are_words_of_a_text() -> None:
-    pair = EvidenceMatcher().explain("growth 5.2%", "growth 15.2%")
+    pair = EvidenceMatcher().explain("growth 5.2%, of GDP", "growth 5.2 percent in May")
+    assert pair is not None
+    assert pair.overlap == 2 / 3
+    pair = EvidenceMatcher().explain("growth 5.2", "growth 5")
     assert pair is not None
     assert pair.overlap == 0.5
+
+
+@pytest.mark.parametrize(
+    ("cited", "gold", "reason"),
+    [
+        ("GDP grew 5.2% in 2023", "GDP grew 15.2% in 2023", None),
+        ("GDP grew 5.2%, prices 0.2%", "GDP grew by 5.2 percent", "words"),
+        ("GDP grew in 2023", "GDP grew 15.2% in 2022", "words"),
+        ("国内生产总值增长5.2%", "国内生产总值增长15.2%", None),
+        ("国内生产总值增长5.2%", "国内生产总值同比增长百分之5.2", "words"),
+        ("1,234 boats in the harbour", "11,234 boats in the harbour", None),
+        ("$5 million of aid", "$5 billion of aid", None),
+    ],
+)
+def test_texts_whose_numbers_with_units_all_differ_do_not_match(cited: str, gold: str, reason: str | None) -> None:
+    assert why(cited, gold) == reason
 
 
 @pytest.mark.parametrize(
@@ -214,6 +244,15 @@ def test_numbers_with_their_unit_are_words_of_a_text() -> None:
         ("据新华社报道，上升；另据《人民日报》消息。", ["人民日报", "新华社"]),
         ("国家统计局数据显示，上升。中国人民银行最新报告指出：下降。", ["中国人民银行", "国家统计局"]),
         ("外交部发言人毛宁17日在记者会上表示，属实。但教育部昨日宣布。", ["外交部发言人毛宁", "教育部"]),
+        (
+            "蚂蚁集团官网及多家媒体报道均指出，属实。新华社和央视报道。埃及外交部证实。",
+            ["新华社", "蚂蚁集团官网", "埃及外交部"],
+        ),
+        ("财政部称属实。土耳其总统宣布，无锡市政府证实属实。", ["财政部", "土耳其总统", "无锡市政府"]),
+        ("韩国媒体《OSEN》2020年报道，属实；马斯克表示：“不”。WHO总干事宣布，结束。", ["OSEN", "马斯克", "WHO总干事"]),
+        ("2025年9月，世界银行、新华社均报道上升，依据《统计法》第三条。", ["新华社", "统计法"]),
+        ("多家媒体报道，他本人也表示，该研究明确指出，因此可以说“好”，所有报道都这样。", []),
+        ("又名称“好”，是《统计法》的别称，依据是有限的，没有证据表明，无法证实。", []),
         ("数据显示上升。据报道，据悉，据了解，他表示，专家指出，证据不足，根据规定。", []),
         ("增长5.2％，即百分之5.2，有1,234公里。", ["1,234公里", "5.2％"]),
     ],

@@ -320,6 +320,7 @@ def test_faulty_ground_truth_is_never_scored(expected: Any) -> None:
         ({"k": [3, 3]}, "k: found [3, 3], expected different numbers of at least 1"),
         ({"k": [0]}, "k: found [0], expected different numbers of at least 1"),
         ({"max_positives": 0}, "max_positives: found 0, expected at least 1, or null"),
+        ({"recall_denominator": 0}, "recall_denominator: found 0, expected 'positives', 'k' or a number of at least 1"),
         ({"id_fields": []}, "text_fields, id_fields: found an empty list, expected at least one field"),
         ({"tasks": {}}, "tasks: found none, expected at least one"),
         ({"tasks": {"a b": BY_ID["gold"]}}, "tasks: found the name 'a b', expected letters, digits and underscores"),

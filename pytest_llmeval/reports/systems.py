@@ -1,0 +1,159 @@
+"""The tables of systems side by side, for all reports."""
+
+__all__ = ("SystemsReport", "TextTable", "system_tables", "systems_json")
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
+
+
+@dataclass(frozen=True, slots=True)
+class SystemsReport:
+    """The systems of a suite side by side.
+
+    Attributes:
+        suite: Name of the suite.
+        path: The file, relative to pytest's rootdir.
+        table: The numbers.
+        compare_by: The metrics by which systems are compared in groups, which reports show first.
+    """
+
+    suite: str
+    path: str
+    table: SystemTable
+    compare_by: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        """What reports call the tables."""
+        return f"{self.suite}: {counted(len(self.table.rows), 'system')}, compared with {self.table.reference}"
+
+    @property
+    def metrics(self) -> list[str]:
+        """All metrics, those of `compare_by` first."""
+        return list(dict.fromkeys([*self.compare_by, *self.table.metrics]))
+
+
+class TextTable(NamedTuple):
+    """A table as text.
+
+    Attributes:
+        title: Empty for the first one.
+        headers: Of the columns.
+        rows: The cells.
+        texts: Places of the columns that hold names.
+        optional: How many columns at the end can be left out where there is no room.
+    """
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
+    optional: int = 0
+
+
+def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
+    """Yield the tables: values, differences to the reference, and groups.
+
+    Args:
+        report: The systems.
+        metrics: Those whose differences are wanted.
+        joined: Whether these stand in one table, else in one for each metric.
+    """
+    table, listed = report.table, report.metrics
+    rows = [
+        (row.system, str(len(row.result.records)), *(_cell(row, metric, table.confidence) for metric in listed))
+        for row in table.rows
+    ]
+    yield TextTable("", ("system", "cases", *listed), rows, optional=len(listed) - 1)
+    between = f"{table.confidence * 100:g}% interval"
+    headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
+    changes = {metric: [(metric, *_change(row, metric)) for row in table.rows] for metric in metrics}
+    against = f"against {table.reference}, case by case (p by Holm's method)"
+    if joined:
+        yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
+    for metric, found in () if joined else changes.items():
+        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in found], optional=2)
+    for label, names in table.groups.items():
+        for metric in report.compare_by:
+            groups = [(row.system, *(_of_group(row, label, name, metric) for name in names)) for row in table.rows]
+            yield TextTable(f"{metric} by {label}", ("system", *names), groups, optional=len(names) - 1)
+
+
+def _change(row: SystemRow, metric: str) -> tuple[str, ...]:
+    """Return a system with its value, and how it differs from the reference, which has nothing there itself."""
+    found, against = row.find(metric), row.against.get(metric)
+    known = (
+        (number(None), interval(None, None))
+        if found is None
+        else (number(found.value), interval(found.low, found.high))
+    )
+    if against is None:
+        return (row.system, *known, "", "", "", "")
+    change = against.difference
+    numbers = number(change.difference), interval(change.low, change.high), number(against.p_value)
+    return (row.system, *known, *numbers, f"{against.wins}/{against.ties}/{against.losses}")
+
+
+def _cell(row: SystemRow, metric: str, confidence: float) -> str:
+    """Return the value, with a star where the difference to the reference is established."""
+    found = row.find(metric)
+    against = row.against.get(metric)
+    sure = against is not None and against.p_value is not None and against.p_value <= 1 - confidence
+    return f"{number(None if found is None else found.value)}{'*' if sure else ''}"
+
+
+def _of_group(row: SystemRow, label: str, name: str, metric: str) -> str:
+    group = row.result.groups.get(label, {}).get(name)
+    found = None if group is None else group.find(metric)
+    return number(None if found is None else found.value)
+
+
+def systems_json(report: SystemsReport) -> dict[str, Any]:
+    """Return the tables as JSON data, in full precision."""
+    table = report.table
+    return {
+        "suite": report.suite,
+        "path": report.path,
+        "reference": table.reference,
+        "confidence": table.confidence,
+        "compare_by": list(report.compare_by),
+        "systems": [
+            {
+                "system": row.system,
+                "cases": len(row.result.records),
+                "metrics": {
+                    name: {"value": found.value, "low": found.low, "high": found.high}
+                    for name in table.metrics
+                    if (found := row.find(name)) is not None
+                },
+                **({"differences": {name: _json(each) for name, each in row.against.items()}} if row.against else {}),
+                "groups": {
+                    label: {
+                        name: {
+                            metric: None if (found := group.find(metric)) is None else found.value
+                            for metric in report.compare_by
+                        }
+                        for name, group in groups.items()
+                    }
+                    for label, groups in row.result.groups.items()
+                },
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _json(each: Against) -> dict[str, Any]:
+    kept = ("value", "baseline", "difference", "low", "high", "cases", "notes")
+    data = asdict(each.difference)
+    return {
+        **{name: data[name] for name in kept},
+        "p_value": each.p_value,
+        "wins": each.wins,
+        "ties": each.ties,
+        "losses": each.losses,
+    }
