@@ -145,7 +145,8 @@ class Run:
     def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:
         try:
             suite = self.loader.load(Path(results.key.path), session)
-            suite = suite if results.key.test else suite.of(results.key.variant)
+            answered = suite.gated if results.key.test else suite.of
+            suite = answered(results.key.variant)
             return CollectedSuite(
                 results, suite, judges_of(suite, self.runner.judges, self.loader.display_path(suite.path))
             )

@@ -14,7 +14,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
-from pytest_llmeval.run.side_by_side import JudgedSuite, side_by_side, variants_of
+from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
@@ -58,14 +58,16 @@ class JudgedRun:
     def complete(self) -> set[tuple[str, str]]:
         """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
         return {
-            (key.shown, key.variant) for key, _, report in self.suites if report.run == report.total and not key.test
+            (key.shown, key.variant)
+            for key, _, report, *_ in self.suites
+            if report.run == report.total and not key.test
         }
 
     def lacking(self) -> dict[Path, set[str]]:
         """Return the suite files of which all cases ran, with the cases that lack a score."""
         lacking: dict[Path, set[str]] = {}
-        partial = {suite.path for _, suite, report in self.suites if report.run != report.total}
-        for _, suite, report in self.suites:
+        partial = {suite.path for _, suite, report, *_ in self.suites if report.run != report.total}
+        for _, suite, report, *_ in self.suites:
             if suite.path not in partial:
                 cases = lacking.setdefault(suite.path, set())
                 cases |= {each.id for each in report.result.records if _lacks(each)}
@@ -105,6 +107,8 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
             suites.append(_judge(each.suite, each, run, keeper))
         except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
             failures[each.results.key] = fault_of(error)
+    groups = variants_of(suites)
+    suites = _with_gates_between(suites, groups)
     verdicts = [
         SuiteVerdict(key, GateResult("summary", "failed", None, None, f"not judged: {why}"))
         for key, why in failures.items()
@@ -114,12 +118,23 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
     notes = [f"{key.shown}: not judged: {why}" for key, why in failures.items()]
     toothless = (
         key.shown
-        for key, suite, _ in suites
+        for key, suite, *_ in suites
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
     notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
-    compared = [found for variants in variants_of(suites) if (found := side_by_side(variants)) is not None]
+    compared = [found for variants in groups if (found := side_by_side(variants)) is not None]
     return JudgedRun(suites, verdicts, notes, compared)
+
+
+def _with_gates_between(
+    suites: Sequence[JudgedSuite], groups: Iterable[Mapping[str, JudgedSuite]]
+) -> list[JudgedSuite]:
+    """Return suites with the verdicts of the gates between their systems."""
+    found = {variants[name].key: gates for variants in groups for name, gates in judge_between(variants).items()}
+    return [
+        each._replace(report=replace(each.report, gates=[*each.report.gates, *found.get(each.key, ())]))
+        for each in suites
+    ]
 
 
 def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
@@ -169,7 +184,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     gates += judge_regressions(findings)
-    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot))
+    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
 
 
 def _shared_inputs(suite: Suite) -> int:

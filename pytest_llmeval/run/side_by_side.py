@@ -1,13 +1,19 @@
 """Systems of a run side by side."""
 
-__all__ = ("JudgedSuite", "side_by_side", "variants_of")
+__all__ = ("JudgedSuite", "judge_between", "side_by_side", "variants_of")
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.systems import SystemsReport
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.comparison.systems import compare_systems
+from pytest_llmeval.scoring.gates import Gate, GateResult
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 _CONFIDENCE = 0.95
@@ -15,19 +21,28 @@ _CONFIDENCE = 0.95
 
 
 class JudgedSuite(NamedTuple):
-    """A suite with what came of it."""
+    """A suite with what came of it.
+
+    Attributes:
+        key: What its results are gathered under.
+        suite: The suite, as the system of the key answers it.
+        report: The results.
+        incomplete: Why these are not those of the whole suite, or nothing.
+        off: The metrics, as declared, that a run without judges cannot compute completely.
+    """
 
     key: SuiteKey
     suite: Suite
     report: SuiteReport
+    incomplete: str = ""
+    off: frozenset[str] = frozenset()
 
 
 def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
     """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
     found: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
     for each in judged:
-        if each.key.variant:
-            found.setdefault((each.key.shown, each.key.test), {})[each.key.variant] = each
+        found.setdefault((each.key.shown, each.key.test), {})[each.key.variant] = each
     return [_ordered(variants) for variants in found.values()]
 
 
@@ -50,3 +65,43 @@ def side_by_side(variants: Mapping[str, JudgedSuite]) -> SystemsReport | None:
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
     return SystemsReport(name, first.key.shown, table, suite.compared_by or table.metrics[:1])
+
+
+def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:
+    """Judge the gates between the systems of a suite together.
+
+    Returns:
+        System to the verdicts on it. A gate that names a system that did not run is not judged.
+    """
+    first, found = next(iter(variants)), []
+    suite = variants[first].suite
+    for gate in suite.named_gates:
+        against = gate.against if isinstance(gate, RegressionGate) else ""
+        missing = [name for name in (gate.system, against) if name and name not in variants]
+        if not missing or gate.system in suite.systems.keys() - variants.keys():
+            continue
+        waiting = RegressionGate(gate.metric, 0.0) if isinstance(gate, Gate) else gate
+        reason = f"not judged: no system {missing[0]!r} ran"
+        place = gate.system if gate.system in variants else first
+        found.append((place, str(gate), Finding(waiting, outcome="not_judged", reason=reason)))
+    for gate in suite.between:
+        named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
+        if gate.against in variants:
+            found += [(each, str(gate), _between(gate, variants[each], variants)) for each in named if each in variants]
+    results: dict[str, list[GateResult]] = {}
+    for (system, name, _), result in zip(found, judge_regressions([each for *_, each in found]), strict=True):
+        results.setdefault(system, []).append(replace(result, gate=name))
+    return results
+
+
+def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> Finding:
+    other = variants[gate.against]
+    if any(gate.metric in each.off for each in (system, other)):
+        return Finding(gate, outcome="not_judged", reason="not judged: judges are off")
+    incomplete = "; ".join(
+        f"{name}: {each.incomplete}"
+        for name, each in ((system.key.variant, system), (gate.against, other))
+        if each.incomplete
+    )
+    run, baseline = (CaseStatistics.exact(each.report.result.records) for each in (system, other))
+    return examine(gate, Pairing(run, baseline, system.suite.metrics), incomplete)

@@ -116,6 +116,7 @@ class Gate:
         max_errors: How many errored cases are tolerated.
         partial: Judge even if some cases did not run.
         min_scored: How many cases must have a score; with fewer, the gate fails.
+        system: The system that the gate is about; empty for every one.
     """
 
     metric: str
@@ -126,6 +127,7 @@ class Gate:
     max_errors: int = 0
     partial: bool = False
     min_scored: int = 0
+    system: str = ""
 
     def __str__(self) -> str:
         subject = self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
@@ -320,6 +322,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         max_errors=int(data.get("max_errors") or 0),
         partial=bool(data.get("partial")),
         min_scored=int(data.get("min_scored") or 0),
+        system=str(data.get("system") or ""),
     )
 
 

@@ -28,6 +28,8 @@ Adjustment: TypeAlias = Literal["familywise", "fdr"]
 REGRESSION_KEYS = (
     "max_drop",
     "max_drift",
+    "against",
+    "min_gain",
     "rule",
     "test",
     "confidence",
@@ -37,7 +39,8 @@ REGRESSION_KEYS = (
     "adjust",
     "max_left_out",
 )
-"""Keys of gates against a baseline only."""
+"""Keys of gates against a baseline or another system only."""
+
 
 _DRIFT = 3
 """How many drops of the size of `max_drop` may add up."""
@@ -74,6 +77,9 @@ class RegressionGate:
         max_left_out: How many cases may be left out of the comparison; ``None``: none for ``proven_safe``, else any.
         max_drift: The drop below the anchor that is allowed; ``None``: three times `max_drop`.
         anchored: Whether the gate is about the anchor instead of the last approval.
+        system: The system that the gate is about; empty for every one.
+        against: The system that it is compared with; empty for the baseline.
+        gains: Whether the metric must have risen, by the negative of `max_drop`.
     """
 
     metric: str
@@ -94,11 +100,17 @@ class RegressionGate:
     max_left_out: int | None = None
     max_drift: float | None = None
     anchored: bool = False
+    system: str = ""
+    against: str = ""
+    gains: bool = False
 
     def __str__(self) -> str:
         text = f"{'drift' if self.anchored else 'drop'}({self.subject}) <= {limit(self.max_drop)}"
+        if self.gains:
+            text = f"gain({self.subject}) >= {limit(self.least_gain)}"
         extras = [
-            self.rule if self.rule != "proven_drop" else "",
+            f"against {self.against}" if self.against else "",
+            self.rule if self.rule != _default_rule(gains=self.gains) else "",
             self.test if self.test != "bootstrap" else "",
             f"confidence {limit(self.confidence)}" if self.confidence != 0.95 else "",  # noqa: PLR2004 (the default)
             self.alternative if self.alternative != "two_sided" else "",
@@ -131,6 +143,11 @@ class RegressionGate:
         return 0 if self.rule == "proven_safe" else math.inf
 
     @property
+    def least_gain(self) -> float:
+        """The gain that is wanted."""
+        return abs(self.max_drop)
+
+    @property
     def drift(self) -> "RegressionGate":
         """The gate on what is lost since the anchor, which many drops within `max_drop` add up to."""
         allowed = _DRIFT * self.max_drop if self.max_drift is None else self.max_drift
@@ -160,15 +177,18 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     Raises:
         ValueError: A number is out of range, or keys exclude each other.
     """
-    max_drop = data.get("max_drop")
-    if max_drop is None:
+    gains = data.get("min_gain") is not None
+    key = "min_gain" if gains else "max_drop"
+    change = data.get(key)
+    if change is None:
         given = next(key for key in REGRESSION_KEYS if data.get(key) is not None)
         raise ValueError(f"found {given} without max_drop, expected both: {given} applies to drops")
-    for key in ("min", "max"):
-        if data.get(key) is not None:
-            raise ValueError(f"found {key} beside max_drop, expected only one of them: write two gates")
-    if not 0 <= max_drop < math.inf:
-        raise ValueError(f"found max_drop {max_drop}, expected a finite number of at least 0")
+    for other in ("min", "max", "max_drop"):
+        if other != key and data.get(other) is not None:
+            raise ValueError(f"found {other} beside {key}, expected only one of them: write two gates")
+    if not 0 <= change < math.inf:
+        raise ValueError(f"found {key} {change}, expected a finite number of at least 0")
+    _check_systems(data)
     confidence = 0.95 if data.get("confidence") is None else data["confidence"]
     if not 0 < confidence < 1:
         raise ValueError(f"found confidence {confidence}, expected a number between 0 and 1, such as 0.95")
@@ -184,15 +204,17 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     if data.get("rule") == "anytime" and (strange := [key for key in _SINGLE_RUN if data.get(key)]):
         raise ValueError(f"found {strange[0]} with rule anytime, expected neither: it watches whole suites run by run")
     max_drift = data.get("max_drift")
-    if max_drift is not None and not max_drop <= max_drift < math.inf:
+    if max_drift is not None and not change <= max_drift < math.inf:
         raise ValueError(f"found max_drift {max_drift}, expected a finite number of at least max_drop")
     check_counts(data)
-    optional = ("rule", "test", "cluster_by", "by", "alternative", "primary", "adjust", "max_left_out")
+    optional = ("test", "cluster_by", "by", "alternative", "primary", "adjust", "max_left_out", "system", "against")
     others = {key: data[key] for key in optional if data.get(key) is not None}
     return RegressionGate(
         metric,
-        float(max_drop),
+        -float(change) if gains else float(change),
         float(confidence),
+        data.get("rule") or _default_rule(gains=gains),
+        gains=gains,
         statistic=cast("Statistic", statistic),
         min_cases=int(data.get("min_cases") or 1),
         max_errors=int(data.get("max_errors") or 0),
@@ -201,3 +223,26 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
         max_drift=None if max_drift is None else float(max_drift),
         **others,
     )
+
+
+def _default_rule(*, gains: bool) -> Rule:
+    """Return the rule of a gate that names none: a gain that is asked for has to be proven."""
+    return "proven_safe" if gains else "proven_drop"
+
+
+def _check_systems(data: Mapping[str, Any]) -> None:
+    """Check what a gate says about systems.
+
+    Raises:
+        ValueError: It contradicts itself.
+    """
+    against = data.get("against")
+    if against is None:
+        if data.get("min_gain") is not None:
+            raise ValueError("found min_gain without against, expected both: a gain is one over another system")
+        return
+    if against == data.get("system"):
+        raise ValueError(f"found {against!r} as system and as against, expected two systems")
+    if data.get("max_drift") is not None or data.get("rule") == "anytime":
+        strange = "max_drift" if data.get("max_drift") is not None else "rule anytime"
+        raise ValueError(f"found {strange} with against, expected neither: it is about a baseline")

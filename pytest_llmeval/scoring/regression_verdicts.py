@@ -80,12 +80,18 @@ class _Examined:
         gate, data = self.gate, found.estimate
         paired = f"{counted(data.cases, 'paired case')}"
         cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
-        between = "no interval" if found.interval is None else interval(*found.interval)
+        change, bounds = _change(gate, found.drop, found.interval)
+        between = "no interval" if bounds is None else interval(*bounds)
         name = "" if found.interval is None else f"{100 * gate.interval_confidence:.6g}% interval "
-        text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, drop {number(found.drop)}"
+        text = f"{gate.subject} {number(data.baseline)} -> {number(data.value)}, {change}"
         parts = [f"{text} ({name}{between}, {cases})"]
         p_value = f"p {_p(adjusted.p_value)}{adjusted.method(gate)}"
-        if gate.rule == "proven_drop":
+        if gate.gains:
+            gain = (
+                f"above {limit(gate.least_gain)}" if gate.rule == "proven_safe" else f"under {limit(gate.least_gain)}"
+            )
+            parts.append(f"a gain {gain} is {'' if proven else 'not '}established, {p_value}")
+        elif gate.rule == "proven_drop":
             parts.append(f"a drop beyond {limit(gate.max_drop)} is {'' if proven else 'not '}established, {p_value}")
         else:
             parts.append(f"a drop of {limit(gate.max_drop)} is {'' if proven else 'not '}ruled out, {p_value}")
@@ -173,13 +179,13 @@ def _judged(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
 def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
-        return GateResult(str(gate), finding.outcome, finding.value, gate.max_drop, finding.reason)
+        return _result(gate, finding.outcome, finding.value, finding.reason)
     verdicts = [
         (each.group, *each.verdict(adjusted.get(id(each), _Adjusted(each.p_value)))) for each in finding.examined
     ]
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
-        return GateResult(str(gate), outcome, drop, gate.max_drop, reason)
+        return _result(gate, outcome, drop, reason)
     note = f"; not judged, under {counted(gate.min_cases, 'case')}: {', '.join(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     group, outcome, drop, reason = max(failed or verdicts, key=lambda each: -math.inf if each[2] is None else each[2])
@@ -187,8 +193,26 @@ def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
         listed = "; ".join(f"{each[0]}: {each[3]}" for each in failed)
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
-        text = f"all {counted(len(verdicts), 'group')} pass, largest drop {group}: {reason}{note}"
-    return GateResult(str(gate), outcome, drop, gate.max_drop, text)
+        worst = "smallest gain" if gate.gains else "largest drop"
+        text = f"all {counted(len(verdicts), 'group')} pass, {worst} {group}: {reason}{note}"
+    return _result(gate, outcome, drop, text)
+
+
+def _change(
+    gate: RegressionGate, drop: float | None, bounds: tuple[float, float] | None
+) -> tuple[str, tuple[float, float] | None]:
+    """Return the change that a gate is about as text, and its interval."""
+    if not gate.gains:
+        return f"drop {number(drop)}", bounds
+    gain = None if drop is None else -drop
+    return f"gain {number(gain)}", None if bounds is None else (-bounds[1], -bounds[0])
+
+
+def _result(gate: RegressionGate, outcome: GateOutcome, drop: float | None, reason: str) -> GateResult:
+    """Return the verdict on a gate, with the gain or the drop that it is about."""
+    if gate.gains:
+        return GateResult(str(gate), outcome, None if drop is None else -drop, gate.least_gain, reason)
+    return GateResult(str(gate), outcome, drop, gate.max_drop, reason)
 
 
 def _p(value: float) -> str:

@@ -30,7 +30,7 @@ from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
 from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
 from pytest_llmeval.suite.system import System
-from pytest_llmeval.suite.systems import Loaded, SystemReader, without_gold, without_predictions
+from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
 if TYPE_CHECKING:
     from pytest_llmeval.data.formats.base import Source
@@ -83,8 +83,9 @@ class _Loader(SettingsReader):
             evaluators=evaluators,
             cases=(),
             thresholds=self.read_limits(entry.thresholds, ("thresholds",)),
-            gates=tuple(gate for gate in gates if isinstance(gate, Gate)),
-            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate)),
+            gates=tuple(gate for gate in gates if isinstance(gate, Gate) and not names_system(gate)),
+            regressions=tuple(gate for gate in gates if isinstance(gate, RegressionGate) and not names_system(gate)),
+            named_gates=tuple(gate for gate in gates if names_system(gate)),
             snapshot=read_snapshot(
                 entry.snapshot,
                 self.check,
@@ -151,6 +152,10 @@ class _Loader(SettingsReader):
         if isinstance(entry.source, Mapping) and entry.source.get("predictions") is not None:
             message = "found predictions beside systems, expected them under systems, with a name"
             self.fault(("source", "predictions"), message, key=True)
+        for number, gate in enumerate(entry.gates if names else ()):
+            for key in ("system", "against"):
+                if isinstance(gate, Mapping) and isinstance(name := gate.get(key), str) and name not in names:
+                    self.fault(("gates", number, key), unknown_name("system", name, names))
         if names and entry.reference is not None and entry.reference not in names:
             self.fault(("reference",), unknown_name("system", entry.reference, names))
 

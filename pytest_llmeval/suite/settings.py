@@ -227,9 +227,10 @@ class SettingsReader(PartReader):
             if gate is None:
                 continue
             self._check_gate(gate, entry, place)
-            if str(gate) in gates:
-                self.fault(place, f"found the gate {str(gate)!r} twice, expected it once")
-            gates[str(gate)] = gate
+            name = f"{gate}[{gate.system}]" if gate.system else str(gate)
+            if name in gates:
+                self.fault(place, f"found the gate {name!r} twice, expected it once")
+            gates[name] = gate
         return tuple(gates.values())
 
     def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:
@@ -244,7 +245,8 @@ class SettingsReader(PartReader):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
-            for key, allowed in (("max_drop", gate.max_drop), ("max_drift", gate.max_drift)):
+            change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
+            for key, allowed in (change, ("max_drift", gate.max_drift)):
                 if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
                     self.fault((*place, key), fault)
         else:

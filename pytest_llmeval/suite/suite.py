@@ -74,6 +74,9 @@ class GateEntry:
     adjust: Adjustment | None = None
     min_scored: int | None = None
     max_left_out: int | None = None
+    system: str | None = None
+    against: str | None = None
+    min_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class Suite:
         reference: Whom the other systems are compared with; ``None``: the first.
         compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
         left_out: How many cases are left out because they have no prediction.
+        named_gates: Gates of one system, and between two; `gates` and `regressions` hold for every system.
     """
 
     name: str
@@ -176,29 +180,35 @@ class Suite:
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
+    named_gates: tuple[Gate | RegressionGate, ...] = ()
+    _of: "dict[str, Suite]" = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def of(self, system: str) -> "Suite":
-        """Return the suite with the cases and the target of one of its systems; of another variant, as it is."""
-        return self._by_system.get(system, self)
+    def of(self, variant: str) -> "Suite":
+        """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
+        if variant not in self._of:
+            found, system = self.gated(variant), self.systems.get(variant)
+            self._of[variant] = found if system is None else _answered_by(found, variant, system)
+        return self._of[variant]
 
-    @cached_property
-    def _by_system(self) -> "Mapping[str, Suite]":
-        return {
-            name: replace(
-                self,
-                cases=each.cases,
-                target=each.target,
-                faults=(*self.faults, *each.faults),
-                system=name,
-                left_out=each.left_out,
-            )
-            for name, each in self.systems.items()
-        }
+    def gated(self, variant: str) -> "Suite":
+        """Return the suite with the gates of one system or variant besides those of all."""
+        own = [gate for gate in self.named_gates if gate.system == variant and not _is_between(gate)]
+        if not own:
+            return self
+        gates = (*self.gates, *(gate for gate in own if isinstance(gate, Gate)))
+        return replace(
+            self, gates=gates, regressions=(*self.regressions, *(each for each in own if not isinstance(each, Gate)))
+        )
+
+    @property
+    def between(self) -> list[RegressionGate]:
+        """The gates between two systems."""
+        return [gate for gate in self.named_gates if isinstance(gate, RegressionGate) and gate.against]
 
     @property
     def compared_by(self) -> Sequence[str]:
         """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
-        judged = [gate.metric for gate in self.gates] + [gate.metric for gate in self.regressions]
+        judged = [gate.metric for gates in (self.gates, self.regressions, self.named_gates) for gate in gates]
         return self.compare_by or list(dict.fromkeys(judged))
 
     @property
@@ -253,7 +263,7 @@ class Suite:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
         has_checks = any(isinstance(each, Checks) for each in self.evaluators.values())
         has_limits = bool(self.thresholds) or any(case.thresholds for case in self.cases)
-        return has_checks or has_limits or bool(self.gates or self.regressions)
+        return has_checks or has_limits or bool(self.gates or self.regressions or self.named_gates)
 
     @property
     def total(self) -> int:
@@ -263,6 +273,21 @@ class Suite:
     def limits(self, case: Case) -> Mapping[str, Limit]:
         """Return the limits of a case: the suite's, replaced by its own."""
         return {**self.thresholds, **case.thresholds} if case.thresholds else self.thresholds
+
+
+def _answered_by(suite: Suite, name: str, system: System) -> Suite:
+    return replace(
+        suite,
+        cases=system.cases,
+        target=system.target,
+        faults=(*suite.faults, *system.faults),
+        system=name,
+        left_out=system.left_out,
+    )
+
+
+def _is_between(gate: Gate | RegressionGate) -> bool:
+    return isinstance(gate, RegressionGate) and bool(gate.against)
 
 
 class SuiteKey(NamedTuple):

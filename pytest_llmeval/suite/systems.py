@@ -1,6 +1,14 @@
 """The systems of a suite: who answers its cases, side by side."""
 
-__all__ = ("Loaded", "PredictionsSpec", "SystemReader", "SystemSpec", "without_gold", "without_predictions")
+__all__ = (
+    "Loaded",
+    "PredictionsSpec",
+    "SystemReader",
+    "SystemSpec",
+    "names_system",
+    "without_gold",
+    "without_predictions",
+)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,6 +21,8 @@ from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
+from pytest_llmeval.scoring.gates import Gate
+from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.system import Only, System
 from pytest_llmeval.targets.faults import target_faults
@@ -146,6 +156,11 @@ class SystemReader:
         if not found.cases and not found.faults:
             self.reader.fault(("systems", spec.name), "found no prediction for any case, expected at least one")
         return found
+
+
+def names_system(gate: Gate | RegressionGate) -> bool:
+    """Return whether a gate is about one system, or about two."""
+    return bool(gate.system) or (isinstance(gate, RegressionGate) and bool(gate.against))
 
 
 def without_gold(rows: Sequence[Case], recorded: Iterable[Loaded]) -> list[Case]:

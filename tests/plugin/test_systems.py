@@ -68,6 +68,25 @@ def test_one_system_or_one_case_can_be_selected_and_failed_ones_run_again(compar
     assert again.ids() == ["s.eval.yaml::c[small]"]
 
 
+def test_gates_are_about_one_system_or_between_two(compared: "Project") -> None:
+    path = compared.path / "s.eval.yaml"
+    gates = [
+        {"metric": "f1", "system": "small", "min": 0.9},
+        {"metric": "f1", "system": "app", "against": "large", "max_drop": 0.9},
+        {"metric": "f1", "system": "small", "against": "large", "max_drop": 0},
+    ]
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"gates": gates}), encoding="utf-8")
+    ran = compared.run("-v")
+    assert {key: verdict for key, verdict in ran.verdicts().items() if "gate[" in key} == {
+        "s.eval.yaml::gate[f1 >= 0.9][small]": "FAILED",
+        "s.eval.yaml::gate[drop(f1) <= 0.9, against large][app]": "PASSED",
+        "s.eval.yaml::gate[drop(f1) <= 0, against large][small]": "FAILED",
+    }
+    assert ran.gates("s[large]") == {}
+    part = compared.run("-k", "app")
+    assert part.gates("s[app]") == {"drop(f1) <= 0.9, against large": "not_judged"}
+
+
 def test_variants_of_the_fixture_have_the_same_table(project: "Project") -> None:
     project.asking("s.eval.yaml", "unused:unused", "a", "b", reference="gpt")
     project.write(

@@ -111,11 +111,12 @@ def _bounded(question: _Question, data: Estimate, test: Test) -> Evidence:
     allowed = -1.0
     if data.left_out_drop is not None and data.cases:
         allowed = (question.max_drop * every - data.left_out_drop) / data.cases
-    found = _tested(question._replace(max_drop=max(0.0, allowed)), test)
+    testable = allowed >= 0 or (question.max_drop < 0 and data.left_out_drop is not None)
+    found = _tested(question._replace(max_drop=allowed if testable else 0.0), test)
     if data.left_out_drop is None or found.drop is None:
         return replace(found, tails=None)
     worst = (found.drop * data.cases + data.left_out_drop) / every
-    return replace(found, tails=found.tails if allowed >= 0 else Tails(1.0, 1.0), worst=worst)
+    return replace(found, tails=found.tails if testable else Tails(1.0, 1.0), worst=worst)
 
 
 def _tested(question: _Question, test: Test) -> Evidence:
@@ -179,7 +180,9 @@ def _guarded(question: _Question, found: Evidence) -> Evidence:
         return found
     above, below = found.tails
     changed, reach = found.estimate.changed, span(question.pairing.table.metric(question.metric))
-    if changed is not None and changed < FEW_CHANGED:
+    if question.max_drop < 0:
+        below = max(below, least_tail(found.estimate))  # a gain refutes that nothing changed, as a drop does
+    elif changed is not None and changed < FEW_CHANGED:
         share = min(1.0, question.max_drop / reach) if reach else 0.0
         below = max(below, few_changes_tail(changed, found.estimate.units, share))
     return replace(found, tails=Tails(max(above, least_tail(found.estimate)), below))
@@ -196,10 +199,15 @@ def _mcnemar(question: _Question, found: Evidence, *, mid_p: bool) -> Evidence:
         )
     drops = _drops(question, here, there)
     worse, better, pairs = int(np.sum(drops > 0)), int(np.sum(drops < 0)), len(drops)
+    if question.max_drop < 0:
+        mirrored = mcnemar_tails(better, worse, pairs, -question.max_drop, mid_p=mid_p)
+        tails = Tails(mirrored.below, mirrored.above)
+    else:
+        tails = mcnemar_tails(worse, better, pairs, question.max_drop, mid_p=mid_p)
     return replace(
         found,
         interval=mcnemar_interval(worse, better, pairs, question.confidence, mid_p=mid_p),
-        tails=mcnemar_tails(worse, better, pairs, question.max_drop, mid_p=mid_p),
+        tails=tails,
         notes=(*found.notes, f"{worse} worse, {better} better"),
     )
 

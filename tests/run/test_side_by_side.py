@@ -1,0 +1,110 @@
+"""Gates between systems: paired, judged together, and not judged where one of the two did not run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+TEXT = get_evaluator("text", metrics=["exact_match"])
+RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
+
+
+def judged(*gates: RegressionGate, names: Sequence[str] = ("large", "small", "same")) -> dict[str, JudgedSuite]:
+    suite = Suite("s", Path("s.eval.yaml"), {"text": TEXT}, (), named_gates=gates)
+    found = []
+    for name in names:
+        cases = [
+            Case(str(each), expected="yes", prediction="yes" if each in RIGHT[name] else "no") for each in range(40)
+        ]
+        report = SuiteReport(f"s[{name}]", "s.eval.yaml", score(TEXT, cases), [], 40)
+        found.append(JudgedSuite(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, report))
+    (variants,) = variants_of(found)
+    return variants
+
+
+def gate(**entry: object) -> RegressionGate:
+    return regression_from_mapping({"metric": "exact_match", **entry})
+
+
+def outcome(entry: RegressionGate, names: Sequence[str] = ("large", "small", "same")) -> dict[str, GateResult]:
+    return {system: result for system, (result,) in judge_between(judged(entry, names=names)).items()}
+
+
+def test_a_gain_passes_only_if_it_is_established() -> None:
+    passed = outcome(gate(system="large", against="small", min_gain=0.3))["large"]
+    assert (passed.outcome, passed.gate) == ("passed", "gain(exact_match) >= 0.3, against small")
+    assert (passed.value, passed.limit) == (pytest.approx(0.65), 0.3)
+    assert "a gain above 0.3 is established" in passed.reason
+    failed = outcome(gate(system="large", against="small", min_gain=0.6))["large"]
+    assert failed.outcome == "failed"
+    assert "a gain above 0.6 is not established" in failed.reason
+
+
+def test_no_gain_is_established_where_no_case_changed() -> None:
+    assert outcome(gate(system="large", against="same", min_gain=0))["large"].outcome == "failed"
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"])
+def test_every_test_finds_a_clear_gain_and_no_gain_where_there_is_a_loss(test: str) -> None:
+    assert outcome(gate(system="large", against="small", min_gain=0.2, test=test))["large"].outcome == "passed"
+    assert outcome(gate(system="small", against="large", min_gain=0.2, test=test))["small"].outcome == "failed"
+
+
+def test_a_gain_may_be_refused_only_if_its_lack_is_established() -> None:
+    close = gate(system="large", against="small", min_gain=0.6, rule="proven_drop")
+    assert outcome(close)["large"].outcome == "passed"
+    lost = outcome(gate(system="small", against="large", min_gain=0.1, rule="proven_drop"))["small"]
+    assert lost.outcome == "failed"
+    assert "a gain under 0.1 is established" in lost.reason
+
+
+def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
+    limit = gate(system="small", against="large", max_drop=0.1)
+    variants = judged(limit)
+    run, baseline = (CaseStatistics.exact(variants[name].report.result.records) for name in ("small", "large"))
+    (expected,) = judge_regressions([examine(limit, Pairing(run, baseline, MetricIndex.of({"text": TEXT})))])
+    assert judge_between(variants) == {"small": [expected]}
+    assert expected.outcome == "failed"
+
+
+def test_a_gate_without_system_holds_for_every_other_one() -> None:
+    found = outcome(gate(against="large", max_drop=0.1))
+    assert {system: result.outcome for system, result in found.items()} == {"small": "failed", "same": "passed"}
+
+
+def test_a_gate_on_a_system_that_did_not_run_is_not_judged() -> None:
+    found = outcome(gate(system="large", against="small", min_gain=0.1), names=("large", "same"))
+    assert found["large"].outcome == "not_judged"
+    assert found["large"].reason == "not judged: no system 'small' ran"
+
+
+def test_one_system_alone_has_no_table() -> None:
+    assert side_by_side(judged(names=("large",))) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ({"min_gain": 0.1}, "found min_gain without against"),
+        ({"system": "a", "against": "a", "max_drop": 0.1}, "found 'a' as system and as against"),
+        ({"against": "a", "max_drop": 0.1, "min_gain": 0.1}, "found max_drop beside min_gain"),
+        ({"against": "a", "min": 0.1, "max_drop": 0.1}, "found min beside max_drop"),
+        ({"against": "a", "max_drop": 0.1, "max_drift": 0.2}, "found max_drift with against"),
+        ({"against": "a", "max_drop": 0.1, "rule": "anytime"}, "found rule anytime with against"),
+        ({"against": "a", "min_gain": -0.1}, "found min_gain -0.1, expected a finite number of at least 0"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(entry: dict[str, object], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        gate(**entry)
