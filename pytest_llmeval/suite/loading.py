@@ -25,6 +25,7 @@ from pytest_llmeval.evaluators.checks.reading import CheckReader
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.conversation import script_fault, script_of
+from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
@@ -114,6 +115,11 @@ class _Loader(SettingsReader):
             broken = True
         self.faults += row_faults
         suite = self._with_cases(suite, entry, bare, rows, row_faults)
+        if not self.faults:
+            for place, fault in check_name_faults(entry, gates, suite.evaluators.get(Checks.name)):
+                self.fault(place, fault, key="thresholds" in place)
+            broken = bool(self.faults)
+            suite = replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
         before = len(self.faults)

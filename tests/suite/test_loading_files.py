@@ -159,8 +159,9 @@ def test_thresholds_of_a_row_are_checked_and_told_with_its_line(folder: Path) ->
         '{"id": "a", "expected": "x"}\n{"id": "b", "expected": "x", "thresholds": {"f2": 1}}\n'
     )
     found = faults(folder, "source: {format: jsonl, path: d.jsonl}\n")
+    metrics = "f1, target_latency_s, target_tokens, target_cost_usd"
     assert found == [
-        "d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of f1 (did you mean 'f1'?)"
+        f"d.jsonl:2:1  thresholds.f2: found the unknown metric 'f2', expected one of {metrics} (did you mean 'f1'?)"
     ]
 
 
