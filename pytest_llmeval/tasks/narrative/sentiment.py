@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.explaining import sentiment_lines
 from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
@@ -70,6 +72,11 @@ class Sentiment(NarrativeEvaluator):
             return Observation(gap_counts(details), details, dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
         return Observation(gap_counts(details) | tally.counts, details, no_polarity)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which sentiments are missing or extra."""
+        del case
+        return sentiment_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""

@@ -38,7 +38,6 @@ class JsonV3Source(Source):
         predictions: The same for the predictions; ``None`` where a target answers.
         suffixes: Ends of file names that do not belong to the name of the story.
         labels: Name of a label to the dotted path of its value in the ground truth, such as ``metadata.culture``.
-        only_predicted: Leave out stories without a prediction, as the batch of the original does.
     """
 
     format: ClassVar[str] = "json_v3"
@@ -47,7 +46,6 @@ class JsonV3Source(Source):
     predictions: str | tuple[str, ...] | None = None
     suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
     labels: Mapping[str, str] = field(default_factory=dict)
-    only_predicted: bool = False
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the cases, in the order of `gold`, and of the file names if one entry matches many files.
@@ -61,8 +59,6 @@ class JsonV3Source(Source):
         files = [path for path in _files(folder, "gold", self.gold, faults) if path.resolve() not in taken]
         gold = _by_name(files, self.suffixes, 1, faults)
         faults.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
-        if self.only_predicted:
-            gold = {name: path for name, path in gold.items() if name in answers}
         cases = [_case(name, path, self.labels, faults) for name, path in gold.items()]
         return [_answered(case, answers.get(case.id), faults) for case in cases if case is not None]
 

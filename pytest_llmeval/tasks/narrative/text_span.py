@@ -17,6 +17,7 @@ from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_bou
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event
+from pytest_llmeval.tasks.narrative.explaining import span_lines
 from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
 from pytest_llmeval.tasks.narrative.quotes import describe_drift, drifted_spans
 
@@ -105,6 +106,11 @@ class TextSpan(NarrativeEvaluator):
         } | gap_details("text_span", stories.gold)
         counts |= gap_counts(details)
         return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which boundaries differ, and how many spans overlap little."""
+        del case
+        return span_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return everything for the boundaries and the spans of all stories pooled."""

@@ -1,4 +1,4 @@
-"""Documents that are not in JSON v3, labels from metadata, and stories without predictions."""
+"""Documents that are not in JSON v3, labels from metadata, and spans that have drifted."""
 
 import json
 import warnings
@@ -83,16 +83,6 @@ def test_a_label_that_is_no_text_is_a_fault(tmp_path: Path) -> None:
     cases, (fault,) = loaded(tmp_path, GOLD | {"metadata": {"tags": ["a"]}}, labels={"tags": "metadata.tags"})
     assert (cases, fault.path) == ([], "metadata.tags")
     assert fault.message == "found a list of 1, expected text for the label 'tags'"
-
-
-def test_stories_without_a_prediction_may_be_left_out(tmp_path: Path) -> None:
-    (tmp_path / "answers").mkdir()
-    (tmp_path / "answers" / "crow_v3_pred.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "gold").mkdir()
-    (tmp_path / "gold" / "crow_v3.json").write_text(json.dumps(GOLD), encoding="utf-8")
-    both, _ = loaded(tmp_path, predictions="answers")
-    one, faults = loaded(tmp_path, predictions="answers", only_predicted=True)
-    assert ([case.id for case in both], [case.id for case in one], faults) == (["crow", "swan"], ["crow"], [])
 
 
 def test_drifted_spans_of_the_ground_truth_are_a_warning(tmp_path: Path) -> None:
