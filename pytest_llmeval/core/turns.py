@@ -1,10 +1,10 @@
 """The turns of a conversation: what the user said, and what the answer was."""
 
-__all__ = ("Turn", "chosen_turns", "expected_turns", "turns_of")
+__all__ = ("WANTED_TURN", "Turn", "chosen_turns", "expected_turns", "is_turn", "turns_of")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import PredictionError
@@ -13,6 +13,14 @@ from pytest_llmeval.core.wording import counted
 
 Turn: TypeAlias = Literal["last", "each"] | int
 """Which turns are read; a number counts from 1."""
+
+WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
+
+
+def is_turn(value: Any) -> TypeGuard[Turn]:
+    """Return whether a value says which turns are read."""
+    return value in ("last", "each") or (type(value) is int and value > 0)
+
 
 _OF_MESSAGE = ("contexts", "tool_calls")
 
@@ -52,7 +60,10 @@ def turns_of(case: Case, parts: Parts) -> list[Case]:
     return turns
 
 
-def chosen_turns(turns: Sequence[Case], turn: Turn) -> Sequence[Case]:
+_T = TypeVar("_T")
+
+
+def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
     """Return the turns that are read.
 
     Raises:

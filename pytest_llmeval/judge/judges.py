@@ -146,7 +146,10 @@ class SuiteJudges:
         if held is not None and held[0] is given:
             return
         chosen = self.options.spec(spec)
-        if given is None and chosen.model is None:
+        if given is None and chosen.provider in (None, "fixture"):
+            if chosen.model is not None:
+                wanted = "define the fixture in conftest.py, and return the judge from it"
+                suite_judge.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {wanted}"
             return  # reported by each case that uses the judge
         if given is None:
             client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)

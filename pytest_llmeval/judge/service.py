@@ -70,6 +70,7 @@ class SuiteJudge:
         price: Of the model; ``None`` where none is known.
         way: How the model is reached: its address, and where its key comes from. Verdicts do not depend on it, but
             whether there are any does.
+        absent: Why there is no client when one is needed.
     """
 
     model: str
@@ -78,6 +79,10 @@ class SuiteJudge:
     client: JudgeClient | None = None
     price: Price | None = None
     way: str = ""
+    absent: str = (
+        "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
+        "or define the fixture judge_client"
+    )
 
     @property
     def name(self) -> str:
@@ -281,10 +286,7 @@ class JudgeService:
     async def _ask(self, asked: BoundQuestion) -> Judgement:
         client = asked.suite_judge.client
         if client is None:
-            raise NoJudgeError(
-                "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
-                "or define the fixture judge_client"
-            )
+            raise NoJudgeError(asked.suite_judge.absent)
         async with self.limit.slot():
             reservation = await self._reserve(asked)
             usage = Usage()

@@ -1,20 +1,31 @@
 """Faults of thresholds and gates: limits outside a metric's range, and forms that are no gate."""
 
-__all__ = ("declared_metric", "drop_fault", "gate_form_fault", "mapping_form_fault", "range_fault", "subject_fault")
+__all__ = (
+    "check_name_faults",
+    "declared_metric",
+    "drop_fault",
+    "gate_form_fault",
+    "mapping_form_fault",
+    "range_fault",
+    "subject_fault",
+)
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
-from pytest_llmeval.core.wording import limit
+from pytest_llmeval.core.wording import limit, suggest
 from pytest_llmeval.data.files.validation import describe
+from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.scoring.gate_forms import MetricNames, as_share, nearest_gate, nearest_subject
-from pytest_llmeval.scoring.gates import GRAMMAR, STATISTICS
+from pytest_llmeval.scoring.gates import GRAMMAR, STATISTICS, Gate
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.usage import UsageEvaluator
+from pytest_llmeval.suite.suite import SuiteEntry
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -108,3 +119,29 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: "list[str]", names: Metri
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         hint = nearest_gate(f"{subject} {value}", names)
     return f"found {describe(entry)}, expected {GRAMMAR}, or a mapping with 'metric'{hint}"
+
+
+def check_name_faults(
+    entry: SuiteEntry, gates: Sequence[Gate | RegressionGate], checks: Evaluator | None
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield place and message of each limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
+
+    Args:
+        entry: A suite file without faults.
+        gates: Its gates.
+        checks: The evaluator of its checks, if it has some.
+    """
+    if not isinstance(checks, Checks):
+        return
+    known = [checks.metric_of(name) for name in sorted(checks.names)]
+    limited: dict[tuple[str | int, ...], str] = {}
+    for number, gate in enumerate(gates):
+        form = ("metric",) if isinstance(entry.gates[number], Mapping) else ()
+        limited["gates", number, *form] = gate.metric
+    limited |= {("thresholds", metric): metric for metric in entry.thresholds}
+    for number, case in enumerate(entry.cases):
+        limited |= {("cases", number, "thresholds", metric): metric for metric in case.get("thresholds") or ()}
+    for place, metric in limited.items():
+        if metric.startswith("check[") and metric not in known:
+            expected = f"expected one of {', '.join(known)}{suggest(metric, known)}"
+            yield place, f"found the unknown metric {metric!r}, {expected}"

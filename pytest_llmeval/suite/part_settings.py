@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
-from pytest_llmeval.core.turns import Turn
+from pytest_llmeval.core.turns import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.suite.conversation import ConversationSpec
@@ -56,10 +56,10 @@ class PartReader:
 
     def read_turn(self, label: str, entry: Any, place: tuple[str | int, ...]) -> None:
         """Read ``turn`` of an evaluator's entry."""
-        if entry in ("last", "each") or (type(entry) is int and entry > 0):
+        if is_turn(entry):
             self.turns[label] = entry
         else:
-            self.fault(place, f"found {describe(entry)}, expected last, each, or the number of a turn, counted from 1")
+            self.fault(place, f"found {describe(entry)}, expected {WANTED_TURN}")
 
     def read_conversation(self, entry: Any) -> ConversationSpec:
         """Read ``conversation``: when conversations end."""

@@ -127,6 +127,7 @@ def _check(registry: Registry, definitions: dict[str, Any]) -> dict[str, Any]:
     modifiers = {
         "name": {"type": "string"},
         "on": {"type": "string"},
+        "turn": {"anyOf": [{"enum": ["last", "each"]}, {"type": "integer", "minimum": 1}]},
         "weight": {"exclusiveMinimum": 0, "type": "number"},
     }
     bare = [prefix + name for prefix in ("", "not_") for name, kind in registry.checks.items() if kind.bare]

@@ -161,10 +161,10 @@ class SettingsReader(PartReader):
             return None
         return metrics
 
-    def _metric_fault(self, metric: str, extra: Collection[str] = ()) -> str | None:
+    def _metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
             return None
-        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared)]
+        known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
     def _names(self) -> MetricNames:
@@ -183,7 +183,7 @@ class SettingsReader(PartReader):
         limits = {}
         for metric, entry in entries.items():
             place = (*path, metric)
-            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric)):
+            if metric not in TARGET_FIGURES and (fault := self._metric_fault(metric, after=TARGET_FIGURES)):
                 self.fault(place, fault, key=True)
             limit = self._limit(entry, place)
             if limit is None:

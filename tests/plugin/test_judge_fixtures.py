@@ -93,6 +93,13 @@ def test_a_fixture_that_is_missing_is_told_without_our_code(judged: "Judged") ->
     assert "def connect" not in ran.text
 
 
+def test_a_fixture_that_is_missing_matters_only_to_the_cases_that_ask_it(judged: "Judged") -> None:
+    cases = [{"id": "plain", "prediction": "x"}, {"id": "asks", "prediction": "x", "checks": [{"judge": "Is kind."}]}]
+    judged.suite("s.eval.yaml", cases, judge="fixture:mine", evaluators=[], checks=[{"contains": "x"}])
+    ran = judged.project.run()
+    assert [each["outcome"] for each in ran.suites["s"]["cases"]] == ["passed", "errored"]
+
+
 def test_a_fixture_with_parameters_is_one_clear_error_of_the_suites_below_it(judged: "Judged", workers: int) -> None:
     judged.project.write(
         "sub/conftest.py",

@@ -53,6 +53,33 @@ def test_rows_of_a_data_file_have_checks(tmp_path: Path) -> None:
     assert [rate(suite, case) for case in suite.cases] == [1, None]
 
 
+@pytest.mark.parametrize(
+    ("limits", "place"),
+    [
+        ("gates: ['check[is_jsn] >= 1']\n", "2:9  gates[0]"),
+        ("gates: [check_rate >= 1, {metric: 'low(check[is_jsn])', min: 1}]\n", "2:35  gates[1].metric"),
+        ("gates: [{metric: 'check[is_jsn]', max_drop: 0.1}]\n", "2:18  gates[0].metric"),
+        ("thresholds: {'check[is_jsn]': 1}\n", "2:14  thresholds['check[is_jsn]']"),
+        (
+            "cases: [{id: a, prediction: x, thresholds: {'check[is_jsn]': 1}}]\n",
+            "2:45  cases[0].thresholds['check[is_jsn]']",
+        ),
+    ],
+)
+def test_a_limit_on_a_name_that_no_check_has_is_a_fault(tmp_path: Path, limits: str, place: str) -> None:
+    cases = "" if "cases" in limits else CASES
+    (found,) = faults(f"checks: [is_json, {{contains: x, name: has x}}]\n{limits}{cases}", tmp_path)
+    expected = "expected one of check[has x], check[is_json] (did you mean 'check[is_json]'?)"
+    assert found == f"s.eval.yaml:{place}: found the unknown metric 'check[is_jsn]', {expected}"
+
+
+def test_a_gate_may_name_a_check_of_a_single_case_or_of_a_row(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "b", "prediction": "x", "checks": [{"contains": "x"}]}\n')
+    text = "gates: ['check[is_json] >= 1', 'check[contains] >= 1']\nsource: {format: jsonl, path: rows.jsonl}\n"
+    cases = "cases: [{id: a, prediction: x, checks: [is_json]}]\n"
+    assert faults(text + cases, tmp_path) == []
+
+
 def test_a_fault_of_a_rows_check_has_the_rows_line_and_the_good_rows_survive(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "checks": ["is_json"]},

@@ -51,7 +51,9 @@ from pytest_llmeval.tasks.memory_qa.qa import (
     QuestionType,
     Sample,
     compute_metrics,
+    load_dataset,
     run_eval,
+    to_table,
     token_f1,
 )
 
@@ -175,7 +177,7 @@ def scoring() -> None:
 
 
 def citing() -> None:
-    matcher = EvidenceMatcher(threshold=0.5, form="original", tokenizer="words")
+    matcher = EvidenceMatcher(threshold=0.5, form="original", tokenizer="words", matching="original")
     cited = matcher.extract("According to the log, 5%.", [{"content": "Log", "url": ""}, "Chart"])
     assert_type(cited, list[str])
     found = matcher.match(cited, ["Log"])
@@ -223,5 +225,8 @@ def remembering() -> None:
     pair = QAPair("1", "When?", "May", QuestionType.TEMPORAL)
     results = run_eval([Sample("s", ["hello"], [pair])], Agent(), show_progress=False)
     assert_type(results, list[EvalResult])
-    assert_type(compute_metrics(results, [1.0, None], metrics=["f1"]), dict[str, Any])
+    metrics = compute_metrics(results, [1.0, None], metrics=["f1"])
+    assert_type(metrics, dict[str, Any])
+    assert_type(to_table({"a": metrics}, "f1"), str)
+    assert_type(load_dataset("locomo", "locomo10.json"), list[Sample])
     assert_type(token_f1("May", "May"), float)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from pytest_llmeval.core.wording import limit, suggest, unknown_name
+from pytest_llmeval.core.wording import counted, limit, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, Outcome, Subject, Test, composed, quoted
 
@@ -182,8 +182,9 @@ def _quotes(_: None) -> Test:
         quotations = ["".join(groups) for groups in _QUOTATION.findall(subject.text)]
         wrong = [each for each in quotations if not any(_stands_in(each, context) for context in contexts)]
         if wrong:
-            return Outcome(False, f"the quotation {quoted(wrong[0])}, which is in none of the {len(contexts)} contexts")
-        return Outcome(True, f"{len(quotations)} quotations, all of them in the contexts")
+            where = f"not in the {counted(len(contexts), 'context')}"
+            return Outcome(False, f"the quotation {quoted(wrong[0])}, which is {where}")
+        return Outcome(True, f"{counted(len(quotations), 'quotation')}, none of them outside the contexts")
 
     return test
 

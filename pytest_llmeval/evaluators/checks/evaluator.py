@@ -14,7 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import Check, View
+from pytest_llmeval.evaluators.checks.tree import Check, Finding, View, not_made
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class Checks(Evaluator):
         """Make the checks of the suite and the case."""
         return self._observed(View(case))
 
+    @staticmethod
+    def metric_of(name: str) -> str:
+        """Return the metric of the checks of a name."""
+        return f"check[{name}]"
+
     def of(self, case: Case) -> Sequence[Check]:
         """Return the checks of a case: the suite's, then its own."""
         return (*self.ready, *_read(case.checks)) if case.checks else self.ready
@@ -72,11 +77,11 @@ class Checks(Evaluator):
             return Observation({}, undefined={_RATE: "no check"})
         counts: dict[str, float] = defaultdict(float)
         unmet: list[str] = []
-        errors: dict[str, str] = {}
+        unknown: list[tuple[str, Finding]] = []
         for check in checks:
             finding = check.node.find(view)
             if finding.met is None:
-                errors.setdefault(f"check[{check.name}]", check.line(finding))
+                unknown.append((self.metric_of(check.name), finding._replace(text=check.line(finding))))
                 continue
             made, met = _count_names(check.name)
             counts["weight"] += check.weight
@@ -86,9 +91,9 @@ class Checks(Evaluator):
                 counts[met] += 1
             else:
                 unmet.append(check.line(finding))
+        errors = _errors(unknown)
         if errors:
             counts = _without(counts, errors)
-            errors = {_RATE: next(iter(errors.values())), **errors}
         return Observation(
             counts,
             details={"wrong": unmet} if unmet else {},
@@ -104,13 +109,13 @@ class Checks(Evaluator):
     def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
         """Say which metrics a case has no part in, since other cases have these checks."""
         others = self.names.difference([check.name for check in checks])
-        return {f"check[{name}]": "no such check" for name in sorted(others)}
+        return {self.metric_of(name): "no such check" for name in sorted(others)}
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return shares of the checks made."""
         made = (name.removeprefix(_MADE)[:-1] for name in sums if name.startswith(_MADE))
         names = sorted(self.names.union(made))
-        by_name = {f"check[{name}]": sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
+        by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
 
 
@@ -173,6 +178,15 @@ def _count_names(name: str) -> tuple[str, str]:
 def _summary(unmet: Sequence[str]) -> str:
     """Return why a case failed; reports list the other checks under it."""
     return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
+
+
+def _errors(unknown: Sequence[tuple[str, Finding]]) -> dict[str, str]:
+    """Return why the rate and single checks have no value; checks of one cause, such as a missing part, share it."""
+    if not unknown:
+        return {}
+    causes = not_made(finding for _, finding in unknown)
+    why = [(name, f"{causes[finding.cause]}: {finding.cause}") for name, finding in unknown]
+    return {_RATE: why[0][1], **dict(reversed(why))}
 
 
 def _without(counts: Mapping[str, float], errors: Iterable[str]) -> dict[str, float]:

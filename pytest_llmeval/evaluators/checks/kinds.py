@@ -20,7 +20,7 @@ SHIPPED: Final[Mapping[str, CheckKind]] = {
 }
 """Name to kind."""
 
-MODIFIERS: Final = ("name", "on", "weight")
+MODIFIERS: Final = ("name", "on", "turn", "weight")
 """Keys of a check that are no kinds."""
 
 COMPOSED: Final = ("any_of", "all_of", "at_least")

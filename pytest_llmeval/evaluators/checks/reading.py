@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
+from pytest_llmeval.core.turns import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.validation import describe, option_fault
 from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind, JudgedTest, Test
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
-from pytest_llmeval.evaluators.checks.tree import Check, Composed, Leaf, Node
+from pytest_llmeval.evaluators.checks.tree import Check, Composed, InTurns, Leaf, Node
 
 _NOT = "not_"
 _LONGEST = 80
@@ -138,6 +139,16 @@ class CheckReader:
 
     def _node(self, entry: Any, path: Path, on: str | None) -> tuple[Node, str, bool]:
         """Return a check, its key, and whether a judge decides part of it."""
+        node, key, judged = self._of_answer(entry, path, on)
+        if isinstance(entry, Mapping) and "turn" in entry:
+            turn = entry["turn"]
+            if not is_turn(turn):
+                raise self._refused((*path, "turn"), f"found {describe(turn)}, expected {WANTED_TURN}")
+            node = InTurns(node, turn, _written(key, entry[key]))
+        return node, key, judged
+
+    def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[Node, str, bool]:
+        """Return the same, apart from `turn`."""
         if isinstance(entry, str):
             key, argument, place = entry, None, path
         else:

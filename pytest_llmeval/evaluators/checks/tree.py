@@ -1,8 +1,8 @@
 """A check that is ready to run, alone or composed of others, and what it finds in a case."""
 
-__all__ = ("Check", "Composed", "Finding", "Leaf", "View")
+__all__ = ("Check", "Composed", "Finding", "InTurns", "Leaf", "View", "not_made")
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
 from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.turns import Turn, chosen_turns, turns_of
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.checks.contract import CheckError, JudgedTest, Subject, Test, UnreadableError
 
@@ -22,14 +23,25 @@ class Finding(NamedTuple):
 
     Attributes:
         met: Whether it is met; ``None`` where it could not be made.
-        text: What was found, or why it could not be made; may be empty where it is met.
+        text: What was found and expected; of a check that could not be made, the check; empty where it is met.
+        cause: Why it could not be made.
     """
 
     met: bool | None
     text: str = ""
+    cause: str = ""
 
 
 _MET = Finding(True)
+
+
+def not_made(findings: Iterable[Finding]) -> dict[str, str]:
+    """Return why checks could not be made, each cause with the checks that it keeps from being made."""
+    texts: dict[str, list[str]] = {}
+    for each in findings:
+        if each.met is None:
+            texts.setdefault(each.cause, []).append(each.text)
+    return {cause: ", ".join(dict.fromkeys(named)) for cause, named in texts.items()}
 
 
 @dataclass
@@ -44,6 +56,7 @@ class View:
     case: Case
     verdicts: "Iterator[Verdict | JudgeError]" = field(default_factory=lambda: iter(()))
     _subjects: dict[str | None, Subject] = field(default_factory=dict)
+    _turns: "list[View] | None" = None
 
     def subject(self, on: str | None) -> Subject:
         """Return what a check looks at.
@@ -56,13 +69,30 @@ class View:
         """
         found = self._subjects.get(on)
         if found is None:
-            parts = Parts() if self.case.origin is None else self.case.origin.parts
             try:
-                value = _reading(on, parts).view(self.case).prediction
+                value = _reading(on, self._parts).view(self.case).prediction
             except PredictionError as error:
                 raise CheckError(str(error)) from None
             found = self._subjects[on] = Subject(value, self.case)
         return found
+
+    def turns(self, turn: Turn) -> "Sequence[tuple[int, View]]":
+        """Return turns of the conversation, each with its number.
+
+        Raises:
+            CheckError: The prediction is no conversation, or has no such turn.
+        """
+        try:
+            if self._turns is None:
+                parts = Parts() if self.case.conversation else self._parts
+                self._turns = [View(each, self.verdicts) for each in turns_of(self.case, parts)]
+            return chosen_turns(list(enumerate(self._turns, 1)), turn)
+        except PredictionError as error:
+            raise CheckError(str(error)) from None
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts() if self.case.origin is None else self.case.origin.parts
 
 
 @lru_cache(maxsize=256)
@@ -113,9 +143,9 @@ class Leaf:
         except UnreadableError as error:
             return Finding(False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:
-            return Finding(None, f"{self.written}: {error}")
+            return Finding(None, self.written, str(error))
         except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
-            return Finding(None, f"{self.written}: {format_error(error)}")
+            return Finding(None, self.written, format_error(error))
         if met is not self.negated:
             return _MET
         said = found if isinstance(found, str) else found()
@@ -156,7 +186,7 @@ class Composed:
         met = sum(each.met is True for each in found)
         unknown = sum(each.met is None for each in found)
         if met < self.least <= met + unknown:
-            return Finding(None, "; ".join(each.text for each in found if each.met is None))
+            return _merged(found)
         if (met >= self.least) is not self.negated:
             return _MET
         unmet = [each.text for each in found if each.met is False]
@@ -164,6 +194,51 @@ class Composed:
             return Finding(False, "; ".join(unmet))
         why = f" ({'; '.join(unmet)})" if unmet else ""
         return Finding(False, f"found {met} of {len(found)} met{why}, expected {self.written}")
+
+
+@dataclass(frozen=True, slots=True)
+class InTurns:
+    """A check of single turns of a conversation: met if it is met in each of them.
+
+    Attributes:
+        node: The check.
+        turn: Which turns.
+        written: The check as messages show it.
+    """
+
+    node: Node
+    turn: Turn
+    written: str
+
+    def questions(self, view: View) -> "Iterator[Question]":
+        """Yield the questions about each turn, if there is one."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError:
+            return
+        for _, each in turns:
+            yield from self.node.questions(each)
+
+    def find(self, view: View) -> Finding:
+        """Look at each turn; one that is not met decides, whatever could not be made in others."""
+        try:
+            turns = view.turns(self.turn)
+        except CheckError as error:
+            return Finding(None, self.written, str(error))
+        found = [
+            each._replace(text=f"turn {number}: {each.text}") if each.text else each
+            for number, each in [(number, self.node.find(each)) for number, each in turns]
+        ]
+        unmet = [each.text for each in found if each.met is False]
+        if unmet:
+            return Finding(False, "; ".join(unmet))
+        return _merged(found) if any(each.met is None for each in found) else _MET
+
+
+def _merged(findings: Iterable[Finding]) -> Finding:
+    """Return one finding for several checks of which some could not be made."""
+    causes = not_made(findings)
+    return Finding(None, ", ".join(causes.values()), "; ".join(causes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,5 +267,5 @@ class Check:
         return self.title or self.key
 
     def line(self, finding: Finding) -> str:
-        """Return what people read about a check that is not met, or could not be made."""
+        """Return what people read about a check that is not met."""
         return f"{self.title}: {finding.text}" if self.title else finding.text

@@ -125,13 +125,16 @@ class Tally:
 
 _LISTED: Final = 20
 _LONGEST: Final = 300
+_LONGEST_JUSTIFICATION: Final = 2000
 
 
 def answer_details(claim: Claim, answer: Answer) -> dict[str, Any]:
-    """Return both verdicts, the confidence, whether the reply could be read, and what was passed over for it."""
+    """Return claim, verdicts, justification and confidence, whether the reply could be read, and how."""
     return {
+        **({"claim": _short(claim.text)} if claim.text else {}),
         "gold_verdict": claim.verdict,
         "predicted_verdict": _short(answer.verdict) if isinstance(answer.verdict, str) else None,
+        "justification": _short(answer.justification, _LONGEST_JUSTIFICATION),
         "unparsed": answer.unparsed,
         "confidence": _short(answer.confidence),
         **({"note": answer.note} if answer.note else {}),
@@ -166,5 +169,5 @@ def _pair(pair: MatchedPair) -> dict[str, Any]:
     return shown if pair.overlap is None else {**shown, "overlap": pair.overlap}
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+def _short(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"

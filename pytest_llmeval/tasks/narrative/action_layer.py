@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event
+from pytest_llmeval.tasks.narrative.explaining import action_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -81,6 +83,11 @@ class ActionLayer(NarrativeEvaluator):
         absent = [field for field in ACTION_FIELDS if not given[field]]
         undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
         return Observation(counts, details, undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which events are missing, and which fields differ."""
+        del case
+        return action_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the shares of right fields and of right events, of all stories pooled."""

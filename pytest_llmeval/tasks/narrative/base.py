@@ -1,6 +1,6 @@
 """The base class of the evaluators of story annotations."""
 
-__all__ = ("NarrativeEvaluator", "listed", "mean_of_present")
+__all__ = ("NarrativeEvaluator", "listed", "mean_of_present", "read_gold")
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,11 +78,8 @@ class NarrativeEvaluator(Evaluator):
         return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
 
     def _read(self, case: Case) -> Alignment:
-        gold = {} if is_blank(case.expected) else parse_document(case.expected)
-        if gold is None:
-            raise EvaluatorError(_wrong(case.expected))
+        right = read_gold(case)
         predicted = parse_document(case.prediction)
-        right = read_story(gold)
         found = Story(faults=(_wrong(case.prediction),)) if predicted is None else read_story(predicted)
         given = case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
         return Alignment(right, found, given or right.text or found.text, self._matching)
@@ -100,6 +97,18 @@ class NarrativeEvaluator(Evaluator):
 
 
 _OPTIONS = frozenset(each.name for each in fields(Matching))
+
+
+def read_gold(case: Case) -> Story:
+    """Return the ground truth of a case.
+
+    Raises:
+        EvaluatorError: It is no JSON v3 document.
+    """
+    gold = {} if is_blank(case.expected) else parse_document(case.expected)
+    if gold is None:
+        raise EvaluatorError(_wrong(case.expected))
+    return read_story(gold)
 
 
 def _wrong(value: object) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import Alignment
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, read_gold
+from pytest_llmeval.tasks.narrative.explaining import character_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -77,6 +79,10 @@ class Characters(NarrativeEvaluator):
         }
         undefined = {} if judged else {_ARCHETYPE: "no paired character has an archetype in the ground truth"}
         return Observation(counts, details, undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which characters are missing or extra, and which have another archetype."""
+        return character_lines(observation.details, read_gold(case).characters)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all characters pooled, and the share of right archetypes."""

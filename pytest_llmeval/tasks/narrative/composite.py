@@ -18,6 +18,7 @@ from pytest_llmeval.tasks.narrative.action_layer import ActionLayer, is_action_r
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.explaining import event_lines, label_lines
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 from pytest_llmeval.tasks.narrative.relationships import Relationships, is_labelled_right
 from pytest_llmeval.tasks.narrative.sentiment import Sentiment
@@ -155,6 +156,15 @@ class Narrative(NarrativeEvaluator):
         undefined = {} if labels else {"taxonomy_validity": "the prediction gives no label"}
         counts = {"labels": labels, "labels.valid": labels - len(invalid)}
         return Observation(counts, {"invalid_labels": invalid}, undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say what every component says, and which events are missing or extra."""
+        details = observation.details
+        lines = event_lines(details)
+        for component, evaluator in self._components.items():
+            part = Observation({}, details[component])
+            lines += [f"{component}: {line}" for line in evaluator.explain(case, part)]
+        return lines + label_lines(details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the metrics of every component, their scores, and the weighted mean of those that are defined."""

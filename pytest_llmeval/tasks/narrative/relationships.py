@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.explaining import relationship_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -65,6 +67,11 @@ class Relationships(NarrativeEvaluator):
             if not tally.counts[level]
         }
         return Observation(tally.counts, tally.details(), undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which relationships are missing, extra, or have other labels."""
+        del case
+        return relationship_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
+from pytest_llmeval.tasks.narrative.explaining import sentiment_lines
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 if TYPE_CHECKING:
@@ -67,6 +69,11 @@ class Sentiment(NarrativeEvaluator):
             return Observation({}, tally.details(), dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
         return Observation(tally.counts, tally.details(), no_polarity)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which sentiments are missing or extra."""
+        del case
+        return sentiment_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all sentiments pooled, and the share of right polarities."""

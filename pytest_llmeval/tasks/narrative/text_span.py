@@ -17,6 +17,7 @@ from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_bou
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
 from pytest_llmeval.tasks.narrative.document import Event
+from pytest_llmeval.tasks.narrative.explaining import span_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -101,6 +102,11 @@ class TextSpan(NarrativeEvaluator):
             "gt_incomplete_reason": f"{_ABSENT} in event {listed(excluded)}" if excluded else None,
         }
         return Observation(counts, details | _faults(gold, predicted, len(stories.text)), undefined)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which boundaries differ, and how many spans overlap little."""
+        del case
+        return span_lines(observation.details)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return everything for the boundaries and the spans of all stories pooled."""

@@ -65,6 +65,7 @@ def test_evaluate_gives_the_metrics_and_what_people_want_to_see() -> None:
     assert found["unmatched_citations"] == ["23%"]
     assert (found["gold_verdict"], found["predicted_verdict"], found["confidence"]) == ("Refuted", "Refuted", "High")
     assert found["unparsed"] is False
+    assert (found["claim"], found["justification"]) == (GOLD["claim"], ANSWER["justification"])
 
 
 def test_without_a_judge_explanation_and_overall_score_do_not_exist() -> None:
