@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.explanations import detail_lines
 from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
@@ -110,6 +111,18 @@ class Evaluator(ABC):
         """Yield faults of a case's ground truth (``found ..., expected ...``); they stop the collection of its file."""
         del case
         return ()
+
+    def explain(self, case: Case, observation: "Observation") -> Iterable[str]:
+        """Say what is wrong with an answer, a line each, for people who mend it; nothing where all is right.
+
+        Default: the lines under ``wrong`` of the details, or else what the details hold.
+
+        Args:
+            case: As `measure` saw it.
+            observation: What `measure` returned.
+        """
+        del case
+        return detail_lines(observation.details)
 
     def error_buckets(self) -> "Sequence[ErrorBucket]":
         """Return the error buckets of the evaluator, for the error analysis."""

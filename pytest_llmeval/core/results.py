@@ -3,6 +3,7 @@
 __all__ = (
     "PASS_RATE",
     "UNLABELLED",
+    "AnswerShown",
     "Call",
     "CaseRecord",
     "CaseResult",
@@ -50,6 +51,8 @@ class CaseRecord:
         target_seconds: Latency of each call of the target that was made for it, in this run or when it was recorded.
         target_usage: What each of its predictions took, where they say so.
         repeats: How its repeats went, where there are several.
+        lines: Evaluator label to what it says is wrong.
+        answers: Its prediction; of several repeats those that failed, the most frequent first.
     """
 
     id: str
@@ -63,6 +66,8 @@ class CaseRecord:
     target_seconds: Sequence[float] = ()
     target_usage: "Sequence[TargetUsage]" = ()
     repeats: Mapping[str, Any] | None = None
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    answers: "Sequence[AnswerShown]" = ()
 
     @property
     def ran(self) -> bool:
@@ -183,6 +188,18 @@ class TargetUsage(NamedTuple):
     input_tokens: float | None = None
     output_tokens: float | None = None
     cost_usd: float | None = None
+
+
+class AnswerShown(NamedTuple):
+    """An answer to a case.
+
+    Attributes:
+        value: The prediction.
+        times: How many repeats gave it.
+    """
+
+    value: Any
+    times: int = 1
 
 
 class Call(NamedTuple):

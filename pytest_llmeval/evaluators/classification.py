@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.labels import NO_LABEL, Label, cell_name, label_key, label_name, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import suggest, unknown_name
@@ -215,6 +216,25 @@ class Classification(Evaluator):
 
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which labels differ from the expected ones, and which are none of the set."""
+        gold, _ = _gold_keys(case.expected)
+        if not gold:
+            return []
+        predicted, _ = _predicted_keys(case)
+        answered = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
+        many = isinstance(case.expected, (list, tuple))
+        lines = [
+            f"{f'position {position}: ' if many else ''}found {label_name(found)}, expected {label_name(right)}"
+            for position, (right, found) in enumerate(zip(gold, answered, strict=True), start=1)
+            if right != found
+        ]
+        if surplus := [label_name(key) for key in predicted[len(gold) :]]:
+            lines.append(f"surplus labels: {listed(surplus)}")
+        if invalid := observation.details.get("invalid_labels"):
+            lines.append(f"none of the labels {listed(map(str, self.labels), _SHOWN)}: {listed(invalid)}")
+        return lines
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute all metrics from summed confusion cells."""

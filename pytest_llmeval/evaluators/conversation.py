@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.evaluators.answers import describe_found
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ class Conversation(Evaluator):
         if isinstance(reason := told.get("stop_reason"), str):
             details["stop_reason"] = reason
         return Observation({"turns": turns, "n": 1, **{f"stop.{each}": int(stop == each) for each in _STOPS}}, details)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say how long the conversation was, and why it ended."""
+        del case
+        if "turns" not in observation.details:
+            return []
+        details = observation.details
+        reason = f" ({details['stop_reason']})" if "stop_reason" in details else ""
+        return [f"{counted(details['turns'], 'turn')}, ended by {details['stop']}{reason}"]
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over conversations."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.measures.segmentation import (
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 _COUNTS = ("exact_matches", "near_misses", "insertions", "deletions")
 _WINDOWED = {"pk": pk, "window_diff": window_diff}
+_WORDS = {
+    "missing_boundaries": "missing boundaries",
+    "extra_boundaries": "extra boundaries",
+    "repeated_boundaries": "repeated boundaries",
+    "outside_text": "boundaries outside the text",
+}
 _FORM = "expected a list of whole numbers"
 _UNKNOWN_LENGTH = "the number of sentences is unknown: give a text or a list of sentences as input, or n_sentences"
 _TOO_SHORT = "the text is not longer than one window"
@@ -100,6 +107,20 @@ class Segmentation(Evaluator):
                 undefined[name] = _UNKNOWN_LENGTH if gold.n_sentences is None else _TOO_SHORT
         details = _details(match, gold, predicted)
         return Observation(counts, details=details, undefined=undefined, malformed=malformed)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which boundaries are missing, extra, misplaced, repeated or outside the text."""
+        del case
+        details = observation.details
+        lines = [
+            f"boundary misplaced: found after sentence {found}, expected after sentence {right}"
+            for right, found in details.get("near_pairs", ())
+        ]
+        return lines + [
+            f"{words}: {listed([f'after sentence {each}' for each in details[name]])}"
+            for name, words in _WORDS.items()
+            if details.get(name)
+        ]
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the boundary score of all boundaries pooled, sums of the counts, and pooled error rates."""

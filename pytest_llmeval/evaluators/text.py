@@ -18,6 +18,7 @@ from pytest_llmeval.evaluators.measures.meteor import meteor_score
 from pytest_llmeval.evaluators.measures.overlap import exact_match, token_f1
 from pytest_llmeval.evaluators.measures.rouge import ROUGE, rouge_scores
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
+from pytest_llmeval.evaluators.word_lines import word_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -142,6 +143,12 @@ class TextEvaluator(Evaluator):
                 counts[name] = score
                 counts[f"{name}.n"] = 1
         return Observation(counts, undefined=undefined, malformed=malformed)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which words are missing, and which are extra."""
+        del observation
+        split = get_tokenizer(self.tokenizer).f1
+        return word_lines(as_text(case.prediction) or "", as_references(case.expected) or (), split)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the mean of each metric over the cases that have one."""

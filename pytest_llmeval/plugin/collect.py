@@ -78,7 +78,14 @@ class CaseItem(pytest.Function):
             self.session.shouldstop = str(error)
             pytest.skip(str(error))
         finally:
-            self.stash[PAYLOAD] = encode(key, suite.total, executions, predictions=runner.records)
+            self.stash[PAYLOAD] = encode(
+                key,
+                suite.total,
+                executions,
+                predictions=runner.records,
+                secrets=suite.secret_variables,
+                all_answers=self.config.getoption("llmeval_texts") == "all",
+            )
             keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
         failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:

@@ -257,7 +257,10 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
+        from pytest_llmeval.plugin.pytest_private import COLUMNS, terminal_columns
+
         node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
+        node.workerinput[COLUMNS] = terminal_columns(self._run.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

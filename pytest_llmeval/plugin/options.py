@@ -54,6 +54,13 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         help="write a report: .json, .md, .txt, or errors.json for an error analysis; can be repeated",
     )
     group.addoption(
+        "--llmeval-texts",
+        default="failing",
+        choices=("none", "failing", "all"),
+        dest="llmeval_texts",
+        help="cases whose input, expected and prediction are written to reports (default: failing)",
+    )
+    group.addoption(
         "--llmeval-predictions",
         default=None,
         metavar="PATH",

@@ -26,12 +26,14 @@ from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.frames import users_only
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import Call, CaseRecord, TargetUsage
+from pytest_llmeval.core.results import AnswerShown, Call, CaseRecord, TargetUsage
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.recordings import encode_judgements
+from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
-from pytest_llmeval.reports.failures import explain
+from pytest_llmeval.reports.failures import Place, explain
 from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import SuiteKey
@@ -51,28 +53,31 @@ class Payload:
     predictions: list[dict[str, Any]]
 
 
-def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predictions: bool) -> str:
-    """Write executed cases as one line of ASCII."""
+def encode(
+    key: SuiteKey,
+    total: int,
+    executions: Sequence[Execution],
+    *,
+    predictions: bool,
+    secrets: Sequence[str] = (),
+    all_answers: bool = False,
+) -> str:
+    """Write executed cases as one line of ASCII.
+
+    Args:
+        key: What their results are gathered under.
+        total: How many cases the suite has.
+        executions: The cases.
+        predictions: Whether to add what is recorded of predictions.
+        secrets: Environment variables whose values no answer shows.
+        all_answers: Whether to add the answers of cases with which nothing is wrong.
+    """
     entries = []
     for execution in executions:
         record = execution.record
-        entry: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
-        if record.observations:
-            entry["obs"] = {label: each.to_json() for label, each in record.observations.items()}
-        if record.errors:
-            entry["errors"] = record.errors
-        if record.reason is not None:
-            entry["reason"] = record.reason
-        if record.duration_s:
-            entry["s"] = record.duration_s
-        if record.calls:
-            entry["calls"] = record.calls
-        if record.target_seconds:
-            entry["target_s"] = record.target_seconds
-        if record.target_usage:
-            entry["target_usage"] = record.target_usage
-        if record.repeats is not None:
-            entry["repeats"] = record.repeats
+        entry = _entry(record)
+        if all_answers or record.lines or record.outcome != "passed":
+            entry |= _shown(record, secrets)
         if predictions:
             made = [
                 recording(key.shown, key.variant, case, repeat)
@@ -83,6 +88,30 @@ def encode(key: SuiteKey, total: int, executions: Sequence[Execution], *, predic
                 entry["recordings"] = made
         entries.append(entry)
     return json.dumps([key, total, entries])
+
+
+def _entry(record: CaseRecord) -> dict[str, Any]:
+    """Return the result of a case as JSON data; empty parts are left out."""
+    entry: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
+    if record.reason is not None:
+        entry["reason"] = record.reason
+    optional = {
+        "obs": {label: each.to_json() for label, each in record.observations.items()},
+        "errors": record.errors,
+        "s": record.duration_s,
+        "calls": record.calls,
+        "target_s": record.target_seconds,
+        "target_usage": record.target_usage,
+        "repeats": record.repeats,
+    }
+    return entry | {name: value for name, value in optional.items() if value}
+
+
+def _shown(record: CaseRecord, secrets: Sequence[str]) -> dict[str, Any]:
+    """Return what people see of a case with which something is wrong."""
+    answers = [(shown_value(each.value, secrets), each.times) for each in record.answers]
+    optional = {"lines": record.lines, "answers": answers}
+    return {name: value for name, value in optional.items() if value}
 
 
 def decode(text: str) -> Payload:
@@ -100,6 +129,8 @@ def decode(text: str) -> Payload:
             target_seconds=tuple(entry.get("target_s", ())),
             target_usage=tuple(TargetUsage(*each) for each in entry.get("target_usage", ())),
             repeats=entry.get("repeats"),
+            lines=entry.get("lines", {}),
+            answers=tuple(AnswerShown(*each) for each in entry.get("answers", ())),
         )
         for entry in entries
     ]
@@ -130,7 +161,14 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
     record_answers = item.config.stash[RUNNER].records and not loaded.key.test
-    item.stash[PAYLOAD] = encode(loaded.key, loaded.suite.total, [execution], predictions=record_answers)
+    item.stash[PAYLOAD] = encode(
+        loaded.key,
+        loaded.suite.total,
+        [execution],
+        predictions=record_answers,
+        secrets=loaded.suite.secret_variables,
+        all_answers=item.config.getoption("llmeval_texts") == "all",
+    )
     if item.config.getoption("xmlpath", None):
         scores = execution.scores(loaded.suite).items()
         item.user_properties += [
@@ -145,7 +183,9 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
             users_only(error)
         raise error
     if record.reason is not None:
-        raise pytest.fail.Exception(explain(execution.case, record, execution.unmet), pytrace=False)
+        place = Place(loaded.key.shown, execution.case.line, loaded.key.variant)
+        text = explain(execution.case, record, execution.unmet, place, terminal_columns(item.config))
+        raise pytest.fail.Exception(text, pytrace=False)
 
 
 def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:

@@ -1,10 +1,12 @@
 """All uses of pytest's private names; each function gives the reason for it."""
 
 __all__ = (
+    "COLUMNS",
     "SyntheticModule",
     "fixture_info",
     "load_conftests",
     "record_whole_name",
+    "terminal_columns",
     "terminal_file",
     "terminal_width",
     "worker_process",
@@ -19,6 +21,12 @@ import pytest
 
 if TYPE_CHECKING:
     from _pytest.fixtures import FuncFixtureInfo
+
+
+COLUMNS = "llmeval_columns"
+"""Key under which workers of xdist are told how wide the terminal is."""
+
+_ASSUMED = 80
 
 
 class SyntheticModule(pytest.Module):
@@ -69,6 +77,15 @@ def load_conftests(config: pytest.Config, folder: Path) -> None:
 def terminal_width(reporter: "pytest.TerminalReporter") -> int:
     """Return how many columns the terminal has; only the writer behind the reporter knows what pytest assumes."""
     return reporter._tw.fullwidth  # noqa: SLF001
+
+
+def terminal_columns(config: pytest.Config) -> int:
+    """Return how many columns the terminal of a run has; a worker of xdist has been told."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        return int(worker.get(COLUMNS, _ASSUMED))
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return terminal_width(reporter) if reporter is not None else _ASSUMED
 
 
 def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:

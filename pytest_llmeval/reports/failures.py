@@ -1,20 +1,46 @@
-"""The text of a failing case: missed limits, and the difference from the expected answer."""
+"""The text of a failing case: missed limits, the answer, and what is wrong with it."""
 
-__all__ = ("explain", "marked_difference")
+__all__ = ("Place", "explain", "marked_difference")
 
 import difflib
-import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import number, printable
 from pytest_llmeval.scoring.limits import Unmet
 
-_LONGEST = 1_000
+_COMPARED = 1_000
+_ALIKE = 0.5
+"""Likeness from which two texts are shown with what differs marked."""
 _PIECES = re.compile(r"\w+|\s+|[^\w\s]", re.ASCII)
+_INDENT = len("prediction: ")
+_LINES = 3
+_NARROWEST = 40
+_MOST_ANSWERS = 5
+
+
+class Place(NamedTuple):
+    """Where a case stands.
+
+    Attributes:
+        path: Its file, relative to pytest's rootdir.
+        line: Its line, from 1; 0 where it has none.
+        variant: The system that answered, or another variant.
+    """
+
+    path: str
+    line: int = 0
+    variant: str = ""
+
+    def of(self, case: str) -> str:
+        """Return the place of a case, as editors and terminals follow it."""
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
 
 
 def marked_difference(expected: str, prediction: str) -> str:
@@ -36,44 +62,72 @@ def marked_difference(expected: str, prediction: str) -> str:
     return "".join(parts)
 
 
-def explain(case: Case, record: CaseRecord, missed: Sequence[Unmet]) -> str:
-    """Return the text of a failing case: why, then metric, score and limit, then the answer and how it differs."""
+def explain(
+    case: Case, record: CaseRecord, missed: Sequence[Unmet], place: Place | None = None, width: int = 80
+) -> str:
+    """Return the text of a failing case: why and where, metric, score and limit, the answer, what is wrong with it.
+
+    Args:
+        case: The case, with its prediction where there is one.
+        record: Its result.
+        missed: The limits that it does not meet.
+        place: Where it stands.
+        width: Of the terminal; longer lines are wrapped, and values are cut to three lines.
+    """
     from tabulate import tabulate
 
-    blocks = [record.reason or "failed"]
+    reason = record.reason or "failed"
+    blocks = [reason]
+    if place is not None:
+        blocks.append(printable(place.of(case.id)))
     if missed:
         rows = [(each.metric, number(each.value), str(each.limit)) for each in missed]
         blocks.append(tabulate(rows, ("metric", "score", "limit"), tablefmt="plain", disable_numparse=True))
+    width = max(width, _NARROWEST)
     if case.prediction is not MISSING:
-        lines = [f"expected:   {_shown(case.expected)}", f"prediction: {_shown(case.prediction)}"]
-        best = _nearest(case.expected, case.prediction)
-        if best is not None and best != case.prediction:
-            lines.append(f"difference: {printable(marked_difference(best, case.prediction))}")
-        blocks.append("\n".join(lines))
-    for label, each in record.observations.items():
-        if isinstance(reasoning := each.details.get("reasoning"), str) and reasoning:
-            blocks.append(f"{label}: {_shown(reasoning)}")
-        wrong = (f"{label}: {printable(line)}" for line in _wrong(each.details))
-        blocks += [line for line in wrong if line not in blocks[0]]
+        blocks += _values(case, record, width)
+    for label, lines in record.lines.items():
+        named = (f"{label}: {printable(line)}" for line in lines)
+        blocks += [_wrapped("  ", line, width) for line in named if line not in reason]
     return "\n".join(blocks)
 
 
-def _wrong(details: Mapping[str, Any]) -> list[str]:
-    """Return what an evaluator found wrong, in its own words."""
-    lines = details.get("wrong")
-    return [each for each in lines if isinstance(each, str)] if isinstance(lines, list) else []
+def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
+    """Yield input, expected and prediction, each cut to what fits, and how the prediction differs."""
+    for name, value in (("input", case.input), ("expected", case.expected)):
+        if value is not None:
+            yield _value(name, value, width)
+    answers = [(each.value, each.times) for each in record.answers] or [(case.prediction, 1)]
+    for value, times in answers[:_MOST_ANSWERS]:
+        often = f" ({times} of {record.repeats['times']} repeats)" if record.repeats else ""
+        yield _value("prediction", value, width, often)
+    if len(answers) > _MOST_ANSWERS:
+        yield f"... and {len(answers) - _MOST_ANSWERS} more answers"
+    prediction = answers[0][0]
+    best = _nearest(case.expected, prediction)
+    if best is not None and best != prediction:
+        yield _value("difference", marked_difference(best, prediction), width)
+
+
+def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
+    text = as_line(value, _LINES * (width - _INDENT))
+    return _wrapped(" " * _INDENT, f"{name + ':':<{_INDENT}}{text}{suffix}", width)
+
+
+def _wrapped(indent: str, text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    return "\n".join(textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True))
 
 
 def _nearest(expected: Any, prediction: Any) -> str | None:
-    """Return the reference that is most like the prediction, where both are texts that can be compared."""
+    """Return the reference that is most like the prediction, where both are texts that are alike."""
     references = [expected] if isinstance(expected, str) else expected if isinstance(expected, list) else []
     texts = [each for each in references if isinstance(each, str)]
-    if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _LONGEST:
+    if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _COMPARED:
         return None
-    return max(texts, key=lambda text: difflib.SequenceMatcher(None, text, prediction, autojunk=False).ratio())
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = printable(text)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
+    likeness = {
+        text: difflib.SequenceMatcher(None, text, prediction, autojunk=False).ratio() for text in dict.fromkeys(texts)
+    }
+    best = max(likeness, key=lambda text: likeness[text])
+    return best if likeness[best] >= _ALIKE else None

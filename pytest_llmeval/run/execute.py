@@ -12,8 +12,9 @@ from pytest_llmeval.core.errors import BudgetError, PredictionError, format_erro
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.explaining import explained, failing_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
@@ -94,7 +95,10 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
             observations[label] = measured
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
-    return _with_costs(_concluded(suite, [answer], suite.evaluators, observations, errors), [answer])
+    execution = _concluded(suite, [answer], suite.evaluators, observations, errors)
+    lines = explained(suite, case, observations)
+    record = replace(execution.record, lines=lines, answers=[AnswerShown(case.prediction)])
+    return _with_costs(replace(execution, record=record), [answer])
 
 
 def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:
@@ -133,7 +137,9 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
         "status": status_of(passed),
         "spread": spread_of(scores),
     }
-    merged = replace(merged, record=replace(merged.record, repeats=repeats), repeats=[each.case for each in parts])
+    lines, shown = failing_answers([each.record for each in parts])
+    record = replace(merged.record, repeats=repeats, lines=lines, answers=shown)
+    merged = replace(merged, record=record, repeats=[each.case for each in parts])
     return _with_costs(merged, answers)
 
 

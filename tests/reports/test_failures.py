@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.reports.failures import explain, marked_difference
+from pytest_llmeval.core.results import AnswerShown, CaseRecord
+from pytest_llmeval.reports.failures import Place, explain, marked_difference
 from pytest_llmeval.scoring.limits import Limit, Unmet
 
 
@@ -49,15 +48,19 @@ def explained(expected: Any, prediction: Any, *missed: Unmet, reason: str | None
 
 def test_reason_limits_answer_and_difference_are_shown() -> None:
     missed = [Unmet("f1", 0.25, Limit(0.5)), Unmet("rougeL", 0.1, Limit(0.2, 0.9))]
-    assert explained("Paris", "It is Lyon.", *missed) == (
+    assert explained("It is Paris.", "It is Lyon.", *missed) == (
         "f1 0.2500, limit >= 0.5\n"
         "metric    score    limit\n"
         "f1        0.2500   >= 0.5\n"
         "rougeL    0.1000   >= 0.2 and <= 0.9\n"
-        "expected:   Paris\n"
+        "expected:   It is Paris.\n"
         "prediction: It is Lyon.\n"
-        "difference: [-Paris-]{+It is Lyon.+}"
+        "difference: It is [-Paris-]{+Lyon+}."
     )
+
+
+def test_texts_that_are_not_alike_have_no_difference() -> None:
+    assert "difference" not in explained("Paris", "It is Lyon.")
 
 
 def test_of_several_references_the_nearest_is_compared() -> None:
@@ -74,9 +77,7 @@ def test_a_case_without_prediction_shows_its_reason_only() -> None:
     assert explained("Paris", MISSING, reason=None) == "failed"
 
 
-@pytest.mark.parametrize(
-    ("expected", "prediction"), [({"a": 1}, "x"), ("x", ["x"]), (None, "x"), ([], "x"), ([3], "x")]
-)
+@pytest.mark.parametrize(("expected", "prediction"), [({"a": 1}, "x"), ("x", ["x"]), ([], "x"), ([3], "x")])
 def test_data_are_shown_as_json_without_difference(expected: Any, prediction: Any) -> None:
     text = explained(expected, prediction)
     assert "difference" not in text
@@ -89,22 +90,39 @@ def test_data_are_shown_as_json_with_their_own_characters() -> None:
 
 def test_control_characters_are_escaped_everywhere() -> None:
     hostile = "red \x1b[31m, bell \x07, line\nbreak, right-to-left \u202e, null \0"
-    text = explained("red", hostile)
+    record = CaseRecord("x", outcome="failed", reason="f1 0.2500, limit >= 0.5")
+    text = explain(Case("x", expected="red", prediction=hostile), record, (), width=200)
     shown = "red \\x1b[31m, bell \\x07, line\\nbreak, right-to-left \\u202e, null \\x00"
     assert f"prediction: {shown}" in text
     assert all(character.isprintable() or character == "\n" for character in text)
-    assert text.count("\n") == 3
+    assert text.count("\n") == 2
 
 
-def test_long_text_is_cut_and_not_compared() -> None:
-    text = explained("x", "y" * 5_000)
-    assert f"prediction: {'y' * 1_000}... (5000 characters)" in text
+@pytest.mark.parametrize(("width", "kept"), [(80, 204), (140, 384)])
+def test_long_text_is_cut_to_what_fits_with_the_count_of_the_rest(width: int, kept: int) -> None:
+    record = CaseRecord("x", outcome="failed", reason="low")
+    text = explain(Case("x", expected="x", prediction="y" * 5_000), record, (), width=width)
+    assert text.count("y") == kept
+    assert f"... ({5_000 - kept} more characters)" in text
+    assert max(map(len, text.splitlines())) <= width
     assert "difference" not in text
+
+
+def test_file_line_case_and_system_are_named() -> None:
+    record = CaseRecord("x", outcome="failed", reason="low")
+    text = explain(Case("x"), record, (), Place("evals/a.eval.yaml", 7, "large"))
+    assert text == "low\nevals/a.eval.yaml:7: case x [large]"
+
+
+def test_failing_answers_of_repeats_are_shown_with_how_often_each_came() -> None:
+    answers = [AnswerShown("Lyon", 2), AnswerShown("Nice")]
+    record = CaseRecord("x", outcome="failed", reason="low", repeats={"times": 5}, answers=answers)
+    lines = explain(Case("x", expected="Paris", prediction="Paris"), record, ()).splitlines()
+    assert lines[2:] == ["prediction: Lyon (2 of 5 repeats)", "prediction: Nice (1 of 5 repeats)"]
 
 
 def test_what_evaluators_found_wrong_is_shown_a_line_each() -> None:
     wrong = ["total: found 3, expected 4", "note: extra, found \x1b[31m"]
-    observations = {"fields": Observation({}, {"wrong": wrong}), "own": Observation({}, {"wrong": 3})}
-    record = CaseRecord("a", {}, "failed", observations, reason="low")
+    record = CaseRecord("a", outcome="failed", reason="low", lines={"fields": wrong})
     lines = explain(Case("a"), record, ()).splitlines()
     assert lines == ["low", "fields: total: found 3, expected 4", "fields: note: extra, found \\x1b[31m"]

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cells
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, verdict_details
+from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.judge.people import is_labelled, people_fault, people_of, without_people
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.agreement import (
@@ -160,6 +161,18 @@ class JudgeAgreement(Judge):
         details = {**verdict_details(judged, verdict), "judge": verdict.score, "human": list(people)}
         undefined = dict.fromkeys(_OVER_CASES, _ONE_CASE)
         return Observation(counts, details, undefined, judged.texts.malformed)
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say what the judge gave and what people did, where their levels differ, and the judge's reasons."""
+        del case
+        details = observation.details
+        if "judge" not in details:
+            return []
+        level = level_of(details["judge"], self._levels())
+        if all(level_of(each, self._levels()) == level for each in details["human"]):
+            return []
+        people = listed([f"{each:g}" for each in details["human"]])
+        return [f"score {details['judge']:g} of the judge, {people} of people", *reason_lines(details)]
 
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]

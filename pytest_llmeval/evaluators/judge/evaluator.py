@@ -1,6 +1,6 @@
 """Evaluator ``judge``: a model grades the answer in one of several modes."""
 
-__all__ = ("Judge", "JudgedCase", "ModeName", "verdict_details")
+__all__ = ("Judge", "JudgedCase", "ModeName", "reason_lines", "verdict_details")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.people import (
     corrected_mean,
@@ -239,6 +240,15 @@ class Judge(JudgedEvaluator):
             counts["pass_excess"] = sum(each >= mark for each in people) / len(people) - (score >= mark)
         return counts
 
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say what the judge gave, its reasons, and the defects that it found; nothing for the highest score."""
+        counts, details = observation.counts, observation.details
+        if not counts.get("n") or (counts["score"] >= 1 and not details.get("flags")):
+            return []
+        low, high = self.judged(case).scale
+        raw = details.get("raw_score", low + (high - low) * counts["score"])
+        return [f"score {raw:g} on a scale from {low:g} to {high:g}", *reason_lines(details)]
+
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over the judged cases."""
         metrics = {"judge_score": sums["score"] / sums["n"]}
@@ -249,6 +259,12 @@ class Judge(JudgedEvaluator):
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
             metrics[name] = corrected_mean(sums, total, excess)
         return metrics
+
+
+def reason_lines(details: Mapping[str, Any]) -> list[str]:
+    """Return the reasons of a judge and the defects that it found, as lines."""
+    flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
+    return [*filter(None, [details.get("reasoning")]), *flags]
 
 
 def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
+from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 from pytest_llmeval.evaluators.semantic.models import sentence_model, word_model
+from pytest_llmeval.evaluators.word_lines import word_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -119,6 +121,12 @@ class Semantic(Evaluator):
         return Observation(
             counts, malformed=None if readable else f"found {describe_found(case.prediction)}, expected text"
         )
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which words are missing, and which are extra: models give no reasons."""
+        del observation
+        references = as_references(case.expected) or ()
+        return word_lines(as_text(case.prediction) or "", references, get_tokenizer("auto").f1)
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return the mean of each metric over the cases that have it."""

@@ -11,6 +11,7 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction
+from pytest_llmeval.tasks.emotion_cause.explaining import pair_errors
 from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, Subtask, UtterancePair, format_pair
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
@@ -166,6 +167,12 @@ class EmotionCause(Evaluator):
             reasons[_KEEP_RATE] = "the prediction has no candidate"
         return reasons
 
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say which pairs were not found, and what is wrong with the others."""
+        kept = read_prediction(case.prediction, self.subtask, case.id).kept()
+        missing, extra = _differing(self._gold(case).pairs or (), kept) if observation.counts else ((), ())
+        return pair_errors(missing, extra).lines()
+
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Apply the formulas of the official script, and those of MECPE-Enhanced for `two_step`."""
         import numpy as np
@@ -196,8 +203,8 @@ def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
 
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     """Return the details for people, without empty ones."""
-    right, found = (dict.fromkeys(pair for pair in side if pair.emotion not in _NEUTRAL) for side in (gold, predicted))
-    missing, extra = [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
+    right, found = map(_scored, (gold, predicted))
+    missing, extra = _differing(gold, predicted)
     listed = {
         "missing_pairs": missing,
         "extra_pairs": extra,
@@ -207,6 +214,16 @@ def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     }
     numbers = {"n_gold": len(right), "n_predicted": len(found), "n_correct": len(right) - len(missing)}
     return numbers | {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
+
+
+def _scored(pairs: Iterable[Pair]) -> dict[Pair, None]:
+    return dict.fromkeys(pair for pair in pairs if pair.emotion not in _NEUTRAL)
+
+
+def _differing(gold: Iterable[Pair], predicted: Iterable[Pair]) -> tuple[list[Pair], list[Pair]]:
+    """Return the pairs that only the gold has, and those that only the prediction has."""
+    right, found = map(_scored, (gold, predicted))
+    return [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
 
 
 def _without_token(pairs: Iterable[Pair]) -> list[Pair]:

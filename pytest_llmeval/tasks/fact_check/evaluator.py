@@ -21,6 +21,7 @@ from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.answer import Answer, read_answer
 from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
+from pytest_llmeval.tasks.fact_check.explaining import answer_lines
 from pytest_llmeval.tasks.fact_check.scores import evidence_scores, mean, verdict_scores
 from pytest_llmeval.tasks.fact_check.tally import (
     EVIDENCE_METRICS,
@@ -296,6 +297,13 @@ class FactCheck(JudgedEvaluator):
             tally.explanation(verdict)
         else:
             tally.undefined[EXPLANATION] = "no judge was used" if self._judges else "explanations are omitted"
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say what differs in verdict and evidence, and what a judge finds wrong with the explanation."""
+        del case
+        scores = self.scores(observation)
+        verdict, grade = scores["verdict_accuracy"], scores[EXPLANATION]
+        return answer_lines(observation.details, verdict_right=verdict in (None, 1.0), explained=grade in (None, 1.0))
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over claims, and what is computed from the counts of all of them."""

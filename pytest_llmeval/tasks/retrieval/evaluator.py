@@ -13,6 +13,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.tasks.retrieval.explaining import ranking_lines
 from pytest_llmeval.tasks.retrieval.items import (
     Entries,
     Fields,
@@ -307,6 +308,11 @@ class Retrieval(Evaluator):
 
     def _without(self, task: str, measures: Iterable[str], why: str) -> dict[str, str]:
         return {f"{task}_{name}@{k}": why for name in measures for k in self._cutoffs}
+
+    def explain(self, case: Case, observation: Observation) -> list[str]:
+        """Say at which rank the first positive stands, and which positives were not found."""
+        del case
+        return ranking_lines(observation.details, self._gold, self._cutoffs[-1])
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return means over queries, and the micro scores of summed counts."""
