@@ -156,11 +156,11 @@ class UsageReport:
 
 
 def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
-    """Add up what the cases of a suite asked; ``None`` if nothing was asked."""
+    """Add up what the cases of a suite asked; ``None`` if nothing was asked or said."""
     calls = [call for record in records for call in record.calls]
     target = [seconds for record in records for seconds in record.target_seconds]
     usages = [each for record in records for each in record.target_usage]
-    if not (calls or target or usages):
+    if not calls and not target and all(each == TargetUsage() for each in usages):
         return None
     fresh = [call for call in calls if call.fresh]
     return UsageReport(

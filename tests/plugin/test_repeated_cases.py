@@ -127,7 +127,8 @@ def test_a_repeat_whose_target_fails_makes_the_case_an_error(judged: "Judged", w
     judged.suite("s.eval.yaml", [{"id": "a", "input": "a", "expected": "x"}], target=target, repeats=3)
     ran = judged.project.run(workers=workers)
     case = ran.suites["s"]["cases"][0]
-    assert (case["outcome"], case["reason"]) == ("errored", "repeat 2 of 3: ZeroDivisionError: division by zero")
+    reason = "repeat 2 of 3: ZeroDivisionError: division by zero (bot.py:11 in fails)"
+    assert (case["outcome"], case["reason"]) == ("errored", reason)
     assert case["details"]["repeats"]["status"] == "error"
 
 

@@ -120,6 +120,7 @@ def test_the_project_shows_every_kind_of_outcome(serial: str) -> None:
         "python[test_over.py::test_over][size=1]",
         "python[test_over.py::test_over][size=2]",
         "asked",
+        *("m", "python[test_over.py::test_over]"),  # variants side by side
     ]
 
 
