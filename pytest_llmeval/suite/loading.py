@@ -67,7 +67,7 @@ class _Loader(SettingsReader):
         entry = self._top_level()
         source = self._source(entry.source)
         bare = source if source is None or entry.systems is None else without_predictions(source)
-        systems = SystemReader(self, bare, entry.source)
+        systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
         self._check_systems(entry, [spec.name for spec in specs])
         rows, row_faults = self._rows(bare)
