@@ -160,7 +160,8 @@ def _call(item: Any, index: int) -> Call:
     """Return a call; one that says nothing of its arguments has none."""
     if not isinstance(item, dict):
         return Call("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
-    inner = function if isinstance(function := item.get("function"), dict) else item
+    function = item.get("function")
+    inner = function if isinstance(function, dict) else item
     name = inner.get("name", inner.get("tool_name"))
     if not isinstance(name, str) or not name:
         return Call("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
