@@ -35,6 +35,7 @@ class SuiteReport:
         lower_is_better: Metrics of which less is better.
         shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
         left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
+        variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
     """
 
     suite: str
@@ -50,6 +51,7 @@ class SuiteReport:
     lower_is_better: Sequence[str] = ()
     shared_inputs: int = 0
     left_out: int = 0
+    variant: str = ""
 
     @property
     def interval_name(self) -> str:

@@ -173,6 +173,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
+        variant=key.variant,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
