@@ -159,4 +159,4 @@ def test_resamples_without_value_are_left_out_and_few_left_give_no_interval(valu
 def test_the_mean_of_equal_resamples_may_be_rounded_below_them() -> None:
     resampled = Resampled(np.concatenate([np.full(200, 0.7), np.linspace(-1, 0.6, 800)]))
     tails = resampled.tails(0.9)
-    assert 0 <= tails.above <= 0.001
+    assert 0 <= tails.below <= 0.001
