@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from pytest_llmeval import Evaluator, get_evaluator
+from pytest_llmeval import Evaluator, get_checks, get_evaluator
 from pytest_llmeval.evaluators.semantic.evaluator import Semantic
 from pytest_llmeval.judge.contract import JudgeRequest
 
 LABELS = ("joy", "anger", "neutral")
 WORDS = ("grey", "boats", "鳥", "!!", "")
+CHECKS = (
+    {"contains": ["grey", "boats"]},
+    {"max_words": 2, "weight": 3, "name": "short"},
+    {"any_of": ["is_json", {"not_contains": "!!"}]},
+)
 
 Maker: TypeAlias = Callable[[random.Random], Any]
 
@@ -181,6 +186,11 @@ def _calls(rng: random.Random) -> Any:
     return [{"name": rng.choice("ab"), "arguments": {"x": rng.randint(1, 2)}} for _ in range(rng.randint(0, 3))]
 
 
+def _transcript(rng: random.Random) -> Any:
+    stop = rng.choice(("script", "target", "max_turns"))
+    return rng.choice(({"turns": rng.randint(1, 4), "stop": stop}, "grey"))
+
+
 def _question(_: random.Random) -> Any:
     return "What is grey?"
 
@@ -206,6 +216,9 @@ GENERATORS: Mapping[str, Generator] = {
     "retrieval": Generator(lambda: get_evaluator("retrieval", k=[1, 3]), _positives, _hits),
     "fact_check": Generator(lambda: get_evaluator("fact_check"), _claim, _claim),
     "fields": Generator(lambda: get_evaluator("fields", items={"list": {"key": "sku"}}), _record, _written_record),
+    "conversation": Generator(lambda: get_evaluator("conversation"), _text, _transcript),
+    "checks": Generator(lambda: get_checks(*CHECKS), _text, _text),
+    "checks, judged": Generator(lambda: get_checks(*CHECKS, {"judge": "Is grey."}), _text, _text, _question),
     "tools": Generator(lambda: get_evaluator("tools"), _calls, _calls),
     **{
         name: _narrative(name)

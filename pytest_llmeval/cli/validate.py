@@ -47,12 +47,20 @@ def _validate(options: Namespace) -> int:
             say([f"{path}: no fault in {counted(len(suite.cases), 'case')}"])
         if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
             say([f"{path}: warning: {CANNOT_FAIL}"])
-        if suite is not None and is_retired(suite.judge):
-            say([f"{path}: warning: judge: {suite.judge.model!r} is retired, says the installed genai-prices"])
+        if suite is not None:
+            say(f"{path}: warning: {place} is retired, says the installed genai-prices" for place in _retired(suite))
         number += len(faults)
     if number:
         say([counted(number, "fault")])
     return 1 if number else 0
+
+
+def _retired(suite: "Suite") -> Iterator[str]:
+    """Yield place and name of each model that its provider is giving up."""
+    models = {f"systems.{name}": each.model.spec for name, each in suite.systems.items() if each.model is not None}
+    for place, spec in {"judge": suite.judge, **models}.items():
+        if is_retired(spec):
+            yield f"{place}: {spec.model!r}"
 
 
 def _files(given: Path) -> Iterator[Path]:

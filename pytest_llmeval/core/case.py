@@ -26,6 +26,7 @@ class Case:
         conversation: Whether `input` is a script, and the prediction the transcript of a conversation.
         origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
         checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
+        way: What decides the answer besides the input, such as a model and its prompts, for recordings.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Case:
     conversation: bool = field(default=False, repr=False, compare=False)
     origin: PredictionParts | None = field(default=None, repr=False, compare=False)
     checks: tuple[Any, ...] = ()
+    way: str = field(default="", repr=False, compare=False)
 
     @property
     def parts(self) -> Mapping[str, Any]:

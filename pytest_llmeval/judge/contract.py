@@ -8,6 +8,7 @@ __all__ = (
     "Message",
     "Mode",
     "Question",
+    "Role",
     "Usage",
     "Verdict",
 )
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
 
 
+Role: TypeAlias = Literal["system", "user", "assistant"]
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation with a model."""
 
-    role: Literal["system", "user"]
+    role: Role
     content: str
 
 

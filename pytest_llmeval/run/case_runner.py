@@ -76,7 +76,7 @@ class CaseRunner:
         self.judges = SuiteJudges(self.options, self.background)
         answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
         self._prefetch = Prefetch(answering, 2 * self.options.concurrency)
-        self._targets = SuiteTargets(self.background, self.judges.calls)
+        self._targets = SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
         self._measured = MeasuredBlocks()
 
     @property

@@ -67,7 +67,7 @@ class _Loader(SettingsReader):
         entry = self._top_level()
         source = self._source(entry.source)
         bare = source if source is None or entry.systems is None else without_predictions(source)
-        systems = SystemReader(self, bare, entry.source)
+        systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
         self._check_systems(entry, [spec.name for spec in specs])
         rows, row_faults = self._rows(bare)
@@ -248,16 +248,26 @@ class _Loader(SettingsReader):
             ]
 
     def _from_row(self, row: Case, source: "Source") -> Case | None:
-        """Check thresholds and checks of a source's row; faults get the row's line."""
-        if not row.thresholds and not row.checks:
+        """Check thresholds, checks and messages of a source's row; faults get the row's line."""
+        if not row.thresholds and not row.checks and not row.conversation:
             return row
         before = len(self.faults)
         limits = self.read_limits(row.thresholds, ("thresholds",))
         checks = self.checks.read(row.checks, ("checks",))
+        script = self._script(row.input) if row.conversation else row.input
         self.faults[before:] = [
             replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
         ]
-        return replace(row, thresholds=limits, checks=checks) if len(self.faults) == before else None
+        return replace(row, input=script, thresholds=limits, checks=checks) if len(self.faults) == before else None
+
+    def _script(self, messages: Any) -> list[dict[str, str]]:
+        """Read ``messages`` of a source's row."""
+        entry = self.check(CaseEntry, {"messages": messages}, ())
+        if entry is None:
+            return []
+        if fault := script_fault(entry.messages):
+            self.fault(("messages",), fault)
+        return script_of(entry.messages)
 
     def _source(self, entry: Any) -> "Source | None":
         if entry is None:

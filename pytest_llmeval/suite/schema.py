@@ -11,6 +11,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec
+from pytest_llmeval.suite.models import MatrixSpec, ModelSpec
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.snapshot import SnapshotEntry, ToleranceEntry
 from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry, SuiteEntry
@@ -57,8 +58,12 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     target["oneOf"] = [*kinds, {"required": ["concurrency"], "not": {"anyOf": kinds}}]
     properties["target"] = {"anyOf": [{"type": "string"}, target, {"type": "null"}]}
     recorded = _schema(PredictionsSpec, definitions)
-    system = {"anyOf": [{"type": "string"}, {**target, "oneOf": kinds}, recorded]}
-    properties["systems"] = {"anyOf": [{"type": "object", "additionalProperties": system}, {"type": "null"}]}
+    model = _schema(ModelSpec, definitions)
+    model["required"] = ["model"]
+    system = {"anyOf": [{"type": "string"}, {**target, "oneOf": kinds}, recorded, model]}
+    named = {"matrix": _schema(MatrixSpec, definitions)}
+    systems = {"type": "object", "properties": named, "additionalProperties": system}
+    properties["systems"] = {"anyOf": [systems, {"type": "null"}]}
     sources = [_source(registry, name, definitions) for name in registry.sources]
     properties["source"] = {"anyOf": [*sources, {"type": "null"}]}
     properties["$schema"] = {"type": "string", "description": "Where editors find this schema; for JSON files"}

@@ -12,7 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.checks.evaluator import Checks
@@ -24,6 +24,7 @@ from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
+from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.system import Only, System
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
@@ -147,6 +148,7 @@ class Suite:
         conversation: When conversations end.
         systems: Name to system; empty where the suite has one that needs no name.
         system: The system that answers, once one is chosen.
+        model: Answers in place of a target, if that system is a model.
         reference: Whom the other systems are compared with; ``None``: the first.
         compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
         left_out: How many cases are left out because they have no prediction.
@@ -177,6 +179,7 @@ class Suite:
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
     systems: Mapping[str, System] = field(default_factory=dict)
     system: str = ""
+    model: ModelSystem | None = None
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
@@ -226,8 +229,8 @@ class Suite:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        key = self.judge.api_key_env
-        return (*headers, *filter(None, [key]))
+        keys = [self.judge.api_key_env, self.model.spec.api_key_env if self.model is not None else None]
+        return (*headers, *filter(None, keys))
 
     @property
     def judged(self) -> bool:
@@ -238,9 +241,14 @@ class Suite:
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""
         return {
-            label: Reading.of(each, self.on.get(label), self.parts, self.turns.get(label))
+            label: Reading.of(each, self._read_by(label, each), self.parts, self.turns.get(label))
             for label, each in self.evaluators.items()
         }
+
+    def _read_by(self, label: str, evaluator: Evaluator) -> str | None:
+        """Return what an evaluator reads in place of its own part: of a model, its text instead of text and usage."""
+        whole = self.model is not None and evaluator.part == WHOLE
+        return self.on.get(label, "answer" if whole else None)
 
     def parts_of(self, case: Case) -> Parts:
         """Return where the parts of a case's prediction are: a transcript has them under their names."""
@@ -280,6 +288,8 @@ def _answered_by(suite: Suite, name: str, system: System) -> Suite:
         suite,
         cases=system.cases,
         target=system.target,
+        model=system.model,
+        parts=suite.parts if system.model is None else Parts(),
         faults=(*suite.faults, *system.faults),
         system=name,
         left_out=system.left_out,

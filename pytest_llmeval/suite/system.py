@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.targets.spec import TargetSpec
 
 Only: TypeAlias = Literal["predicted"]
@@ -19,12 +20,14 @@ class System:
     Attributes:
         cases: With its predictions; without, where a target answers.
         target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
         faults: Of its predictions.
         left_out: How many cases are left out because it has no prediction for them.
     """
 
     cases: tuple[Case, ...]
     target: TargetSpec | None = None
+    model: ModelSystem | None = None
     faults: tuple[Fault, ...] = ()
     left_out: int = 0
 

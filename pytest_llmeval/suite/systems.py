@@ -10,12 +10,13 @@ __all__ = (
     "without_predictions",
 )
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
+from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, shown_path
@@ -23,12 +24,14 @@ from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.suite.models import MatrixSpec, ModelSpec, ModelSystem, Prompt, prompt_fault
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.system import Only, System
 from pytest_llmeval.targets.faults import target_faults
 from pytest_llmeval.targets.spec import STRICT, TargetSpec
 
-_KINDS = ("predictions", "python", "http", "command")
+_KINDS = ("predictions", "python", "http", "command", "model")
+_MATRIX = "matrix"
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,14 @@ class SystemSpec:
         name: Of the system.
         recorded: Its predictions; ``None`` where a target answers.
         target: Answers the cases.
+        model: Answers the cases in place of a target.
         source: The source with its predictions; ``None`` where they belong to cases of the suite file.
     """
 
     name: str
     recorded: PredictionsSpec | None = None
     target: TargetSpec | None = None
+    model: ModelSystem | None = None
     source: Source | None = None
 
 
@@ -79,11 +84,13 @@ class SystemReader:
         reader: Of the suite file; collects faults.
         source: Of the cases, without predictions; ``None`` where they are in the suite file.
         options: Of the source, as the suite file has them.
+        read_file: Returns the content of a file beside the suite file.
     """
 
     reader: SettingsReader
     source: Source | None
     options: Any
+    read_file: Callable[[str, tuple[str | int, ...]], Any]
 
     def read(self, entries: Any) -> list[SystemSpec]:
         """Return the systems, in the order of the file."""
@@ -92,8 +99,29 @@ class SystemReader:
         if not isinstance(entries, Mapping) or not entries:
             self.reader.fault(("systems",), f"found {describe(entries)}, expected a mapping of names to systems")
             return []
-        found = (self._system(name, entry, ("systems", name)) for name, entry in entries.items())
-        return [each for each in found if each is not None]
+        found: dict[str, SystemSpec | None] = {}
+        for name, entry in entries.items():
+            place: tuple[str | int, ...] = ("systems", name)
+            for system, each in self._matrix(entry, place) if name == _MATRIX else [(name, entry)]:
+                if system in found:
+                    self.reader.fault(place, f"found the system {system!r} twice, expected it once")
+                found[system] = self._system(system, each, place)
+        return [each for each in found.values() if each is not None]
+
+    def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
+        spec: MatrixSpec | None = self.reader.check(MatrixSpec, entry, place)
+        return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
+
+    def _prompts(self, pattern: str, place: tuple[str | int, ...]) -> list[str]:
+        folder = self.reader.path.parent
+        try:
+            found = [folder / pattern] if (folder / pattern).is_file() else sorted(matching_files(folder, pattern))
+        except ValueError as error:
+            self.reader.fault((*place, "prompts"), str(error))
+            return []
+        if not found:
+            self.reader.fault((*place, "prompts"), f"found no file matching {pattern!r}, expected at least one")
+        return [path.relative_to(folder).as_posix() for path in found]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
         if fault := _name_fault(name):
@@ -108,12 +136,39 @@ class SystemReader:
             return None
         if given == ["predictions"]:
             return self._recorded(name, entry, place)
+        if given == ["model"]:
+            return self._model(name, entry, place)
         target: TargetSpec | None = self.reader.check(TargetSpec, entry, place)
         if target is None:
             return None
         for path, message in target_faults(target):
             self.reader.fault((*place, *path), message)
         return SystemSpec(name, target=target)
+
+    def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+        spec: ModelSpec | None = self.reader.check(ModelSpec, entry, place)
+        if spec is None:
+            return None
+        if spec.provider == "fixture":
+            self.reader.fault((*place, "model"), f"found {spec.model!r}, which judges, expected a model that answers")
+        prompts = (
+            self._prompt(spec.prompt, (*place, "prompt")),
+            self._prompt(spec.system_prompt, (*place, "system_prompt")),
+        )
+        return SystemSpec(name, model=ModelSystem(spec, *prompts))
+
+    def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> Prompt | None:
+        if file is None:
+            return None
+        text = self.read_file(file, place)
+        if not isinstance(text, str):
+            if text is not None:
+                self.reader.fault(place, f"found {file!r} with JSON data, expected a text")
+            return None
+        if fault := prompt_fault(text):
+            line, message = fault
+            self.reader.faults.append(Fault(shown_path(self.reader.path.parent / file), line, 1, "", message))
+        return Prompt(file, text)
 
     def _recorded(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
         spec: PredictionsSpec | None = self.reader.check(PredictionsSpec, entry, place)
@@ -140,7 +195,8 @@ class SystemReader:
         """
         bare = {case.id: case.answered(MISSING) for case in cases}
         if spec.recorded is None:
-            return System(tuple(bare.values()), spec.target)
+            way = spec.model.way if spec.model is not None else ""
+            return System(tuple(replace(case, way=way) for case in bare.values()), spec.target, spec.model)
         if loaded is not None:
             otherwise = MISSING if spec.source is None else spec.source.beyond_gold
             predictions = {case.id: case.prediction for case in loaded.cases}

@@ -165,7 +165,7 @@ class Recordings:
         """
         replays, asks = recording_mode(self.mode)
         row = self._rows.get((suite, variant, case.id, repeat)) if replays else None
-        if row is not None and row["input"] == fingerprint(case.input):
+        if row is not None and row["input"] == _asked(case):
             return row["prediction"]
         if asks:
             return MISSING
@@ -293,13 +293,18 @@ def _place(row: Mapping[str, Any]) -> Place:
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 
+def _asked(case: Case) -> str:
+    """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
+    return fingerprint([case.input, case.way] if case.way else case.input)
+
+
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:
     """Return the row that records a case's prediction; the first of several has no number of the repeat."""
     row: dict[str, Any] = {
         "suite": suite,
         "variant": variant,
         "case": case.id,
-        "input": fingerprint(case.input),
+        "input": _asked(case),
         "prediction": case.prediction,
     }
     if figures := recorded_figures(case):

@@ -69,7 +69,7 @@ def test_a_suite_in_which_nothing_can_fail_is_warned_of(
         ('{model: "openai:old", base_url: "http://localhost:1/v1"}', False),
     ],
 )
-def test_a_model_that_the_price_data_call_retired_is_warned_of(
+def test_models_that_the_price_data_call_retired_are_warned_of(
     capsys: pytest.CaptureFixture[str], judge: str, warned: bool
 ) -> None:
     from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
@@ -84,10 +84,17 @@ def test_a_model_that_the_price_data_call_retired_is_warned_of(
     try:
         write("s.eval.yaml", GOOD + f"judge: {judge}\n")
         code, lines, _ = validate(capsys, "s.eval.yaml")
+        write(
+            "t.eval.yaml",
+            GOOD + f"systems: {{a: {{model: 'openai:old'}}, b: {{model: 'openai:new'}}}}\njudge: {judge}\n",
+        )
+        in_systems = [line for line in validate(capsys, "t.eval.yaml")[1] if "retired" in line]
     finally:
         set_custom_snapshot(None)
     assert code == 0
     assert ["is retired" in line for line in lines[1:]] == [True] * warned
+    said = "t.eval.yaml: warning: systems.a: 'openai:old' is retired, says the installed genai-prices"
+    assert in_systems[warned:] == [said]
 
 
 def test_every_fault_of_every_file_is_listed_and_the_exit_code_is_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -223,3 +223,35 @@ def test_a_suite_file_that_does_not_exist_is_told(folder: Path) -> None:
 )
 def test_a_source_of_no_format_or_outside_of_the_root_is_a_fault(folder: Path, source: str, fault: str) -> None:
     assert fault in faults(folder, f"source: {source}\n")[0]
+
+
+def test_rows_have_the_messages_of_a_conversation(folder: Path) -> None:
+    (folder / "d.jsonl").write_text(
+        '{"id": "a", "messages": ["Hello", {"role": "assistant", "content": "Yes?"}, "Are you open?"]}\n'
+        '{"id": "b", "input": "Hello"}\n'
+    )
+    suite = load(folder, "source: {format: jsonl, path: d.jsonl}\n")
+    assert [case.conversation for case in suite.cases] == [True, False]
+    assert suite.cases[0].input == [
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": "Are you open?"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ('"messages": "Hello"', "messages: found the text 'Hello', expected a list of messages"),
+        ('"messages": ["Hello"], "input": "x"', "messages: found both an input and messages, expected one of them"),
+        ('"messages": []', "messages: found an empty list, expected at least one message"),
+        ('"messages": [{"role": "user"}]', "messages[0]: found a mapping with 'role', expected text"),
+        (
+            '"messages": [{"role": "assistant", "content": "x"}]',
+            "messages: found a last message of the assistant, expected one of the user, which the target answers",
+        ),
+    ],
+)
+def test_a_fault_of_a_rows_messages_has_its_line(folder: Path, row: str, fault: str) -> None:
+    (folder / "d.jsonl").write_text(f'{{"id": "a", "input": "x"}}\n{{"id": "b", {row}}}\n')
+    assert faults(folder, "source: {format: jsonl, path: d.jsonl}\n")[0] == f"d.jsonl:2:1  {fault}"

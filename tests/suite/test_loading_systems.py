@@ -117,10 +117,10 @@ def test_faults_of_predictions_are_those_of_their_system(tmp_path: Path) -> None
     [
         ("[one]", "found a list of 1, expected a mapping of names to systems"),
         ("{}", "found an empty mapping, expected a mapping of names to systems"),
-        ("{one: {}}", "found an empty mapping, expected exactly one of predictions, python, http, command"),
+        ("{one: {}}", "found an empty mapping, expected exactly one of predictions, python, http, command, model"),
         (
             "{one: {predictions: a.json, python: 'm:f'}}",
-            "found predictions and python, expected exactly one of predictions, python, http, command",
+            "found predictions and python, expected exactly one of predictions, python, http, command, model",
         ),
         ("{one: nowhere}", "found 'nowhere', expected MODULE:NAME such as 'my_app.answers:answer'"),
         (

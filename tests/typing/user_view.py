@@ -45,7 +45,7 @@ from pytest_llmeval import (
 from pytest_llmeval.data.formats import CaseFile, FileSource
 from pytest_llmeval.plugin.fixtures import EvalCase
 from pytest_llmeval.plugin.score_snapshot import ScoreSnapshot
-from pytest_llmeval.tasks.memory_qa.qa import (
+from pytest_llmeval.qa import (
     EvalResult,
     QAPair,
     QuestionType,

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
@@ -55,7 +55,13 @@ def _records(text: str, delimiter: str, faults: FaultLog) -> Iterator[tuple[int,
             yield line, cells
 
 
-def parse_csv(text: str, delimiter: str, limit: int, faults: FaultLog) -> list[tuple[int, dict[str, str]]]:
+SurplusColumn: TypeAlias = Callable[[Sequence[str]], int | None]
+"""From the header to the column with free text that gets surplus cells, such as those of unquoted commas."""
+
+
+def parse_csv(
+    text: str, delimiter: str, limit: int, faults: FaultLog, surplus: SurplusColumn | None = None
+) -> list[tuple[int, dict[str, str]]]:
     """Read rows as mappings from column to cell; faulty rows are left out.
 
     Args:
@@ -63,6 +69,7 @@ def parse_csv(text: str, delimiter: str, limit: int, faults: FaultLog) -> list[t
         delimiter: The one character between cells.
         limit: Most characters of a cell.
         faults: Gets the faults.
+        surplus: Names the column that gets surplus cells; without one they are a fault.
     """
     with _cell_limit(limit):
         records = _records(text, delimiter, faults)
@@ -71,7 +78,12 @@ def parse_csv(text: str, delimiter: str, limit: int, faults: FaultLog) -> list[t
         for name in twice:
             faults.add(header_line, 1, name, f"found the column {name!r} twice, expected it once")
         rows = []
+        free_text = surplus(header) if surplus is not None else None
         for line, cells in records:
+            more = len(cells) - len(header)
+            if more > 0 and free_text is not None:
+                end = free_text + more + 1
+                cells[free_text:end] = [delimiter.join(cells[free_text:end])]
             if len(cells) == len(header):
                 rows.append((line, dict(zip(header, cells, strict=True))))
             else:
@@ -265,7 +277,7 @@ def _line_text(line: bytes | None, shown: str, number: int, offset: int) -> str:
 
 
 def read_csv(
-    path: Path, shown: str, faults: list[Fault], *, delimiter: str = ","
+    path: Path, shown: str, faults: list[Fault], *, delimiter: str = ",", surplus: SurplusColumn | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read a CSV file whose first line names the columns; blank lines are skipped.
 
@@ -274,6 +286,7 @@ def read_csv(
         shown: Its name in errors.
         faults: Gets the log. A bad row is skipped, the others survive.
         delimiter: The one character between cells.
+        surplus: As in `parse_csv`.
 
     Yields:
         Number of the row's first line, counted from 1, and its cells by column.
@@ -284,6 +297,6 @@ def read_csv(
     except SuiteError as error:
         faults.extend(error.faults)
         return
-    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log)
+    rows = parse_csv(text, delimiter, MAX_LINE_BYTES, log, surplus)
     faults.extend(log.listed())
     yield from rows

@@ -67,7 +67,7 @@ def wrong_values(item: Mapping[str, Any], checks: Iterable[tuple[str, bool, str]
     ]
 
 
-PARTS: Final = ("id", "input", "expected", "prediction", "labels", "tags", "thresholds", "checks")
+PARTS: Final = ("id", "input", "messages", "expected", "prediction", "labels", "tags", "thresholds", "checks")
 """The parts of a case that a row can give."""
 
 ABSENT: Final = object()
@@ -84,6 +84,7 @@ class Fields:
     Attributes:
         id: The column of the id; where there is none, rows are counted from 1.
         input: One column, or several by the names that they get: ``{question: q, context: text}``.
+        messages: A column that holds the script of a conversation, in place of the input.
         expected: As `input`.
         prediction: As `input`.
         labels: A column that holds an object of labels, or label to column: ``{question_type: type}``.
@@ -96,6 +97,7 @@ class Fields:
 
     id: str | None = None
     input: str | dict[str, str] | None = None
+    messages: str | None = None
     expected: str | dict[str, str] | None = None
     prediction: str | dict[str, str] | None = None
     labels: str | dict[str, str] | None = None

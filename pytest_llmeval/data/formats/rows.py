@@ -80,9 +80,11 @@ class _RowReader:
             if isinstance(column, str) and column in self.named and pick(row.data, column) is ABSENT:
                 self.lacking.append((row, part, column))
         faults_before = self.file.faults.found
+        messages = self.messages(row)
         case = Case(
             id=self.id(row, number),
-            input=self.present(row, "input"),
+            input=self.present(row, "input") if messages is None else messages,
+            conversation=messages is not None,
             expected=self.expected(row),
             prediction=self.prediction(row),
             labels=self.labels(row),
@@ -167,6 +169,18 @@ class _RowReader:
             self.fault(row, str(self.columns["checks"]), f"found {kind(value)}, expected a list of checks")
             return ()
         return tuple(value)
+
+    def messages(self, row: Row) -> Any:
+        """Return the script of a conversation, or null; its messages are checked where the suite is read."""
+        value = self.present(row, "messages")
+        if value is None or (self.cells and value == ""):
+            return None
+        column = str(self.columns["messages"])
+        if not isinstance(value, list):
+            self.fault(row, column, f"found {kind(value)}, expected a list of messages")
+        elif self.present(row, "input") is not None:
+            self.fault(row, column, "found both an input and messages, expected one of them")
+        return value
 
     def finish(self, count: int) -> None:
         """Add the faults that only the whole table shows; the cases of their rows have been added."""

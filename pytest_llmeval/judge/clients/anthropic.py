@@ -43,7 +43,9 @@ class Anthropic:
         body: dict[str, Any] = {
             "model": request.model,
             "max_tokens": _MAX_TOKENS,
-            "messages": [{"role": "user", "content": each.content} for each in request.messages if each.role == "user"],
+            "messages": [
+                {"role": each.role, "content": each.content} for each in request.messages if each.role != "system"
+            ],
         }
         if system:
             body["system"] = system

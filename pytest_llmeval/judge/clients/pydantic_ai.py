@@ -5,6 +5,7 @@ __all__ = ("PydanticAiJudge",)
 import asyncio
 import json
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError, format_error
@@ -109,10 +110,16 @@ class _FormRefusedError(Exception):
 
 
 def _messages(request: JudgeRequest) -> "list[ModelMessage]":
-    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     kinds = {"system": SystemPromptPart, "user": UserPromptPart}
-    return [ModelRequest(parts=[kinds[each.role](content=each.content) for each in request.messages])]
+    found: list[ModelMessage] = []
+    for answered, group in groupby(request.messages, lambda each: each.role == "assistant"):
+        if answered:
+            found.append(ModelResponse(parts=[TextPart(each.content) for each in group]))
+        else:
+            found.append(ModelRequest(parts=[kinds[each.role](content=each.content) for each in group]))
+    return found
 
 
 def _settings(model: "Model", request: JudgeRequest) -> "ModelSettings":

@@ -28,7 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     convert.add_argument(
         "--from", dest="source", required=True, choices=("internal", "official", "text"), help="the form of the file"
     )
-    convert.add_argument("--to", required=True, choices=("internal", "official"), help="the form to convert to")
+    convert.add_argument(
+        "--to", required=True, choices=("internal", "internal-spans", "official"), help="the form to convert to"
+    )
     _add_subtask(convert)
     convert.add_argument(
         "--conversations",
@@ -47,6 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 _CONVERT = (
     "internal: a list of [conversation, emotion utterance, cause utterance, number of the emotion]. "
+    "internal-spans: the same with first token and the token after the last before the emotion. "
     "official: a submission. text: a file with the words of spans, such as official gold."
 )
 _VALIDATE = "The exit code is 1 if there is a fault."
@@ -61,13 +64,14 @@ def _add_subtask(parser: ArgumentParser) -> None:
 def _convert(options: Namespace) -> int:
     from pytest_llmeval.tasks.emotion_cause.convert import convert_pairs, internal_text, official_text
 
-    if options.source == "internal" and options.subtask == 1:
-        options.refuse("an internal list has no spans: use --subtask 2")
     file = _read(options.file)
     conversations = _read_official(options.conversations) if options.conversations is not None else None
     converted = convert_pairs(file, options.source, options.subtask, conversations)
     file.faults.check()
-    text = (official_text if options.to == "official" else internal_text)(converted.pairs)
+    if options.to == "official":
+        text = official_text(converted.pairs)
+    else:
+        text = internal_text(converted.pairs, with_spans=options.to == "internal-spans")
     if options.output is not None:
         write_text(options.output, [text])
     say((f"note: {each}" for each in converted.notes), error=True)

@@ -1,6 +1,6 @@
 """The gold and predicted pairs of one conversation, in any of their forms."""
 
-__all__ = ("Gold", "Predicted", "read_gold", "read_prediction")
+__all__ = ("Gold", "Predicted", "read_gold", "read_prediction", "utterances_of")
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any) -> 
     name = _name(expected, name)
     if not isinstance(raw, (list, tuple)):
         return Gold((), [_form_fault(name, expected, raw, _GOLD_FORM)])
-    texts = _texts(expected, conversation)
+    texts = utterances_of(expected, conversation)
     pairs: list[Pair] = []
     faults = []
     for position, each in enumerate(raw, start=1):
@@ -77,7 +77,7 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any) -> 
     return Gold(pairs, faults)
 
 
-def read_prediction(prediction: Any, subtask: Subtask, name: Any) -> Predicted:
+def read_prediction(prediction: Any, subtask: Subtask, name: Any, texts: Sequence[str] | None = None) -> Predicted:
     """Read the prediction; unreadable parts are reported, and count as not predicted.
 
     Args:
@@ -85,6 +85,7 @@ def read_prediction(prediction: Any, subtask: Subtask, name: Any) -> Predicted:
             with ``candidates``, a list of pairs, and ``keep``, whether each of them is kept (0, 1, false or true).
         subtask: 1 or 2.
         name: Of the conversation, for faults; a ``conversation_ID`` in `prediction` goes before it.
+        texts: Of the utterances, where spans may be words; ``None`` where they have to be positions.
     """
     name = _name(prediction, name)
     stepped = isinstance(prediction, Mapping) and _CANDIDATES in prediction
@@ -97,7 +98,7 @@ def read_prediction(prediction: Any, subtask: Subtask, name: Any) -> Predicted:
     keep: list[bool] = []
     for position, (each, kept) in enumerate(zip(raw, flags, strict=True), start=1):
         try:
-            candidates.append(parse_pair(each, subtask))
+            candidates.append(parse_pair(each, subtask) if texts is None else gold_pair(each, subtask, texts))
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
         else:
@@ -114,7 +115,8 @@ def _name(value: Any, name: Any) -> Any:
     return name
 
 
-def _texts(expected: Any, conversation: Any) -> list[str] | None:
+def utterances_of(expected: Any, conversation: Any) -> list[str] | None:
+    """Return the texts of the utterances: those of an official object, else those of `conversation`."""
     texts = utterance_texts(expected) if isinstance(expected, Mapping) else None
     return utterance_texts(conversation) if texts is None else texts
 

@@ -73,7 +73,7 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
 
 def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[Any], Pair]:
     if form == "internal":
-        return lambda raw: parse_internal(raw)[1]
+        return lambda raw: parse_internal(raw, subtask)[1]
     return partial(gold_pair, subtask=subtask, texts=texts) if form == "text" else partial(parse_pair, subtask=subtask)
 
 
@@ -87,13 +87,19 @@ def official_text(pairs: Mapping[int, Sequence[Pair]]) -> str:
     return _lines({ID: number, PAIRS: [format_pair(pair) for pair in each]} for number, each in pairs.items())
 
 
-def internal_text(pairs: Mapping[int, Sequence[Pair]]) -> str:
+def internal_text(pairs: Mapping[int, Sequence[Pair]], *, with_spans: bool = False) -> str:
     """Return the text of an internal list, with a line for each pair.
 
-    It has no spans: pairs that differ in their spans only become one.
+    Args:
+        pairs: By conversation.
+        with_spans: Whether to write six numbers for a pair with a span; otherwise pairs that differ in their spans only
+            become one.
     """
     rows: list[tuple[int, ...]] = []
     for number, each in pairs.items():
+        if with_spans:
+            rows += [(number, *pair[:-1], EMOTIONS.index(pair.emotion)) for pair in each]
+            continue
         plain = [(number, pair.emotion_utterance, pair.cause_utterance, EMOTIONS.index(pair.emotion)) for pair in each]
         spans = any(isinstance(pair, SpanPair) for pair in each)
         rows += dict.fromkeys(plain) if spans else plain

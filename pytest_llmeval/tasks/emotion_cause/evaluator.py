@@ -2,6 +2,7 @@
 
 __all__ = ("EmotionCause",)
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -10,15 +11,18 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction
+from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
+from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction, utterances_of
 from pytest_llmeval.tasks.emotion_cause.explaining import PAIR_BUCKETS, pair_errors
-from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, Subtask, UtterancePair, format_pair
+from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, SpanPair, Subtask, UtterancePair, format_pair
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
     FAMILIES,
     FILTERED,
     FOUR,
+    PARTS,
     SCORED,
+    Columns,
     keep_rate,
     pair_counts,
     pair_scores,
@@ -26,15 +30,20 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     span_counts,
     step_counts,
     step_scores,
+    support,
+    utterance_counts,
 )
 from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.core.tables import ReportTable
 
 _SPAN_FAMILIES = ("strict", "proportional", "fuzzy")
 _STEPS = {"filtered": FILTERED, "all": ALL}
 _KEEP_RATE = "keep_rate"
+_SUPPORT = "support[emotion]"
+_CONFUSION = ConfusionMatrix("Emotions of pairs (neutral: no such pair on the other side)", EMOTIONS)
 _ABSENT = "no expected pairs"
 _NOTHING = "neither the ground truth nor the prediction has a pair"
 _NO_GOLD = "the ground truth has no pairs to weight emotions by"
@@ -65,9 +74,10 @@ class EmotionCause(Evaluator):
 
     These are micro averages over the six emotions. ``weighted_*`` averages the scores of the emotions by their share
     of gold pairs (``weighted_f1`` in Subtask 2), ``weighted_*_4class`` those of anger, joy, sadness and surprise;
-    ``strict_f1[joy]`` is F1 of one emotion. As in the official script, 1e-8 is added to every denominator, so a
-    perfect score is 0.99999999. Values are in [0, 1); proportional ones leave that range where predicted spans end
-    before they start, which the official script takes for negative lengths.
+    ``strict_f1[joy]`` is F1 of one emotion, ``support[joy]`` the number of its gold pairs. As in the official
+    script, 1e-8 is added to every denominator, so a perfect score is 0.99999999. Values are in [0, 1); proportional
+    ones leave that range where predicted spans end before they start, which the official script takes for negative
+    lengths.
 
     With `two_step`, a prediction may be an object with ``candidates``, a list of pairs, and ``keep``, a list that
     says for each whether the second step keeps it (0 or 1); what is kept is the prediction. ``filtered_*`` scores the
@@ -81,9 +91,13 @@ class EmotionCause(Evaluator):
     Attributes:
         subtask: 1, the cause is a span of tokens; 2, the cause is an utterance.
         two_step: Whether to report the scores of candidates before and after a filter; in Subtask 2 only.
+        quoted_spans: Whether predicted spans may be words, as in gold, ``["3_surprise", "1_some words"]``, which are
+            located by the same rule; in Subtask 1 only.
+        utterance_level: Whether to report the scores of Subtask 2 as well, ``pair_*`` and ``weighted_f1``, for the
+            pairs without their spans; in Subtask 1 only.
 
     Raises:
-        ValueError: `two_step` is set in Subtask 1.
+        ValueError: An option is set in the other subtask.
     """
 
     name = "emotion_cause"
@@ -91,14 +105,25 @@ class EmotionCause(Evaluator):
 
     subtask: Subtask = 1
     two_step: bool = False
+    quoted_spans: bool = False
+    utterance_level: bool = False
 
     def __post_init__(self) -> None:
         if self.two_step and self.subtask == 1:
             raise ValueError("two_step: found true in subtask 1, expected it only in subtask 2")
 
+        if self.subtask == 2 and (self.utterance_level or self.quoted_spans):  # noqa: PLR2004 (the number of the subtask)
+            option = "utterance_level" if self.utterance_level else "quoted_spans"
+            raise ValueError(f"{option}: found true in subtask 2, expected it only in subtask 1")
+
     @property
     def _families(self) -> tuple[str, ...]:
-        return _SPAN_FAMILIES if self.subtask == 1 else ("pair",)
+        if self.subtask == 1:
+            return (*_SPAN_FAMILIES, "pair") if self.utterance_level else _SPAN_FAMILIES
+        return ("pair",)
+
+    def _columns(self, family: str) -> Columns:
+        return FAMILIES["utterances" if family == "pair" and self.subtask == 1 else family]
 
     @property
     def _reported(self) -> tuple[str, ...]:
@@ -111,14 +136,30 @@ class EmotionCause(Evaluator):
             *((name, each) for name, (_, weighted, _) in named.items() for each in weighted),
             *((name, each) for name, (micro, _, _) in named.items() for each in micro),
             *((name, each) for name, (_, _, four) in named.items() for each in four),
-            *((name, f"{name}_f1[emotion]") for name in named),
+            *((name, f"{name}_{part}[emotion]") for name in named for part in PARTS),
+            (self._families[0], _SUPPORT),
         ]
-        metrics = [Metric(each, signature=self._signature(name)) for name, each in order]
+        metrics = [
+            Metric(each, high=None if each == _SUPPORT else 1.0, signature=self._signature(name))
+            for name, each in order
+        ]
         return [*metrics, Metric(_KEEP_RATE, signature=self._signature("all"))] if self.two_step else metrics
 
     def _signature(self, family: str) -> str:
         unique = "none" if family in _STEPS else "conversation"
         return f"match:{family}|unique:{unique}|eps:1e-8|v:{self.version}"
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the scores of each emotion, family by family, and the confusion matrix of the emotions of pairs."""
+        scores = [
+            LabelTable(
+                f"Emotions, {name}",
+                "emotion",
+                {part: f"{name}_{part}[emotion]" for part in PARTS} | {"support": _SUPPORT},
+            )
+            for name in self._reported
+        ]
+        return [*scores, _CONFUSION]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the gold pairs."""
@@ -136,19 +177,22 @@ class EmotionCause(Evaluator):
         gold = self._gold(case)
         if gold.faults:
             raise EvaluatorError(_listed(gold.faults))
-        predicted = read_prediction(case.prediction, self.subtask, case.id)
+        texts = utterances_of(case.expected, case.input) if self.quoted_spans else None
+        predicted = read_prediction(case.prediction, self.subtask, case.id, texts)
         malformed = _listed(predicted.faults) if predicted.faults else None
         if gold.pairs is None:
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
             return Observation({}, undefined=dict.fromkeys(names, _ABSENT), malformed=malformed)
         kept = predicted.kept()
         counts: dict[str, float] = {"conversations": 1, **self._counts(gold.pairs, predicted, kept)}
+        counts |= _confusion(gold.pairs, kept)
         undefined = self._undefined(gold.pairs, predicted, kept)
         return Observation(counts, _details(gold.pairs, kept), undefined, malformed)
 
     def _counts(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, int]:
         if self.subtask == 1:
-            return span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept))
+            spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept))
+            return spans | (utterance_counts(*map(_without_spans, (gold, kept))) if self.utterance_level else {})
         right, candidates = cast("Sequence[UtterancePair]", gold), cast("Sequence[UtterancePair]", predicted.candidates)
         counts = pair_counts(right, cast("Sequence[UtterancePair]", kept))
         return counts | step_counts(right, candidates, predicted.keep) if self.two_step else counts
@@ -184,13 +228,26 @@ class EmotionCause(Evaluator):
 
         scores: dict[str, FloatArray] = {}
         for name in self._families:
-            scores |= pair_scores(sums, FAMILIES[name], name)
+            scores |= pair_scores(sums, self._columns(name), name)
+        scores |= support(sums)
         if self.two_step:
             for name, columns in _STEPS.items():
                 scores |= step_scores(sums, columns, name)
             scores[_KEEP_RATE] = keep_rate(sums)
         counted = sums["conversations"] > 0
         return {name: np.where(counted, column, np.nan) for name, column in scores.items()}
+
+
+def _without_spans(pairs: Iterable[Pair]) -> list[UtterancePair]:
+    return [UtterancePair(pair.emotion_utterance, pair.cause_utterance, pair.emotion) for pair in pairs]
+
+
+def _confusion(gold: Iterable[Pair], predicted: Iterable[Pair]) -> dict[str, int]:
+    """Count cells as the official script does: a wrong pair is in the row of neutral, a missed one in its column."""
+    right, found = set(gold), set(predicted)
+    cells = Counter((pair.emotion if pair in right else EMOTIONS[0], pair.emotion) for pair in found)
+    cells.update((pair.emotion, EMOTIONS[0]) for pair in right - found)
+    return {_CONFUSION.count(*cell): number for cell, number in sorted(cells.items())}
 
 
 def _emotions(pairs: Iterable[Pair]) -> set[str]:

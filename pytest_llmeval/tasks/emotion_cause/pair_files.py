@@ -1,8 +1,8 @@
 """Files of emotion-cause pairs: official files and internal lists."""
 
-__all__ = ("ID", "PAIRS", "PairConversation", "PairFile", "read_pair_file")
+__all__ = ("CANDIDATES", "ID", "KEEP", "PAIRS", "PairConversation", "PairFile", "read_pair_file")
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -16,6 +16,10 @@ from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault, conve
 ID: Final = "conversation_ID"
 PAIRS: Final = "emotion-cause_pairs"
 
+CANDIDATES: Final = ("candidates", "candidate_pairs")
+"""What a file of a second step calls its pairs; which of them it keeps is beside them."""
+
+KEEP: Final = "keep"
 _DEPTH = 4
 
 Steps: TypeAlias = tuple[str | int, ...]
@@ -30,12 +34,14 @@ class PairConversation:
         place: Where it begins, as a path in the file.
         entry: Its object in an official file; empty in an internal one.
         rows: Path and unchanged value of each pair.
+        keep: Whether each is kept, in a file of candidates; else empty.
     """
 
     number: int
     place: Steps
     entry: dict[str, Any] = field(default_factory=dict)
     rows: list[tuple[Steps, Any]] = field(default_factory=list)
+    keep: list[Any] = field(default_factory=list)
 
 
 class PairFile:
@@ -54,12 +60,16 @@ class PairFile:
         self.conversations: dict[int, PairConversation] = {}
         self.internal = False
         data = document.data
-        if not isinstance(data, list):
+        if isinstance(data, dict) and ID in data:
+            self._add_entry((), data)
+        elif isinstance(data, dict) and (key := next((key for key in CANDIDATES if key in data), None)):
+            self._add_candidates(key, data)
+        elif not isinstance(data, list):
             self.fault((), None, "submission form", f"found {quoted(data)}, expected a list")
-            return
-        self.internal = bool(data) and isinstance(data[0], list)
-        for index, each in enumerate(data):
-            (self._add_row if self.internal else self._add_entry)(index, each)
+        else:
+            self.internal = bool(data) and isinstance(data[0], list)
+            for index, each in enumerate(data):
+                (self._add_row if self.internal else self._add_entry)((index,), each)
 
     def fault(
         self, place: Steps, number: Any, rule: Rule, message: str, *, position: int = 0, pair: Any = None
@@ -83,33 +93,45 @@ class PairFile:
             place = (*conversation.place, PAIRS)
             self.fault(place, conversation.number, "pair list", f"found {found}, expected a list of pairs")
 
-    def _add_entry(self, index: int, entry: Any) -> None:
+    def _add_candidates(self, key: str, data: dict[str, Any]) -> None:
+        """Add the candidates of all conversations in one list, and which of them are kept."""
+        self.internal = True
+        rows, keep = data[key], data.get(KEEP)
+        if not isinstance(rows, list) or not isinstance(keep, list) or len(rows) != len(keep):
+            message = f"found {quoted(keep)} as {KEEP}, expected a list with 0 or 1 for each of {key}"
+            self.fault((), None, "submission form", message)
+            return
+        for position, (row, kept) in enumerate(zip(rows, keep, strict=True)):
+            self._add_row((key, position), row, [kept])
+
+    def _add_entry(self, place: Steps, entry: Any) -> None:
         if not isinstance(entry, dict) or ID not in entry:
             found = f"no key {ID}" if isinstance(entry, dict) else quoted(entry)
-            self.fault((index,), None, "conversation form", f"found {found}, expected an object with {ID} and {PAIRS}")
+            self.fault(place, None, "conversation form", f"found {found}, expected an object with {ID} and {PAIRS}")
             return
         number = conversation_number(entry[ID])
         if number is None:
-            self.fault((index, ID), entry[ID], "conversation id", "found a value that is not a whole number")
+            self.fault((*place, ID), entry[ID], "conversation id", "found a value that is not a whole number")
             return
         first = self.conversations.get(number)
         if first is not None:
             message = f"found it twice, expected it once (first in line {self.document.locate(first.place)[0]})"
-            self.fault((index, ID), number, "conversation repeated", message)
+            self.fault((*place, ID), number, "conversation repeated", message)
             return
         pairs = entry.get(PAIRS)
         rows = pairs if isinstance(pairs, list) else []
-        places: list[tuple[Steps, Any]] = [((index, PAIRS, position), row) for position, row in enumerate(rows)]
-        self.conversations[number] = PairConversation(number, (index,), entry, places)
+        places: list[tuple[Steps, Any]] = [((*place, PAIRS, position), row) for position, row in enumerate(rows)]
+        self.conversations[number] = PairConversation(number, place, entry, places)
 
-    def _add_row(self, index: int, row: Any) -> None:
+    def _add_row(self, place: Steps, row: Any, keep: Sequence[Any] = ()) -> None:
         number = conversation_number(row[0]) if isinstance(row, list) and row else None
         if number is None:
             expected = "a list that begins with the number of its conversation"
-            self.fault((index,), None, "pair form", f"found {quoted(row)}, expected {expected}")
+            self.fault(place, None, "pair form", f"found {quoted(row)}, expected {expected}")
             return
-        conversation = self.conversations.setdefault(number, PairConversation(number, (index,)))
-        conversation.rows.append(((index,), row))
+        conversation = self.conversations.setdefault(number, PairConversation(number, place))
+        conversation.rows.append((place, row))
+        conversation.keep.extend(keep)
 
 
 def read_pair_file(path: Path, faults: FaultLog) -> PairFile | None:

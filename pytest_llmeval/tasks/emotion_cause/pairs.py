@@ -46,6 +46,7 @@ Rule: TypeAlias = Literal[
 _SPELLED = {spelling: emotion for emotion in EMOTIONS for spelling in (emotion, emotion.capitalize())}
 _UTTERANCE = 'expected the number of an utterance, such as "1"'
 _INTERNAL = 4
+_WITH_SPAN = 6
 _LONGEST = 60
 
 _LAST_TOKEN = 10**12
@@ -119,24 +120,31 @@ _parse_texts = lru_cache(maxsize=8192)(_parse)
 """Conversations have few utterances, so the same pairs come again and again."""
 
 
-def parse_internal(raw: Any) -> tuple[int, UtterancePair]:
-    """Read a pair of an internal list: ``[conversation, emotion utterance, cause utterance, number of the emotion]``.
+def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
+    """Read a pair of an internal list.
+
+    It is ``[conversation, emotion utterance, cause utterance, number of the emotion]``, with first token and the token
+    after the last before the emotion in Subtask 1. Subtask 2 passes over a span.
 
     Returns:
         The conversation, and the pair.
 
     Raises:
-        PairFault: It is not a list of four whole numbers, or there is no emotion of that number.
+        PairFault: It is not a list of so many whole numbers, or there is no emotion of that number.
     """
-    if not isinstance(raw, (list, tuple)) or len(raw) != _INTERNAL or not all(type(each) is int for each in raw):
+    sizes = (_WITH_SPAN,) if subtask == 1 else (_INTERNAL, _WITH_SPAN)
+    if not isinstance(raw, (list, tuple)) or len(raw) not in sizes or not all(type(each) is int for each in raw):
+        count, span = ("six", "first token, the token after the last, ") if subtask == 1 else ("four", "")
         raise PairFault(
             "pair form",
-            f"found {quoted(raw)}, expected a list of four whole numbers: conversation, emotion utterance, "
-            "cause utterance, number of the emotion",
+            f"found {quoted(raw)}, expected a list of {count} whole numbers: conversation, emotion utterance, "
+            f"cause utterance, {span}number of the emotion",
         )
-    conversation, utterance, cause, number = raw
+    conversation, utterance, cause, *_, number = raw
     if not 0 <= number < len(EMOTIONS):
         raise PairFault("emotion", f"found emotion number {number}, expected 0 to {len(EMOTIONS) - 1}")
+    if subtask == 1:
+        return conversation, SpanPair(utterance, cause, raw[3], raw[4], EMOTIONS[number])
     return conversation, UtterancePair(utterance, cause, EMOTIONS[number])
 
 

@@ -24,6 +24,8 @@ __all__ = (
     "span_counts",
     "step_counts",
     "step_scores",
+    "support",
+    "utterance_counts",
 )
 
 from collections import Counter, defaultdict
@@ -69,6 +71,7 @@ FAMILIES = {
     "proportional": Columns("overlap", "predicted_tokens", "gold_tokens", "gold"),
     "fuzzy": Columns("fuzzy", "predicted", "gold", "gold"),
     "pair": Columns("pair", "predicted", "gold", "gold"),
+    "utterances": Columns("utterances", "utterances_predicted", "utterances_gold", "utterances_gold"),
 }
 FILTERED = Columns("filtered", "filtered_predicted", "filtered_gold", "filtered_gold")
 ALL = Columns("all", "all_predicted", "all_gold", "all_gold")
@@ -119,6 +122,13 @@ def pair_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTup
     """
     right, found = set(gold), set(predicted)
     return _by_emotion({"gold": right, "predicted": found, "pair": right & found})
+
+
+def utterance_counts(gold: Iterable[UtteranceTuple], predicted: Iterable[UtteranceTuple]) -> dict[str, int]:
+    """Count pairs as `pair_counts` does, for ``utterances`` of `FAMILIES`, beside counts of spans."""
+    right, found = set(gold), set(predicted)
+    columns = FAMILIES["utterances"]
+    return _by_emotion({columns.gold: right, columns.predicted: found, columns.hits: right & found})
 
 
 def step_counts(
@@ -227,7 +237,7 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
 
     Returns:
         ``NAME_f1``, ``weighted_NAME_f1``, ``weighted_NAME_f1_4class`` and ``NAME_f1[joy]``, and precision and recall of
-        all but the last; in [0, 1) where spans end after they start. Micro scores are 0 where nothing is counted.
+        each; in [0, 1) where spans end after they start. Micro scores are 0 where nothing is counted.
         Weighted ones are NaN without gold, those of an emotion without gold and prediction.
     """
     import numpy as np
@@ -237,8 +247,7 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     micro = _prf(*(rows.sum(axis=0) for rows in (hits, predicted, gold)))
     scores = _named(name, (micro, *_weighted(each, weight)))
     absent = (weight == 0) & (predicted == 0)
-    values = np.where(absent, np.nan, each[-1])
-    return scores | {f"{name}_f1[{emotion}]": row for emotion, row in zip(SCORED, values, strict=True)}
+    return scores | _by_label(name, [np.where(absent, np.nan, values) for values in each])
 
 
 def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -> "dict[str, FloatArray]":
@@ -251,7 +260,16 @@ def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
     each = _prf(hits, predicted, gold)
     scores = _named(name, (_prf(*micro), *_weighted(each, weight)))
-    return scores | {f"{name}_f1[{emotion}]": row for emotion, row in zip(SCORED, each[-1], strict=True)}
+    return scores | _by_label(name, each)
+
+
+def support(sums: "Mapping[str, FloatArray]") -> "dict[str, FloatArray]":
+    """Return the number of gold pairs of each emotion; NaN for one that neither side has."""
+    import numpy as np
+
+    gold, predicted = (_rows(sums, group, SCORED) for group in ("gold", "predicted"))
+    rows = np.where((gold == 0) & (predicted == 0), np.nan, gold)
+    return {f"support[{emotion}]": row for emotion, row in zip(SCORED, rows, strict=True)}
 
 
 def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
@@ -259,6 +277,12 @@ def keep_rate(sums: "Mapping[str, FloatArray]") -> "FloatArray":
     kept, candidates = (_rows(sums, each.predicted, EMOTIONS).sum(axis=0) for each in (FILTERED, ALL))
     rate: FloatArray = kept / (candidates + _EPSILON)
     return rate
+
+
+def _by_label(name: str, each: "Sequence[FloatArray]") -> "dict[str, FloatArray]":
+    """Name precision, recall and F1 of each emotion."""
+    parts = zip(PARTS, each, strict=True)
+    return {f"{name}_{part}[{emotion}]": row for part, rows in parts for emotion, row in zip(SCORED, rows, strict=True)}
 
 
 def _rows(sums: "Mapping[str, FloatArray]", group: str, emotions: Sequence[str]) -> "FloatArray":

@@ -12,11 +12,11 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
-from pytest_llmeval.tasks.emotion_cause.pair_files import PAIRS, PairConversation, PairFile, read_pair_file
+from pytest_llmeval.tasks.emotion_cause.pair_files import KEEP, PAIRS, PairConversation, PairFile, read_pair_file
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, Subtask, format_pair, parse_internal, quoted
 
 _UTTERANCES, _CANDIDATES = "conversation", "candidates"
-_INTERNAL = 4
+_INTERNAL, _WITH_SPAN = 4, 6
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EcacSource(Source):
 
     Attributes:
         gold: The gold file; relative to the suite file's folder, or absolute.
-        subtask: 1: causes are spans of tokens. 2: causes are utterances; internal lists have no others.
+        subtask: 1: causes are spans of tokens. 2: causes are utterances.
         predictions: The file of predictions, or ``None`` where a target answers.
     """
 
@@ -53,8 +53,8 @@ class EcacSource(Source):
             answers = read_pair_file(folder / self.predictions, log)
             faults.extend(log.listed())
             if gold is not None and answers is not None:
-                cases = [case.answered(_answer(answers, int(case.id))) for case in cases]
-                cases += _without_gold(gold, answers)
+                cases = [case.answered(_answer(answers, int(case.id), self.subtask)) for case in cases]
+                cases += _without_gold(gold, answers, self.subtask)
         if not cases and not faults:
             message = "found no conversation, expected at least one"
             faults.append(Fault(shown_path(folder / self.gold), 0, 0, "", message))
@@ -83,10 +83,6 @@ def _alike(option: Path, file: str) -> int:
 
 
 def _cases(gold: PairFile, subtask: Subtask) -> Iterator[Case]:
-    if gold.internal and subtask == 1:
-        message = "found an internal list of pairs, which has no spans, expected conversations (or `subtask: 2`)"
-        gold.fault((), None, "submission form", message)
-        return
     for conversation in gold.conversations.values():
         before = gold.faults.found
         case = _case(gold, conversation, subtask)
@@ -104,7 +100,7 @@ def _case(gold: PairFile, conversation: PairConversation, subtask: Subtask) -> C
     gold.check_list(conversation)
 
     def read(raw: Any) -> Pair:
-        return parse_internal(raw)[1] if gold.internal else gold_pair(raw, subtask, texts)
+        return parse_internal(raw, subtask)[1] if gold.internal else gold_pair(raw, subtask, texts)
 
     return Case(
         id=str(conversation.number),
@@ -124,27 +120,31 @@ def _utterances(conversation: Any) -> Any:
     ]
 
 
-def _answer(answers: PairFile, number: int) -> Any:
+def _answer(answers: PairFile, number: int, subtask: Subtask) -> Any:
     """Return what was predicted for a conversation; an internal list leaves out those without pairs."""
     conversation = answers.conversations.get(number)
     if conversation is None:
         return [] if answers.internal else MISSING
     if answers.internal:
-        return [_official(raw) for _, raw in conversation.rows]
+        pairs = [_official(raw, subtask) for _, raw in conversation.rows]
+        return {_CANDIDATES: pairs, KEEP: conversation.keep} if conversation.keep else pairs
     entry = conversation.entry
     return entry[PAIRS] if PAIRS in entry and _CANDIDATES not in entry else entry
 
 
-def _official(row: list[Any]) -> Any:
+def _official(row: list[Any], subtask: Subtask) -> Any:
     """Write a row of an internal list as an official pair; what is wrong with it stays wrong."""
-    if len(row) != _INTERNAL:
+    if len(row) not in (_INTERNAL, _WITH_SPAN):
         return row
-    _, utterance, cause, number = row
+    _, utterance, cause, *span, number = row
     known = type(number) is int and 0 <= number < len(EMOTIONS)
-    return [f"{utterance}_{EMOTIONS[number] if known else number}", f"{cause}"]
+    return [
+        f"{utterance}_{EMOTIONS[number] if known else number}",
+        "_".join(map(str, (cause, *span) if subtask == 1 else (cause,))),
+    ]
 
 
-def _without_gold(gold: PairFile, answers: PairFile) -> Iterator[Case]:
+def _without_gold(gold: PairFile, answers: PairFile, subtask: Subtask) -> Iterator[Case]:
     """Yield the predicted conversations that an internal gold list does not have, because they have no gold pair.
 
     An official gold file has all conversations, and predictions for others are passed over.
@@ -152,4 +152,4 @@ def _without_gold(gold: PairFile, answers: PairFile) -> Iterator[Case]:
     if gold.internal:
         for number in answers.conversations:
             if number not in gold.conversations:
-                yield Case(id=str(number), expected=[], prediction=_answer(answers, number))
+                yield Case(id=str(number), expected=[], prediction=_answer(answers, number, subtask))

@@ -50,6 +50,8 @@ def validate_submission(
     Raises:
         ValueError: A conversation of `gold` has no number.
     """
+    if isinstance(data, dict) and _ID in data:
+        data = [data]
     if not isinstance(data, list):
         return [SubmissionFault(None, 0, None, "submission form", f"found {quoted(data)}, expected a list")]
     wanted = None if gold is None else dict.fromkeys(map(_gold_number, gold))

@@ -3,7 +3,7 @@
 __all__ = ("ActionLayer", "is_action_right")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -11,9 +11,10 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import ACTION_FIELDS, Event
 from pytest_llmeval.tasks.narrative.explaining import action_lines
+from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -39,14 +40,21 @@ class ActionLayer(NarrativeEvaluator):
 
     Attributes:
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        action_taxonomy: File of your own with the labels for `normalize`; ``None``: the shipped one.
     """
 
     name = "narrative.action_layer"
 
     align: tuple[str, ...] = ALIGN
+    action_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
 
     def describe(self) -> Sequence[Metric]:
-        """Return the seven metrics."""
+        """Return the seven metrics.
+
+        Raises:
+            SuiteError: The taxonomy has faults.
+        """
+        self._check_taxonomies()
         return [Metric(name, signature=self._signature()) for name in _NAMES]
 
     def observe(self, stories: Alignment) -> Observation:
@@ -60,26 +68,19 @@ class ActionLayer(NarrativeEvaluator):
             "complete_matches": sum(hits == total for hits, total in numbers),
             "partial_matches": sum(0 < hits < total for hits, total in numbers),
         }
-        reason = None
-        if not judged:
-            reason = _ABSENT
-        elif skipped:
-            reason = f"{_ABSENT} in event {listed(skipped)}"
-        details = {
+        details: dict[str, Any] = {
             "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
             "missing_events": [event.label for event, partner in judged if partner is None],
             "field_counts": {field: {"correct": right[field], "total": len(given[field])} for field in ACTION_FIELDS},
             **matches,
             "n_events_evaluated": len(judged),
             "n_events_skipped": len(skipped),
-            "gt_incomplete": reason is not None,
-            "gt_incomplete_reason": reason,
-        }
+        } | gap_details("action_layer", stories.gold, None if judged else _ABSENT)
         if not judged:
-            return Observation({}, details, dict.fromkeys(_NAMES, _ABSENT))
-        counts = matches | {"events": len(judged)}
-        for field, pairs in given.items():
-            counts |= {field: len(pairs), f"{field}.right": right[field]}
+            return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _ABSENT))
+        counts = gap_counts(details) | matches | {"events": len(judged)}
+        for name, pairs in given.items():
+            counts |= {name: len(pairs), f"{name}.right": right[name]}
         absent = [field for field in ACTION_FIELDS if not given[field]]
         undefined = {_ACCURACY[field]: f"the ground truth has no {field}" for field in absent}
         return Observation(counts, details, undefined)

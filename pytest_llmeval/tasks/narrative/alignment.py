@@ -1,11 +1,11 @@
 """Alignment of two annotations: characters, events, and relationships within an event."""
 
-__all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "RelationshipPair", "relationship_pairs")
+__all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "NameMatch", "RelationshipPair", "relationship_pairs")
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
@@ -14,6 +14,9 @@ from pytest_llmeval.tasks.narrative.rules import Resolver, name_key, nearest
 
 ALIGN = ("id", "time_order")
 """By what events are aligned unless an option says otherwise."""
+
+NameMatch: TypeAlias = Literal["aliases", "strict"]
+"""Which names of a character count: its aliases too, or its main name alone."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the gold list and in the predicted list."""
@@ -34,6 +37,7 @@ class Matching:
     Attributes:
         fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        match: ``strict``: only main names count, no aliases, and none may be fuzzy.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -41,10 +45,15 @@ class Matching:
 
     fuzzy: float | None = None
     align: Sequence[str] = ALIGN
+    match: NameMatch = "aliases"
 
     def __post_init__(self) -> None:
         if self.fuzzy is not None and not 0 < self.fuzzy <= 1:
             raise ValueError(f"fuzzy: found {self.fuzzy!r}, expected a number above 0 and at most 1, or null")
+        if self.match not in (known := get_args(NameMatch)):
+            raise ValueError(f"match: {unknown_name('way', self.match, known)}")
+        if self.match == "strict" and self.fuzzy is not None:
+            raise ValueError(f"fuzzy: found {self.fuzzy!r} with match: strict, expected match: aliases")
         for name in self.align:
             if name not in _ALIGNMENTS:
                 raise ValueError(f"align: {unknown_name('field', name, _ALIGNMENTS)}")
@@ -73,10 +82,10 @@ class Alignment:
         """Gold and predicted characters that are the same, one-to-one, in the order of gold.
 
         First those with equal main names; then as many of the others as possible that share any name; with `fuzzy`
-        then as many as possible of those left that have like names. Where several pairings would do, one with the
-        most equal archetypes is taken.
+        then as many as possible of those left that have like names. With ``match: strict`` only equal main names
+        count. Where several pairings would do, one with the most equal archetypes is taken.
         """
-        stages = [_by_main_name, _by_any_name]
+        stages = [_by_main_name] if self.matching.match == "strict" else [_by_main_name, _by_any_name]
         if self.matching.fuzzy is not None:
             least = self.matching.fuzzy
             stages.append(lambda gold, predicted: _by_like_name(gold, predicted, least))
@@ -111,6 +120,8 @@ class Alignment:
     def _resolver(self) -> Resolver:
         """Whom a name means: a gold main name or alias goes before the names of predicted characters."""
         resolver = Resolver(self.matching.fuzzy)
+        if self.matching.match == "strict":
+            return resolver
         for each in self.gold.characters:
             resolver.add(each.key, each.key)
         for each in self.gold.characters:

@@ -1,12 +1,12 @@
 """The base class of the evaluators of story annotations."""
 
-__all__ = ("NarrativeEvaluator", "listed", "mean_of_present", "read_gold")
+__all__ = ("NarrativeEvaluator", "mean_of_present", "read_gold")
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
@@ -14,14 +14,20 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
-from pytest_llmeval.tasks.narrative.document import Story, is_blank, parse_document, read_story
+from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
 from pytest_llmeval.tasks.narrative.explaining import STORY_BUCKETS
+from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
+from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
+from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
+from pytest_llmeval.tasks.narrative.quotes import repair_spans
+from pytest_llmeval.tasks.narrative.rules import listed
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.core.tables import ReportTable
 
+_TAXONOMIES = ("relationship", "sentiment", "action")
 _EXPECTED = "expected a JSON v3 document (an object)"
-_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,14 @@ class NarrativeEvaluator(Evaluator):
     where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 
     What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction. A
-    subclass may have the options of `Matching`, under their names.
+    subclass may have the options of `Matching`, under their names, those of its taxonomies, and `repair_spans`.
+
+    Attributes:
+        normalize: Fold labels of both sides into those of the taxonomies: bilingual, long and short forms, and letter
+            case. Unknown labels stay as they are.
     """
+
+    normalize: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         self._matching  # noqa: B018 (raises for impossible options)
@@ -50,12 +62,15 @@ class NarrativeEvaluator(Evaluator):
     def _signature(self) -> str:
         """Return what the values depend on: how names are compared, how events are aligned, the version."""
         own = {each.name for each in fields(self)}
-        fuzzy = self._matching.fuzzy
+        fuzzy, version = self._matching.fuzzy, f"v:{self.version}"
+        names = "main" if self._matching.match == "strict" else "strict" if fuzzy is None else f"fuzzy>={fuzzy:g}"
         parts = {
-            "fuzzy": f"names:{'strict' if fuzzy is None else f'fuzzy>={fuzzy:g}'}",
+            "fuzzy": f"names:{names}",
             "align": f"align:{','.join(self._matching.align)}",
         }
-        return "|".join([*(part for name, part in parts.items() if name in own), f"v:{self.version}"])
+        flags = {"normalize": "labels:normalized", "repair_spans": "spans:repaired"}
+        named = [part for name, part in parts.items() if name in own]
+        return "|".join([*named, *(part for name, part in flags.items() if getattr(self, name, False)), version])
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what has a wrong form in the ground truth."""
@@ -70,9 +85,9 @@ class NarrativeEvaluator(Evaluator):
         Raises:
             EvaluatorError: The ground truth is no JSON v3 document. What has a wrong form inside it counts as absent.
         """
-        stories = self._read(case)
+        stories, changes = self._prepared(self._read(case))
         observation = self.observe(stories)
-        details = dict(observation.details)
+        details = {**observation.details, **changes}
         if stories.gold.faults:
             details["gt_faults"] = list(stories.gold.faults)
         faults = stories.predicted.faults
@@ -86,9 +101,36 @@ class NarrativeEvaluator(Evaluator):
     def _read(self, case: Case) -> Alignment:
         right = read_gold(case)
         predicted = parse_document(case.prediction)
-        found = Story(faults=(_wrong(case.prediction),)) if predicted is None else read_story(predicted)
+        found = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
         given = case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
         return Alignment(right, found, given or right.text or found.text, self._matching)
+
+    @cached_property
+    def _taxonomy(self) -> NarrativeTaxonomy:
+        return narrative_taxonomy(*(getattr(self, f"{kind}_taxonomy", None) for kind in _TAXONOMIES))
+
+    def _check_taxonomies(self) -> None:
+        """Read the taxonomies that the options need, to raise for their faults."""
+        if self.normalize or any(getattr(self, f"{kind}_taxonomy", None) is not None for kind in _TAXONOMIES):
+            self._taxonomy  # noqa: B018 (raises for faults)
+
+    def _prepared(self, stories: Alignment) -> tuple[Alignment, dict[str, Any]]:
+        """Apply `normalize` and `repair_spans` to both sides; also return what they changed."""
+        sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
+        changes: dict[str, Any] = {}
+        if self.normalize:
+            folded = {side: normalize_labels(story, self._taxonomy) for side, story in sides.items()}
+            sides = {side: story for side, (story, _) in folded.items()}
+            changes["folded_labels"] = {side: log for side, (_, log) in folded.items()}
+        if getattr(self, "repair_spans", False):
+            repaired = {side: repair_spans(story, stories.text) for side, story in sides.items()}
+            sides = {side: story for side, (story, _) in repaired.items()}
+            changes["repaired_spans"] = {side: log for side, (_, log) in repaired.items()}
+        return replace(stories, gold=sides["ground_truth"], predicted=sides["prediction"]), changes
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the table of the gaps in the ground truth."""
+        return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""
@@ -118,17 +160,18 @@ def read_gold(case: Case) -> Story:
 
 
 def _wrong(value: object) -> str:
-    return f"found {describe_found(value)}, {_EXPECTED}"
+    malformed = json_fault(value) if isinstance(value, str) else None
+    return f"found {malformed or describe_found(value)}, {_EXPECTED}"
 
 
-def listed(items: Sequence[str], separator: str = ", ") -> str:
-    """Write the first few of some things.
-
-    >>> listed(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    more = len(items) - _SHOWN
-    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _read_prediction(data: Mapping[str, Any]) -> Story:
+    """Read a prediction; an object without any part of a document is malformed."""
+    story = read_story(data)
+    if not data or story.faults or any(part in data for part in PARTS):
+        return story
+    keys = listed([repr(key) for key in data])
+    fault = f"found an object with {keys}, expected a JSON v3 document with {' or '.join(map(repr, PARTS))}"
+    return replace(story, faults=(fault,))
 
 
 def mean_of_present(columns: "Mapping[str, FloatArray]", weights: Mapping[str, float] | None = None) -> "FloatArray":

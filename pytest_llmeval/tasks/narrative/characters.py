@@ -3,16 +3,17 @@
 __all__ = ("Characters",)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
-from pytest_llmeval.tasks.narrative.alignment import Alignment
+from pytest_llmeval.tasks.narrative.alignment import Alignment, NameMatch
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, read_gold
 from pytest_llmeval.tasks.narrative.explaining import character_lines
+from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -33,11 +34,13 @@ class Characters(NarrativeEvaluator):
     Attributes:
         fuzzy: Least likeness (rapidfuzz's ratio, in (0, 1]) at which the names of characters that are left over are
             equal as well; ``None``: none are.
+        match: ``strict``: only main names count, no aliases.
     """
 
     name = "narrative.characters"
 
     fuzzy: float | None = None
+    match: NameMatch = field(default="aliases", kw_only=True)
 
     def describe(self) -> Sequence[Metric]:
         """Return the four metrics."""
@@ -55,7 +58,7 @@ class Characters(NarrativeEvaluator):
         ]
         paired = {id(each) for pair in pairs for each in pair}
         names = [each.name for each in predicted if id(each) not in paired]
-        details = {
+        details: dict[str, Any] = {
             "missing_characters": [each.name for each in gold if id(each) not in paired],
             "extra_characters": names if gold else [],
             "unjudged_characters": [] if gold else names,
@@ -65,12 +68,11 @@ class Characters(NarrativeEvaluator):
             "n_ground_truth": len(gold),
             "archetype_correct": len(judged) - len(wrong),
             "archetype_total": len(judged),
-            "gt_incomplete": not gold,
-            "gt_incomplete_reason": None if gold else _ABSENT,
-        }
+        } | gap_details("characters", stories.gold, None if gold else _ABSENT)
+        counts = gap_counts(details)
         if not gold:
-            return Observation({}, details, dict.fromkeys((*_FOUND, _ARCHETYPE), _ABSENT))
-        counts = {
+            return Observation(counts, details, dict.fromkeys((*_FOUND, _ARCHETYPE), _ABSENT))
+        counts |= {
             "matched": len(pairs),
             "predicted": len(predicted),
             "gold": len(gold),

@@ -4,9 +4,9 @@ __all__ = ("COMPONENTS", "Narrative")
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
@@ -14,13 +14,15 @@ from pytest_llmeval.core.observation import Observation, Sums
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative import report
-from pytest_llmeval.tasks.narrative.action_layer import ActionLayer, is_action_right
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, EventPair, RelationshipPair
+from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.events import describe_events, observe_events, summarize_events
 from pytest_llmeval.tasks.narrative.explaining import event_lines, label_lines
-from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
-from pytest_llmeval.tasks.narrative.relationships import Relationships, is_labelled_right
+from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
+from pytest_llmeval.tasks.narrative.own_components import OwnComponents
+from pytest_llmeval.tasks.narrative.relationships import Relationships
 from pytest_llmeval.tasks.narrative.sentiment import Sentiment
 from pytest_llmeval.tasks.narrative.text_span import TextSpan
 from pytest_llmeval.tasks.narrative.validity import check_labels
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import os
 
     from pytest_llmeval.core.observation import FloatArray
+    from pytest_llmeval.core.tables import ReportTable
 
 COMPONENTS = ("characters", "relationships", "sentiment", "action_layer", "text_span")
 """The parts of an annotation, each with its own evaluator."""
@@ -42,6 +45,7 @@ _PARTS = {
 }
 """The metrics whose mean is the score of a component."""
 
+_RELATIONSHIP_SCORES = {"pairs": "relationship_f1", "labelled": "labelled_f1"}
 _FIELD_ACCURACIES = tuple(f"action_{name}_accuracy" for name in ("category", "type", "context", "status", "function"))
 
 
@@ -54,14 +58,20 @@ class Narrative(NarrativeEvaluator):
     * ``narrative_action_layer``: mean of ``action_layer_complete_match`` and of the mean of the field accuracies;
     * ``narrative_text_span``: mean of ``boundary_score`` and ``overlap_ratio``;
     * ``overall_score``: weighted mean of those five, of which components with nothing to judge are left out;
+    * ``event_precision``, ``event_recall``, ``event_f1``: events that are aligned; ``extra_events``: how many are not;
     * ``event_accuracy``: share of the gold events that are aligned, have all given fields of the action right and every
       relationship with its given levels and exactly its sentiments (text spans are no part of it);
     * ``taxonomy_validity``: share of the predicted labels that the taxonomies have. It changes no other metric.
 
-    All of these are in [0, 1].
+    All of these but ``extra_events`` are in [0, 1].
 
     Attributes:
         weights: Component to weight in `overall_score`; 1 where not given.
+        components: More components: name to an evaluator, the name of a registered one, or ``package.module:Class``.
+            Each gets the whole documents; its first metric, in [0, 1], is its score.
+        relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels too.
+        match: ``strict``: only main names count, no aliases.
+        repair_spans: As in `narrative.text_span`.
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         tolerance: As in `narrative.text_span`.
@@ -76,6 +86,10 @@ class Narrative(NarrativeEvaluator):
     name = "narrative"
 
     weights: dict[str, float] | None = None
+    components: dict[str, Any] | None = field(default=None, kw_only=True)
+    relationship_score: Literal["pairs", "labelled"] = field(default="pairs", kw_only=True)
+    match: NameMatch = field(default="aliases", kw_only=True)
+    repair_spans: bool = field(default=False, kw_only=True)
     fuzzy: float | None = None
     align: tuple[str, ...] = ALIGN
     tolerance: int = 2
@@ -85,9 +99,12 @@ class Narrative(NarrativeEvaluator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.relationship_score not in _RELATIONSHIP_SCORES:
+            message = unknown_name("score", self.relationship_score, _RELATIONSHIP_SCORES)
+            raise ValueError(f"relationship_score: {message}")
         for name, weight in (self.weights or {}).items():
-            if name not in COMPONENTS:
-                raise ValueError(f"weights: {unknown_name('component', name, COMPONENTS)}")
+            if name not in self._names:
+                raise ValueError(f"weights: {unknown_name('component', name, self._names)}")
             if not (math.isfinite(weight) and weight >= 0):
                 raise ValueError(f"weights: found {weight!r} for {name}, expected a number of at least 0")
         if not any(self._weights.values()):
@@ -96,16 +113,29 @@ class Narrative(NarrativeEvaluator):
 
     @cached_property
     def _weights(self) -> dict[str, float]:
-        return dict.fromkeys(COMPONENTS, 1.0) | (self.weights or {})
+        return dict.fromkeys(self._names, 1.0) | (self.weights or {})
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return (*COMPONENTS, *self._own.evaluators)
+
+    @cached_property
+    def _own(self) -> OwnComponents:
+        return OwnComponents(self.components or {}, COMPONENTS)
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[str, ...]]:
+        return _PARTS | {"relationships": (_RELATIONSHIP_SCORES[self.relationship_score],)}
 
     @cached_property
     def _components(self) -> dict[str, NarrativeEvaluator]:
+        names: dict[str, Any] = {"match": self.match, "normalize": self.normalize}
         evaluators = (
-            Characters(self.fuzzy),
-            Relationships(self.fuzzy, self.align),
-            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy),
-            ActionLayer(self.align),
-            TextSpan(self.tolerance, self.align),
+            Characters(self.fuzzy, **names),
+            Relationships(self.fuzzy, self.align, **names),
+            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy, **names),
+            ActionLayer(self.align, normalize=self.normalize),
+            TextSpan(self.tolerance, self.align, normalize=self.normalize, repair_spans=self.repair_spans),
         )
         return dict(zip(COMPONENTS, evaluators, strict=True))
 
@@ -117,42 +147,66 @@ class Narrative(NarrativeEvaluator):
         """
         how = self._signature()
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
+        if self.relationship_score != "pairs":
+            weights += f"|relationships:{self.relationship_score}"
         own = (self.relationship_taxonomy, self.sentiment_taxonomy, self.action_taxonomy)
-        if any(own):
-            narrative_taxonomy(*own)
+        self._check_taxonomies()
         taxonomies = ",".join("shipped" if path is None else "own" for path in own)
         return [
             Metric("overall_score", signature=f"weights:{weights}|n_t:{self.tolerance}|{how}"),
             *(Metric(_score_name(component), signature=how) for component in COMPONENTS),
-            Metric("event_accuracy", signature=how),
+            *self._own.describe(),
+            *describe_events(how),
             Metric("taxonomy_validity", signature=f"taxonomies:{taxonomies}|v:{self.version}"),
             *(metric for each in self._components.values() for metric in each.describe()),
         ]
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the table of the gaps in the ground truth, part by part."""
+        return [gaps_table({component: _count_name(component, GAPS) for component in COMPONENTS})]
+
+    def measure(self, case: Case) -> Observation:
+        """Count one story, also in the components of a user's own; see `NarrativeEvaluator.measure`."""
+        found = super().measure(case)
+        for name in self._own.evaluators:
+            own = self._own.measure(name, case)
+            undefined = {**found.undefined, **own.undefined}
+            if not own.undefined and self._weights[name]:
+                undefined.pop("overall_score", None)
+            found = replace(
+                found,
+                counts={**found.counts, **own.counts},
+                details={**found.details, **own.details},
+                undefined=undefined,
+                malformed=found.malformed or own.malformed,
+            )
+        return found
 
     def observe(self, stories: Alignment) -> Observation:
         """Count everything in two stories."""
         counts: dict[str, float] = {}
         details: dict[str, Any] = {}
         undefined: dict[str, str] = {}
+        wrong: list[str] = []
         for component, evaluator in self._components.items():
             observation = evaluator.observe(stories)
             counts |= {_count_name(component, name): count for name, count in observation.counts.items()}
             details[component] = observation.details
+            wrong += observation.details.get("wrong", [])
             undefined |= observation.undefined
-            if reason := observation.undefined.get(_PARTS[component][0]):
+            if reason := observation.undefined.get(self._parts[component][0]):
                 undefined[_score_name(component)] = reason
         judged = [name for name in COMPONENTS if _score_name(name) not in undefined and self._weights[name]]
         if not judged:
             undefined["overall_score"] = "the ground truth has nothing to judge"
-        for part in (_observe_events(stories), self._observe_labels(stories)):
+        for part in (observe_events(stories), self._observe_labels(stories)):
             counts |= part.counts
             details |= part.details
             undefined |= part.undefined
-        return Observation(counts, details, undefined)
+        return Observation(counts, details | ({"wrong": wrong} if wrong else {}), undefined)
 
     def _observe_labels(self, stories: Alignment) -> Observation:
-        taxonomy = narrative_taxonomy(self.relationship_taxonomy, self.sentiment_taxonomy, self.action_taxonomy)
-        labels, invalid = check_labels(stories.predicted, taxonomy)
+        labels, invalid = check_labels(stories.predicted, self._taxonomy)
         undefined = {} if labels else {"taxonomy_validity": "the prediction gives no label"}
         counts = {"labels": labels, "labels.valid": labels - len(invalid)}
         return Observation(counts, {"invalid_labels": invalid}, undefined)
@@ -175,11 +229,12 @@ class Narrative(NarrativeEvaluator):
             metrics |= evaluator.summarize(Sums(columns, sums.length))
         fields = mean_of_present({name: metrics[name] for name in _FIELD_ACCURACIES})
         known = metrics | {"action_field_accuracy": fields}
-        scores = {name: mean_of_present({part: known[part] for part in parts}) for name, parts in _PARTS.items()}
+        scores = {name: mean_of_present({part: known[part] for part in parts}) for name, parts in self._parts.items()}
+        scores |= self._own.summarize(sums)
         return {
             "overall_score": mean_of_present(scores, self._weights),
             **{_score_name(component): score for component, score in scores.items()},
-            "event_accuracy": ratio(sums["events.correct"], sums["events"]),
+            **summarize_events(sums),
             "taxonomy_validity": ratio(sums["labels.valid"], sums["labels"]),
             **metrics,
         }
@@ -200,12 +255,14 @@ class Narrative(NarrativeEvaluator):
         scores, details = self.scores(observation), dict(observation.details)
         results: dict[str, Any] = {
             "overall_score": scores["overall_score"],
-            "component_scores": {component: scores[_score_name(component)] for component in COMPONENTS},
+            "component_scores": {component: scores[_score_name(component)] for component in self._names},
             "detailed_results": {
                 component: details.pop(component) | {each.name: scores[each.name] for each in evaluator.describe()}
                 for component, evaluator in self._components.items()
-            },
-            "summary": details.pop("summary") | {"event_accuracy": scores["event_accuracy"]},
+            }
+            | {component: details.pop(component) for component in self._own.evaluators},
+            "summary": details.pop("summary")
+            | {each.name: scores[each.name] for each in describe_events("") if each.high is not None},
             "taxonomy_validity": scores["taxonomy_validity"],
         }
         return results | details
@@ -225,34 +282,3 @@ def _score_name(component: str) -> str:
 
 def _count_name(component: str, name: str) -> str:
     return f"{component}:{name}"
-
-
-def _observe_events(stories: Alignment) -> Observation:
-    together = list(zip(stories.events, stories.relationships, strict=True))
-    correct = sum(_is_correct(pair, relationships) for pair, relationships in together)
-    missing = [event.label for event, partner in stories.events if partner is None]
-    total = len(stories.events)
-    details = {
-        "summary": {
-            "total_events": total,
-            "correct_events": correct,
-            "matched_events": total - len(missing),
-            "predicted_events": len(stories.predicted.events),
-            "missing_events": missing,
-            "extra_events": [event.label for event in stories.extra_events],
-        }
-    }
-    undefined = {} if total else {"event_accuracy": "the ground truth has no events"}
-    return Observation({"events": total, "events.correct": correct}, details, undefined)
-
-
-def _is_correct(pair: EventPair, relationships: Sequence[RelationshipPair]) -> bool:
-    event, partner = pair
-    return partner is not None and is_action_right(event, partner) and all(map(_is_exact, relationships))
-
-
-def _is_exact(pair: RelationshipPair) -> bool:
-    right, answer = pair
-    if answer is None or not is_labelled_right(right, answer):
-        return False
-    return not right.sentiments or right.sentiments == answer.sentiments

@@ -1,6 +1,18 @@
 """Tolerant reading of a JSON v3 document, with a list of its malformed values."""
 
-__all__ = ("ACTION_FIELDS", "Character", "Event", "Relationship", "Story", "is_blank", "parse_document", "read_story")
+__all__ = (
+    "ACTION_FIELDS",
+    "PARTS",
+    "Character",
+    "Event",
+    "Relationship",
+    "Story",
+    "format_faults",
+    "is_blank",
+    "json_fault",
+    "parse_document",
+    "read_story",
+)
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,6 +25,11 @@ from pytest_llmeval.tasks.narrative.rules import name_key, split_names
 
 ACTION_FIELDS = ("category", "type", "context", "status", "function")
 
+PARTS = ("characters", "narrative_events")
+
+_VERSION = "3"
+_LIKE = 0.85
+"""How like a key must be to one of `PARTS` to be a misspelling of it."""
 _FENCE = "```"
 
 Scalar: TypeAlias = tuple[str, Any]
@@ -66,6 +83,7 @@ class Event:
         id: ``None`` where absent.
         time_order: ``None`` where absent.
         span: ``None`` unless both ends are given.
+        quote: The text of the span; empty where absent.
         relationships: All of them, those that lack an end included.
         action: The fields of the action layer that are given.
     """
@@ -74,6 +92,7 @@ class Event:
     id: Scalar | None
     time_order: Scalar | None
     span: Span | None
+    quote: str
     relationships: tuple[Relationship, ...]
     action: Mapping[str, str]
 
@@ -95,11 +114,51 @@ class Story:
     faults: tuple[str, ...] = ()
 
 
+def format_faults(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what shows that an object is not in version 3: the key, and ``found ..., expected ...``.
+
+    >>> format_faults({"version": "3.0", "events": []})
+    [('events', "found the key 'events', expected 'narrative_events' (JSON v3)")]
+    """
+    faults = []
+    version = data.get("version")
+    if not is_blank(version) and not str(version).strip().startswith(_VERSION):
+        faults.append(("version", f"found version {version!r}, expected 3.0"))
+    for part in PARTS:
+        keys = [key for key in data if key not in PARTS and _is_like(str(key), part)] if part not in data else []
+        faults += [(key, f"found the key {key!r}, expected {part!r} (JSON v3)") for key in keys]
+    return faults
+
+
+def _is_like(key: str, part: str) -> bool:
+    from difflib import SequenceMatcher
+
+    name = key.casefold().replace("-", "_").replace(" ", "_")
+    return part.endswith(f"_{name}") or SequenceMatcher(None, name, part).ratio() >= _LIKE
+
+
 def is_blank(value: Any) -> bool:
     """Whether a value says nothing: null, blank text, an empty list or an empty object."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, (list, tuple, Mapping)) and not value)
+
+
+def json_fault(text: str) -> str | None:
+    """Return where and how the JSON of a text is malformed; ``None`` for a text that has none."""
+    first, last = text.find(_FENCE), text.rfind(_FENCE)
+    start = text.find("\n", first) + 1 if 0 <= first < last else 0
+    block = text[start:last] if start else text
+    if not block.lstrip().startswith("{"):
+        return None
+    try:
+        json.loads(block)
+    except json.JSONDecodeError as error:
+        line = text.count("\n", 0, start) + error.lineno
+        return f"malformed JSON (line {line}, column {error.colno}: {error.msg})"
+    except (ValueError, RecursionError) as error:
+        return f"malformed JSON ({error})"
+    return None
 
 
 def parse_document(value: Any) -> Mapping[str, Any] | None:
@@ -111,6 +170,7 @@ def parse_document(value: Any) -> Mapping[str, Any] | None:
 def read_story(data: Mapping[str, Any]) -> Story:
     """Read a document."""
     reader = _Reader()
+    reader.faults += [f"{key}: {message}" for key, message in format_faults(data)]
     return Story(
         characters=tuple(filter(None, reader.each(data, "", "characters", reader.character))),
         events=tuple(reader.each(data, "", "narrative_events", reader.event)),
@@ -232,6 +292,7 @@ class _Reader:
             id=given,
             time_order=self.scalar(data, path, "time_order"),
             span=None if start is None or end is None else (start, end),
+            quote=self.text(span, f"{path}.text_span", "text"),
             relationships=tuple(self.each(data, path, "relationships", self.relationship)),
             action={field: value for field, value in action.items() if value},
         )

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import Document
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.tasks.narrative.document import PARTS, format_faults
 
 _TOLERANT = {"extra": "ignore"}
 """Every key may be absent or null, and there may be more keys: annotation tools write different ones."""
@@ -25,8 +26,6 @@ def _whole(value: Any) -> Any:
 _Texts = str | list[str | None] | None
 _Whole = Annotated[int, BeforeValidator(_whole)]
 
-_PARTS = ("characters", "narrative_events")
-_VERSION = "3"
 _ENTRY = re.compile(r"(characters|narrative_events)\[(\d+)\]")
 _NAMED = {"characters": ("character", "name"), "narrative_events": ("event", "id")}
 
@@ -122,12 +121,11 @@ def annotation_problems(document: Document) -> list[Fault]:
     from pydantic import TypeAdapter
 
     data = document.data
-    if not isinstance(data, Mapping) or not any(part in data for part in _PARTS):
-        wanted = " or ".join(map(repr, _PARTS))
+    if isinstance(data, Mapping) and (wrong := format_faults(data)):
+        return [document.fault((key,), message) for key, message in wrong]
+    if not isinstance(data, Mapping) or not any(part in data for part in PARTS):
+        wanted = " or ".join(map(repr, PARTS))
         return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
-    version = data.get("version")
-    if not _is_blank(version) and not str(version).strip().startswith(_VERSION):
-        return [document.fault(("version",), f"found version {version!r}, expected 3.0")]
     _, faults = check(TypeAdapter(Annotation), Annotation, _blanks_as_null(data), document, ())
     return [_naming_entry(fault, data) for fault in faults]
 

@@ -31,7 +31,19 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     kept = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
     means = {key: _mean([result[key] for result in results if key in result]) for key in kept}
-    return means | {"n_evaluations": len(results)}
+    return means | {"gt_incomplete": _gaps(results), "n_evaluations": len(results)}
+
+
+def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return for each part how many stories lack ground truth of an event or relationship, and how many values."""
+    gaps: dict[str, dict[str, int]] = {}
+    for result in results:
+        for part, found in (result.get("detailed_results") or {}).items():
+            if "gt_gaps" in found:
+                counts = gaps.setdefault(part, {"stories": 0, "values": 0})
+                counts["stories"] += found["gt_incomplete"]
+                counts["values"] += len(found["gt_gaps"])
+    return gaps
 
 
 def _mean(values: Sequence[Any]) -> Any:

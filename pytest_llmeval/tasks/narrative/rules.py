@@ -8,6 +8,7 @@ __all__ = (
     "calculate_precision_recall_f1",
     "calculate_set_metrics",
     "handle_missing_ground_truth",
+    "listed",
     "name_key",
     "nearest",
     "split_names",
@@ -15,7 +16,7 @@ __all__ = (
 
 import re
 import unicodedata
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 from pytest_llmeval.evaluators.measures.overlap import harmonic_mean
@@ -72,6 +73,19 @@ def calculate_set_metrics(
     if gt_incomplete:
         return {"precision": None, "recall": recall if gold else None, "f1": None, "gt_incomplete": True}
     return {"precision": precision, "recall": recall, "f1": f1, "gt_incomplete": False}
+
+
+_SHOWN = 3
+
+
+def listed(items: Sequence[str], separator: str = ", ") -> str:
+    """Write the first few of some things.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    more = len(items) - _SHOWN
+    return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 _SEPARATOR = re.compile("[;；]")

@@ -10,10 +10,11 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import sentiment_lines
+from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
 from pytest_llmeval.tasks.narrative.labels import narrative_taxonomy
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Sentiment(NarrativeEvaluator):
 
     Attributes:
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
+        match: ``strict``: only main names count, no aliases.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         sentiment_taxonomy: File of your own with the polarity of sentiments; ``None``: the shipped one.
     """
@@ -44,6 +46,7 @@ class Sentiment(NarrativeEvaluator):
     name = "narrative.sentiment"
 
     fuzzy: float | None = None
+    match: NameMatch = field(default="aliases", kw_only=True)
     align: tuple[str, ...] = ALIGN
     sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
 
@@ -53,8 +56,7 @@ class Sentiment(NarrativeEvaluator):
         Raises:
             SuiteError: The taxonomy has faults.
         """
-        if self.sentiment_taxonomy is not None:
-            narrative_taxonomy(sentiments=self.sentiment_taxonomy)
+        self._check_taxonomies()
         return [Metric(name, signature=self._signature()) for name in (*_FOUND, _POLARITY)]
 
     def observe(self, stories: Alignment) -> Observation:
@@ -64,11 +66,12 @@ class Sentiment(NarrativeEvaluator):
             for right, answer in pairs:
                 tally.add(event, right, answer)
             if partner and not pairs:
-                tally.skip(event, len(partner.relationships))
+                tally.skipped += len(partner.relationships)
+        details = tally.details() | gap_details("sentiment", stories.gold, None if tally.judged else _ABSENT)
         if not tally.judged:
-            return Observation({}, tally.details(), dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
+            return Observation(gap_counts(details), details, dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
-        return Observation(tally.counts, tally.details(), no_polarity)
+        return Observation(gap_counts(details) | tally.counts, details, no_polarity)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which sentiments are missing or extra."""
@@ -92,14 +95,14 @@ class _Tally:
         names = ("true_positives", "false_positives", "false_negatives", "polarity_correct", "polarity_total")
         self.counts = dict.fromkeys(names, 0)
         self.judged = 0
-        self.skipped: list[str] = []
+        self.skipped = 0
         self.missing: list[dict[str, Any]] = []
         self.extra: list[dict[str, Any]] = []
 
     def add(self, event: Event, right: Relationship, answer: Relationship | None) -> None:
         found = answer.sentiments if answer else frozenset()
         if not right.sentiments:
-            self.skip(event, bool(found))
+            self.skipped += bool(found)
             return
         self.judged += 1
         missed, surplus = right.sentiments - found, found - right.sentiments
@@ -115,25 +118,13 @@ class _Tally:
             self.counts["polarity_total"] += 1
             self.counts["polarity_correct"] += expected == self._polarities(found)
 
-    def skip(self, event: Event, times: int) -> None:
-        """Leave out what is predicted where gold says nothing."""
-        self.skipped += [event.label] * times
-
     def _polarities(self, sentiments: Iterable[str]) -> set[str]:
         return {polarity for each in sentiments if (polarity := self._polarity(each))}
 
     def details(self) -> dict[str, Any]:
-        reason = None
-        if not self.judged:
-            reason = _ABSENT
-        elif self.skipped:
-            labels = listed(list(dict.fromkeys(self.skipped)))
-            reason = f"the ground truth lacks the sentiment of a relationship in event {labels}"
         return {
             "missing_sentiments": self.missing,
             "extra_sentiments": self.extra,
-            "n_relationships_skipped": len(self.skipped),
+            "n_relationships_skipped": self.skipped,
             **self.counts,
-            "gt_incomplete": reason is not None,
-            "gt_incomplete_reason": reason,
         }

@@ -2,20 +2,25 @@
 
 __all__ = ("JsonV3Source",)
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.data.files.documents import load_json
+from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.text import read_bytes
+from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import case_id, id_fault
+from pytest_llmeval.tasks.narrative.document import read_story
 from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
+from pytest_llmeval.tasks.narrative.quotes import describe_drift, drifted_spans
+from pytest_llmeval.tasks.narrative.rules import listed
 
 _SUFFIX = ".json"
 
@@ -32,6 +37,7 @@ class JsonV3Source(Source):
         gold: A file, a folder (its ``*.json``), a glob pattern, or a list of them; relative to the suite file's folder.
         predictions: The same for the predictions; ``None`` where a target answers.
         suffixes: Ends of file names that do not belong to the name of the story.
+        labels: Name of a label to the dotted path of its value in the ground truth, such as ``metadata.culture``.
     """
 
     format: ClassVar[str] = "json_v3"
@@ -39,11 +45,13 @@ class JsonV3Source(Source):
     gold: str | tuple[str, ...]
     predictions: str | tuple[str, ...] | None = None
     suffixes: tuple[str, ...] = ("_v3", "_pred", "_v3_pred")
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the cases, in the order of `gold`, and of the file names if one entry matches many files.
 
-        Faults of ground truth affect only their case. A prediction that is not JSON is kept as text.
+        Faults of ground truth affect only their case. A prediction that is not JSON is kept as text. Spans of the
+        ground truth whose text is not what the story has there are a warning.
         """
         predicted = list(_files(folder, "predictions", self.predictions, faults))
         answers = _by_name(predicted, self.suffixes, 0, faults)
@@ -51,7 +59,7 @@ class JsonV3Source(Source):
         files = [path for path in _files(folder, "gold", self.gold, faults) if path.resolve() not in taken]
         gold = _by_name(files, self.suffixes, 1, faults)
         faults.extend(_without_gold(path, name, gold) for name, path in answers.items() if name not in gold)
-        cases = [_case(name, path, faults) for name, path in gold.items()]
+        cases = [_case(name, path, self.labels, faults) for name, path in gold.items()]
         return [_answered(case, answers.get(case.id), faults) for case in cases if case is not None]
 
     def faulty(self, faults: Iterable[Fault]) -> int:
@@ -104,21 +112,48 @@ def _without_gold(path: Path, name: str, gold: Iterable[str]) -> Fault:
     return Fault(shown_path(path), 0, 0, "", message)
 
 
-def _case(name: str, path: Path, faults: list[Fault]) -> Case | None:
+def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault]) -> Case | None:
     """Return the case of a file of ground truth; ``None`` if it has faults."""
     shown = shown_path(path)
     wrong = id_fault(name)
     found = [Fault(shown, 1, 1, "", wrong)] if wrong is not None else []
     data: Any = None
+    more: dict[str, str] = {}
     try:
         document = load_json(path, shown)
         data = document.data
         found += annotation_problems(document)
+        more = _more_labels(document, labels, found)
     except SuiteError as error:
         found += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
     faults.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
-    return None if found else Case(name, _story(data), data, labels=_labels(data))
+    if found:
+        return None
+    _warn_of_drift(shown, data)
+    return Case(name, _story(data), data, labels=_labels(data) | more)
+
+
+def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fault]) -> dict[str, str]:
+    """Return the labels that the option names; one without a value is left out, one that is no text is a fault."""
+    found = {}
+    for label, path in labels.items():
+        steps = tuple(path.split("."))
+        value: Any = document.data
+        for step in steps:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if isinstance(value, str | int | float):
+            if text := str(value).strip():
+                found[label] = text
+        elif value:
+            faults.append(document.fault(steps, f"found {describe(value)}, expected text for the label {label!r}"))
+    return found
+
+
+def _warn_of_drift(shown: str, data: Mapping[str, Any]) -> None:
+    story = read_story(data)
+    if drifts := [describe_drift(each) for each in drifted_spans(story, story.text)]:
+        warnings.warn(f"{shown}: {listed(drifts, '; ')}", UserWarning, stacklevel=2)
 
 
 def _story(data: Mapping[str, Any]) -> str | None:

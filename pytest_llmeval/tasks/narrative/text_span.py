@@ -4,7 +4,7 @@ __all__ = ("TextSpan",)
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -15,9 +15,11 @@ from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk
 from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, sentence_index, sentence_spans, span_faults
 from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
-from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, listed
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event
 from pytest_llmeval.tasks.narrative.explaining import span_lines
+from pytest_llmeval.tasks.narrative.gaps import gap_counts, gap_details
+from pytest_llmeval.tasks.narrative.quotes import describe_drift, drifted_spans
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -43,12 +45,14 @@ class TextSpan(NarrativeEvaluator):
     Attributes:
         tolerance: n_t of Fournier (2013): boundaries less than this many sentences apart are near misses.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+        repair_spans: Move spans whose text is not what the story has there to the nearest place where it is.
     """
 
     name = "narrative.text_span"
 
     tolerance: int = 2
     align: tuple[str, ...] = ALIGN
+    repair_spans: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +85,8 @@ class TextSpan(NarrativeEvaluator):
         if not gold or not stories.text:
             reason = _NO_TEXT if gold else _ABSENT
             undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
-            return Observation({}, _no_details(len(excluded), reason), undefined)
+            nothing = _no_details(len(excluded)) | gap_details("text_span", stories.gold, reason)
+            return Observation(gap_counts(nothing), nothing, undefined)
         sentences = sentence_spans(stories.text)
         right, found = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
         counts = boundary_counts(match_boundaries(right, found, self.tolerance))
@@ -94,7 +99,7 @@ class TextSpan(NarrativeEvaluator):
                 undefined[name] = "the text is not longer than one window"
         overlaps = assign_spans(_spans(gold), _spans(predicted))
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
-        details = {
+        details: dict[str, Any] = {
             "overlap_scores": sorted(overlaps, reverse=True),
             "mean_overlap": math.fsum(overlaps) / len(overlaps),
             "predicted_boundaries": found,
@@ -102,10 +107,9 @@ class TextSpan(NarrativeEvaluator):
             "n_predicted": len(found),
             "n_ground_truth": len(right),
             "n_spans_excluded": len(excluded),
-            "gt_incomplete": bool(excluded),
-            "gt_incomplete_reason": f"{_ABSENT} in event {listed(excluded)}" if excluded else None,
-        }
-        return Observation(counts, details | _faults(gold, predicted, len(stories.text)), undefined)
+        } | gap_details("text_span", stories.gold)
+        counts |= gap_counts(details)
+        return Observation(counts, details | _faults(gold, predicted, len(stories.text)) | _drifts(stories), undefined)
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which boundaries differ, and how many spans overlap little."""
@@ -149,7 +153,17 @@ def _faults(gold: Sequence[Event], predicted: Sequence[Event], length: int) -> d
     return {"span_faults": faults} if faults else {}
 
 
-def _no_details(excluded: int, reason: str) -> dict[str, Any]:
+def _drifts(stories: Alignment) -> dict[str, Any]:
+    """Return the spans whose text is not what the story has there; those of the prediction are explained."""
+    sides = {"ground_truth": stories.gold, "prediction": stories.predicted}
+    found = {side: drifts for side, story in sides.items() if (drifts := drifted_spans(story, stories.text))}
+    if not found:
+        return {}
+    wrong = [describe_drift(each) for each in found.get("prediction", ())]
+    return {"drifted_spans": found} | ({"wrong": wrong} if wrong else {})
+
+
+def _no_details(excluded: int) -> dict[str, Any]:
     return {
         "overlap_scores": [],
         "mean_overlap": None,
@@ -158,6 +172,4 @@ def _no_details(excluded: int, reason: str) -> dict[str, Any]:
         "n_predicted": 0,
         "n_ground_truth": 0,
         "n_spans_excluded": excluded,
-        "gt_incomplete": reason == _ABSENT,
-        "gt_incomplete_reason": reason,
     }

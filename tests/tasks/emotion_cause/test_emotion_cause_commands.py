@@ -91,10 +91,17 @@ def test_the_spelling_of_the_documents_becomes_official(capsys: pytest.CaptureFi
 
 def test_internal_lists_have_no_spans(capsys: pytest.CaptureFixture[str]) -> None:
     assert converted(capsys, [GOLD], "text", "internal", 1) == [[7, 2, 1, 4], [7, 2, 2, 4]]
-    with pytest.raises(SystemExit) as caught:
-        convert(capsys, [[7, 2, 1, 4]], "internal", "official", 1)
-    assert caught.value.code == 2
-    assert "use --subtask 2" in capsys.readouterr().err
+    code, _, errors = convert(capsys, [[7, 2, 1, 4]], "internal", "official", 1)
+    assert code != 0
+    assert "expected a list of six whole numbers" in " ".join(errors)
+
+
+def test_internal_lists_of_six_numbers_have_spans(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [[7, 2, 1, 1, 4, 4], [7, 2, 1, 0, 2, 4], [7, 2, 2, 1, 3, 4]]
+    assert converted(capsys, [GOLD], "text", "internal-spans", 1) == rows
+    spans = [["2_joy", "1_1_4"], ["2_joy", "1_0_2"], ["2_joy", "2_1_3"]]
+    assert converted(capsys, rows, "internal", "official", 1) == [official(7, *spans)]
+    assert converted(capsys, official(7, *spans), "official", "internal-spans", 1) == rows
 
 
 def test_repeated_pairs_stay(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,9 @@ def test_the_result_has_the_fields_of_the_requirement() -> None:
         "missing_events": [],
         "extra_events": [],
         "event_accuracy": 1,
+        "event_precision": 1,
+        "event_recall": 1,
+        "event_f1": 1,
     }
 
 

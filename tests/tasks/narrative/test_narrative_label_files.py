@@ -265,3 +265,29 @@ def test_a_file_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> No
         SuiteError, match=r"sentiment\.csv  found no readable file .* \(did you mean 'sentiments.csv'\?\)"
     ):
         narrative_taxonomy(sentiments=str(tmp_path / "sentiment.csv"))
+
+
+BILINGUAL = (
+    "一级分类 (Level 1),二级标签 (Level 2 Tag),核心定义与区别 (Definition),典型叙事场景 (Context)\n"
+    "船与人(Crew & Ship),captain,指挥, 一切,x\n,cook,y,z\n岸上 (Shore),innkeeper,a,b, c, d\n"
+)
+
+
+def test_a_file_with_bilingual_columns_and_labels_and_unquoted_commas_is_read(tmp_path: Path) -> None:
+    levels = narrative_taxonomy(relationships=written(tmp_path, "zh.csv", BILINGUAL)).relationships
+    assert set(levels.members) == {"Crew & Ship", "Shore"}
+    assert levels.names["船与人"] == levels.names["船与人(Crew & Ship)"] == "Crew & Ship"
+    assert set(levels.members["Crew & Ship"].names) == {"captain", "cook"}
+    assert set(levels.members["Shore"].names) == {"innkeeper"}
+
+
+def test_surplus_cells_before_a_wanted_column_are_a_fault(tmp_path: Path) -> None:
+    text = "Level 1,Definition,Level 2\nCrew,on board, always,cook\n"
+    assert faults(tmp_path, "relationships", "r.csv", text) == ["2:1 : found 4 cells, expected 3 as in the header"]
+
+
+def test_bilingual_labels_of_sentiments_are_read_in_either_order(tmp_path: Path) -> None:
+    text = "label,polarity\nfond(喜爱),positive\n厌恶（bitter）,negative\n"
+    sentiments = narrative_taxonomy(sentiments=written(tmp_path, "s.csv", text)).sentiments
+    assert sentiments.names["喜爱"] == "fond"
+    assert sentiments.names["厌恶"] == sentiments.names["厌恶（bitter）"] == "bitter"

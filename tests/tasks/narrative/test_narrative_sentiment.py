@@ -44,7 +44,7 @@ def test_sentiments_of_an_extra_relationship_count_nowhere() -> None:
 def test_a_relationship_without_gold_sentiment_is_not_judged(empty: Any) -> None:
     found = evaluate(story("positive", "hostile"), story("positive", empty))
     assert (found["sentiment_f1"], found["n_relationships_skipped"], found["gt_incomplete"]) == (1, 1, True)
-    assert found["gt_incomplete_reason"] == "the ground truth lacks the sentiment of a relationship in event 1"
+    assert found["gt_incomplete_reason"] == "the ground truth has no sentiment of a relationship in event 1"
 
 
 def test_without_gold_sentiment_nothing_is_judged() -> None:

@@ -24,6 +24,12 @@ _T = TypeVar("_T")
 
 _TABLES = (".csv", ".md", ".markdown")
 
+_COLUMNS: dict[type, tuple[str, ...]] = {
+    Relationships: ("level1", "level1_zh", "level2", "level2_zh", "aliases"),
+    Sentiments: ("label", "polarity", "zh", "aliases", "level"),
+    Actions: ("category", "category_zh", "short", "type", "zh", "aliases", "contexts", "status", "function"),
+}
+
 
 @cache
 def read_relationships(path: Path) -> tuple[Level1, ...]:
@@ -50,7 +56,7 @@ def read_actions(path: Path) -> Actions:
 def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], FaultLog], _T]) -> _T:
     log = FaultLog(str(path))
     if path.suffix.lower() in _TABLES:
-        rows = read_rows(path, log)
+        rows = read_rows(path, log, _COLUMNS[kind])
         if not rows:
             log.check()
         found = from_rows(rows, log)

@@ -3,6 +3,7 @@
 __all__ = (
     "LabelRow",
     "actions_of",
+    "bilingual_name",
     "column_name",
     "label_fault",
     "plain",
@@ -14,8 +15,9 @@ __all__ = (
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_llmeval.core.errors import Fault
@@ -45,7 +47,7 @@ _COLUMNS = {
     "level": ("friendly level", "intensity"),
     "level1": ("level 1", "relationship level1", "一级分类"),
     "level1_zh": ("level 1 zh",),
-    "level2": ("level 2", "level 2 tag", "relationship level2", "二级分类"),
+    "level2": ("level 2", "level 2 tag", "relationship level2", "二级分类", "二级标签"),
     "level2_zh": ("level 2 zh",),
     "polarity": ("情感极性", "极性"),
     "short": ("short name", "简称"),
@@ -53,9 +55,11 @@ _COLUMNS = {
     "type": ("code", "action type"),
     "zh": ("chinese", "中文", "中文名称", "name 名称"),
 }
+_BILINGUAL = frozenset(("category", "function", "label", "level1", "level2", "status", "type"))
 _MEANING = {other: name for name, others in _COLUMNS.items() for other in (name.replace("_", " "), *others)}
 
 _IN_PARENTHESES = re.compile(r"\s*[(（]([^()（）]*)[)）]\s*$")
+_HAN = re.compile("[\u3400-\u9fff]")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
 _NUMBERED = re.compile(r"(?:[IVXLC]+|\d+)[.)]\s+")
 _RULE = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
@@ -80,12 +84,16 @@ class LabelRow:
     columns: tuple[str, ...] = ()
 
 
-def read_rows(path: Path, log: FaultLog) -> list[LabelRow]:
+def read_rows(path: Path, log: FaultLog, columns: Collection[str]) -> list[LabelRow]:
     """Read a ``.csv`` file, or the tables and the lists of marked labels of a Markdown file.
+
+    Surplus cells of a CSV row belong to the first of the other columns if no wanted column follows it: definitions are
+    often written with unquoted commas.
 
     Args:
         path: The file.
         log: Gets the faults; good rows survive them.
+        columns: The common names of the wanted columns.
 
     Raises:
         SuiteError: A Markdown file cannot be read.
@@ -93,14 +101,22 @@ def read_rows(path: Path, log: FaultLog) -> list[LabelRow]:
     if path.suffix.lower() != ".csv":
         return list(_markdown_rows(read_text(path, log.file, "Markdown tables"), log))
     faults: list[Fault] = []
-    rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read_csv(path, log.file, faults)]
+    read = read_csv(path, log.file, faults, surplus=partial(_free_text, wanted=columns))
+    rows = [LabelRow(line, "", _meant(cells), tuple(cells)) for line, cells in read]
     log.extend(faults)
     return rows
 
 
+def _free_text(header: Sequence[str], wanted: Collection[str]) -> int | None:
+    """Return the first column that is not wanted; ``None`` if there is none, or if a wanted one follows it."""
+    others = [column_name(column) not in wanted for column in header]
+    first = others.index(True) if True in others else None
+    return first if first is not None and all(others[first:]) else None
+
+
 def column_name(text: str) -> str | None:
     """Return the common name of a column, ``None`` if it means nothing here: ``Level 2 Tag`` is ``level2``."""
-    for each in (text, _IN_PARENTHESES.sub("", text)):
+    for each in filter(None, (text, *split_name(text))):
         words = " ".join(re.sub(r"[\W_]+", " ", each).casefold().split())
         if words in _MEANING:
             return _MEANING[words]
@@ -113,14 +129,32 @@ def split_name(text: str) -> tuple[str, str | None]:
     return (text[: found.start()].strip(), found[1].strip() or None) if found else (text.strip(), None)
 
 
+def bilingual_name(text: str) -> tuple[str, str | None]:
+    """Split ``家庭与亲缘(Family & Kinship)`` into label and Chinese name, in whatever order they stand.
+
+    >>> bilingual_name("家庭与亲缘(Family & Kinship)")
+    ('Family & Kinship', '家庭与亲缘')
+    >>> bilingual_name("sail (on water)")
+    ('sail (on water)', None)
+    """
+    before, inside = split_name(text)
+    if not before or inside is None or bool(_HAN.search(before)) == bool(_HAN.search(inside)):
+        return text, None
+    return (inside, before) if _HAN.search(before) else (before, inside)
+
+
 def plain(text: str) -> str:
     """Return Markdown text without the marks for bold and code, and without escapes of the cell border."""
     return text.replace("**", "").replace("`", "").replace("\\|", "|").strip()
 
 
 def _meant(cells: Mapping[str, str]) -> dict[str, str]:
-    named = {column_name(column): cell.strip() for column, cell in cells.items()}
-    return {name: cell for name, cell in named.items() if name is not None}
+    named = {name: cell.strip() for column, cell in cells.items() if (name := column_name(column)) is not None}
+    for name in _BILINGUAL.intersection(named):
+        label, zh = bilingual_name(named[name])
+        if zh is not None:
+            named |= {name: label, f"{name}_zh": named.get(f"{name}_zh") or zh, f"{name}_whole": named[name]}
+    return named
 
 
 def _markdown_rows(text: str, faults: FaultLog) -> Iterator[LabelRow]:
@@ -175,11 +209,13 @@ class _Group:
     Attributes:
         zh: Chinese name of the upper label.
         short: Its short name.
+        whole: Its name in both languages, as the file has it.
         rows: Those that have a label of their own.
     """
 
     zh: str | None
     short: str | None
+    whole: str | None
     rows: list[LabelRow] = field(default_factory=list)
 
 
@@ -187,7 +223,12 @@ def relationships_of(rows: list[LabelRow], faults: FaultLog) -> Relationships:
     """Make relationship labels of rows with the columns ``level1`` and ``level2``; `faults` gets what is wrong."""
     groups = _groups(rows, "level1", "level2", faults)
     levels = (
-        Level1(label=label, zh=group.zh, level2=tuple(_label(row, "level2") for row in group.rows))
+        Level1(
+            label=label,
+            zh=group.zh,
+            aliases=tuple(filter(None, (group.whole,))),
+            level2=tuple(_label(row, "level2") for row in group.rows),
+        )
         for label, group in groups.items()
     )
     return Relationships(relationships=tuple(levels))
@@ -216,7 +257,13 @@ def actions_of(rows: list[LabelRow], faults: FaultLog) -> Actions:
     """
     groups = _groups(rows, "category", "type", faults)
     categories = (
-        Category(label=label, zh=group.zh, short=group.short, types=tuple(map(_action_type, group.rows)))
+        Category(
+            label=label,
+            zh=group.zh,
+            short=group.short,
+            aliases=tuple(filter(None, (group.whole,))),
+            types=tuple(map(_action_type, group.rows)),
+        )
         for label, group in groups.items()
     )
     return Actions(
@@ -270,7 +317,8 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> d
         if not label:
             continue
         above = label
-        group = groups.setdefault(label, _Group(row.cells.get(f"{upper}_zh") or None, row.cells.get("short") or None))
+        zh, short, whole = (row.cells.get(key) or None for key in (f"{upper}_zh", "short", f"{upper}_whole"))
+        group = groups.setdefault(label, _Group(zh, short, whole))
         if name:
             wrong = label_fault(name, seen.setdefault(label, set()))
             if wrong is None:
@@ -302,7 +350,8 @@ def _label(row: LabelRow, column: str) -> Label:
     # A sheet may list types and statuses side by side; its other names are those of the types.
     other = {} if "type" in row.cells and column != "type" else row.cells
     zh = row.cells.get(f"{column}_zh") or other.get("zh") or None
-    return Label(label=row.cells[column], zh=zh, aliases=_parts(other.get("aliases", "")))
+    whole = filter(None, (row.cells.get(f"{column}_whole"),))
+    return Label(label=row.cells[column], zh=zh, aliases=(*_parts(other.get("aliases", "")), *whole))
 
 
 def _action_type(row: LabelRow) -> ActionType:

@@ -1,0 +1,78 @@
+"""Suites with models as systems: asked with their prompts, recorded, priced, and limited by the budget."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from judged_projects import KEY
+from llm_server import Call, LlmServer, Sent, reply
+
+if TYPE_CHECKING:
+    from conftest import Project
+
+ANSWERS = {"Peru?": "Lima", "Japan?": "Tokyo"}
+
+
+def answered(call: Call) -> Sent:
+    """Answer as two models do, of which the small one knows one capital."""
+    known = ANSWERS if call.body["model"] == "large" else {"Peru?": "Lima"}
+    return reply(known.get(call.prompt.removeprefix("Capital of "), "no idea"))(call)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LlmServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LlmServer(answered) as server:
+        yield server
+
+
+@pytest.fixture
+def asked(project: "Project", server: LlmServer) -> "Project":
+    project.write("prompts/plain.md", "Capital of {{ input.land }}")
+    project.write("brief.txt", "Answer with one word.")
+    price = {"input": 1, "output": 10}
+    shared: dict[str, Any] = {"prompt": "prompts/plain.md", "base_url": server.base_url, "price": price}
+    systems = {
+        "large": {"model": "openai:large", "system_prompt": "brief.txt", "temperature": 0, **shared},
+        "small": {"model": "openai:small", **shared},
+    }
+    cases = [
+        {"id": land, "input": {"land": f"{land}?"}, "expected": capital}
+        for land, capital in (("Peru", "Lima"), ("Japan", "Tokyo"))
+    ]
+    project.suite("s.eval.yaml", cases, systems=systems, gates=["target_cost_usd <= 1"])
+    return project
+
+
+def test_models_answer_with_their_prompts_and_their_cost_is_known(
+    asked: "Project", server: LlmServer, workers: int
+) -> None:
+    ran = asked.run(workers=workers)
+    assert ran.suites["s[large]"]["metrics"]["exact_match"]["value"] == 1
+    assert ran.suites["s[small]"]["metrics"]["exact_match"]["value"] == 0.5
+    assert ran.suites["s[large]"]["usage"]["target_cost_usd"] == pytest.approx(2 * (10 + 5 * 10) / 1e6)
+    assert ran.gates("s[small]") == {"target_cost_usd <= 1": "passed"}
+    large = [call.body for call in server.calls if call.body["model"] == "large"]
+    assert len(server.calls) == 4
+    assert large[0]["messages"][0] == {"role": "system", "content": "Answer with one word."}
+    assert large[0]["temperature"] == 0
+
+
+def test_answers_are_recorded_until_a_prompt_changes(asked: "Project", server: LlmServer) -> None:
+    file = "--llmeval-predictions=recorded.jsonl"
+    asked.run(file)
+    assert asked.run(file).suites["s[large]"]["metrics"]["exact_match"]["value"] == 1
+    assert len(server.calls) == 4
+    asked.write("brief.txt", "Answer with two words.")
+    asked.run(file)
+    assert [call.body["model"] for call in server.calls[4:]] == ["large", "large"]
+
+
+def test_a_model_without_a_key_costs_its_cases_only(asked: "Project") -> None:
+    path = asked.path / "s.eval.yaml"
+    text = path.read_text(encoding="utf-8").replace('"openai:small"', '"openai:small", "api_key_env": "NO_SUCH_KEY"')
+    path.write_text(text, encoding="utf-8")
+    ran = asked.run()
+    assert set(ran.outcomes("s[small]").values()) == {"errored"}
+    assert "NO_SUCH_KEY" in ran.text
+    assert set(ran.outcomes("s[large]").values()) == {"passed"}
