@@ -38,6 +38,7 @@ class SuiteReport:
         notes: Case id to what reports say of the case besides its scores.
         worst: The worst cases; ``None`` where all are as good as can be.
         left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
+        variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
     """
 
     suite: str
@@ -55,6 +56,7 @@ class SuiteReport:
     notes: Mapping[str, CaseNote] = field(default_factory=dict)
     worst: WorstCases | None = None
     left_out: int = 0
+    variant: str = ""
 
     @property
     def named_buckets(self) -> list[FilledBucket]:

@@ -43,10 +43,12 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         for key, members in suite.result.groups.items()
     }
     label = suite.result.clusters.label if suite.result.clusters else ""
+    labels = {each.id: dict(each.labels) for each in suite.result.records}
     clusters = {each.id: each.labels[label] for each in suite.result.records if label in each.labels}
     return {
         "suite": suite.suite,
         "path": suite.path,
+        **({"variant": suite.variant} if suite.variant else {}),
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
@@ -63,6 +65,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
                 "id": case.id,
                 "outcome": case.outcome,
                 **({"cluster": clusters[case.id]} if case.id in clusters else {}),
+                **({"labels": labels[case.id]} if labels[case.id] else {}),
                 "metrics": dict(case.metrics),
                 "details": dict(case.details),
                 "reason": case.reason,

@@ -125,7 +125,14 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
     notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
-    compared = [found for variants in groups if (found := side_by_side(variants)) is not None]
+    compared = []
+    for variants in groups:
+        try:
+            found = side_by_side(variants)
+        except Exception as error:  # noqa: BLE001 (as above: the verdicts do not depend on the table)
+            notes.append(f"{next(iter(variants.values())).key.shown}: systems not compared: {fault_of(error)}")
+        else:
+            compared += [found] if found is not None else []
     return JudgedRun(suites, verdicts, notes, compared)
 
 
@@ -133,7 +140,14 @@ def _with_gates_between(
     suites: Sequence[JudgedSuite], groups: Iterable[Mapping[str, JudgedSuite]]
 ) -> list[JudgedSuite]:
     """Return suites with the verdicts of the gates between their systems."""
-    found = {variants[name].key: gates for variants in groups for name, gates in judge_between(variants).items()}
+    found: dict[SuiteKey, list[GateResult]] = {}
+    for variants in groups:
+        try:
+            results = judge_between(variants)
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+            gate = GateResult("between systems", "failed", None, None, f"not judged: {fault_of(error)}")
+            results = {next(iter(variants)): [gate]}
+        found |= {variants[name].key: gates for name, gates in results.items()}
     return [
         each._replace(report=replace(each.report, gates=[*each.report.gates, *found.get(each.key, ())]))
         for each in suites
@@ -178,6 +192,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         left_out=suite.left_out,
         notes=case_notes(_shown_cases(suite, rows), rows, run.texts),
         worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
+        variant=key.variant,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()

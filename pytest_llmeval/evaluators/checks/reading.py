@@ -91,7 +91,7 @@ class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one e
 
 @dataclass
 class CheckReader:
-    """Reads checks. Entries that stand in several cases are read once.
+    """Reads checks. Entries, and lists of them, that stand in several cases are read once.
 
     Attributes:
         kinds: Name to kind.
@@ -101,6 +101,7 @@ class CheckReader:
     kinds: Mapping[str, CheckKind]
     host: Host
     _known: dict[str, Check] = field(default_factory=dict)
+    _known_lists: dict[str, tuple[Check, ...]] = field(default_factory=dict)
 
     def read(self, entries: Any, path: Path) -> tuple[Check, ...]:
         """Return the checks of a list of entries; those with faults are left out.
@@ -112,8 +113,14 @@ class CheckReader:
         if not isinstance(entries, list | tuple):
             self.host.fault(path, f"found {describe(entries)}, expected a list of checks")
             return ()
+        key = _fingerprint(entries)
+        if key in self._known_lists:
+            return self._known_lists[key]
         read = [self._check(entry, (*path, number)) for number, entry in enumerate(entries)]
-        return tuple(each for each in read if each is not None)
+        checks = tuple(each for each in read if each is not None)
+        if key is not None and len(checks) == len(entries):
+            self._known_lists[key] = checks
+        return checks
 
     def _check(self, entry: Any, path: Path) -> Check | None:
         if isinstance(entry, Check):

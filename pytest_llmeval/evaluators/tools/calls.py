@@ -23,7 +23,7 @@ _RESULTS: Final = frozenset(
 """What items of messages call themselves: OpenAI's responses, Anthropic's blocks, pydantic-ai's parts."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
-_ARGUMENTS: Final = ("arguments", "args", "input")
+_OTHER_ARGUMENTS: Final = ("args", "input")
 _FORM: Final = "an object with name and arguments"
 
 
@@ -165,7 +165,9 @@ def _call(item: Any, index: int) -> Call:
     name = inner.get("name", inner.get("tool_name"))
     if not isinstance(name, str) or not name:
         return Call("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
-    arguments = next((value for key in _ARGUMENTS if (value := inner.get(key)) is not None), None)
+    arguments = inner.get("arguments")
+    for key in _OTHER_ARGUMENTS if arguments is None else ():
+        arguments = inner.get(key) if arguments is None else arguments
     if isinstance(arguments, dict):
         return Call(name, arguments, _failed(item))
     fault = None

@@ -132,6 +132,10 @@ class NarrativeEvaluator(Evaluator):
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
 
+    def get_metrics_summary(self, results: Mapping[str, Any]) -> dict[str, float | None]:
+        """Return the metrics out of what `evaluate` returned."""
+        return {metric.name: results[metric.name] for metric in self.describe() if metric.name in results}
+
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""
         return {
