@@ -2,18 +2,21 @@
 
 __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.notes import case_notes, worst_cases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
+from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
@@ -187,6 +190,8 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
+        notes=case_notes(_shown_cases(suite, rows), rows, run.texts),
+        worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
         variant=key.variant,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
@@ -200,6 +205,17 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
     ]
     gates += judge_regressions(findings)
     return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
+
+
+def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
+    """Yield the cases of rows, with input and expected as reports show them where an answer is shown."""
+    answered = {row.id for row in rows if row.answers}
+    for case in suite.cases:
+        if case.id in answered:
+            given, expected = (shown_value(each, suite.secret_variables) for each in (case.input, case.expected))
+            yield replace(case, input=given, expected=expected)
+        else:
+            yield replace(case, input=None, expected=None)
 
 
 def _shared_inputs(suite: Suite) -> int:
