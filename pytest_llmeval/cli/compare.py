@@ -5,16 +5,17 @@ __all__ = ("add_arguments",)
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.wording import counted, interval, number, unknown_name
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli.report_file import RecordedSuite
     from pytest_llmeval.scoring.comparison.compare import Difference
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
     from pytest_llmeval.scoring.gates import GateResult
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
@@ -28,8 +29,9 @@ _COMPARE = (
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _COMPARE
-    parser.add_argument("report", type=Path, help="JSON report of the run to compare")
-    parser.add_argument("baseline", type=Path, help="JSON report of the baseline run")
+    which = "; FILE#NAME takes the system, or the variant of the target, of this name"
+    parser.add_argument("report", help=f"JSON report of the run to compare{which}")
+    parser.add_argument("baseline", help=f"JSON report of the baseline run{which}")
     parser.add_argument(
         "--confidence",
         type=share,
@@ -41,26 +43,29 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--max-drop", type=drop, metavar="NUMBER", help="fail if a larger drop of a metric is established"
     )
     parser.add_argument("--metric", action="append", metavar="NAME", help="compare only this metric; can be repeated")
+    parser.add_argument("--by", metavar="LABEL", help="compare the groups of this label as well")
+    parser.add_argument(
+        "--show", type=int, default=0, metavar="N", help="list the N cases that changed most (default: none)"
+    )
     parser.set_defaults(run=_compare)
 
 
 def _compare(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 
     try:
-        here, there = ({(each.path, each.suite): each for each in read_report(path)} for path in _paths(options))
+        here, there = (_chosen(report) for report in (options.report, options.baseline))
     except SuiteError as error:
         say(error.faults, error=True)
         return 2
-    common = [key for key in here if key in there]
-    say(f"{suite} ({path}): only in {options.report}" for path, suite in here if (path, suite) not in there)
-    say(f"{suite} ({path}): only in {options.baseline}" for path, suite in there if (path, suite) not in here)
-    if not common:
+    pairs, alone = _pairs(here, there, named=any("#" in each for each in (options.report, options.baseline)))
+    for suites, report in zip(alone, (options.report, options.baseline), strict=True):
+        say(f"{each.suite} ({each.path}): only in {report}" for each in suites)
+    if not pairs:
         say(["the reports have no suite in common"], error=True)
         return 2
-    known = dict.fromkeys(name for key in common for suite in (here[key], there[key]) for name in suite.metrics)
+    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
@@ -68,8 +73,12 @@ def _compare(options: Namespace) -> int:
     verdicts: list[GateResult] = []
     gone = False
     uncompared: list[str] = []
-    for key in common:
-        found = _suite(here[key], there[key], options)
+    if options.by is not None and not any(options.by in case.labels for pair in pairs for case in pair[0].cases):
+        labels = sorted({label for pair in pairs for case in pair[0].cases for label in case.labels})
+        say([unknown_name("label", options.by, labels) if labels else "no case has labels"], error=True)
+        return 2
+    for pair in pairs:
+        found = _suite(*pair, options)
         say(found.lines)
         verdicts += judge_regressions(found.tests)
         gone = gone or found.vanished
@@ -84,8 +93,48 @@ def _compare(options: Namespace) -> int:
     return 2 if uncompared else 0
 
 
-def _paths(options: Namespace) -> tuple[Path, Path]:
-    return options.report, options.baseline
+def _chosen(report: str) -> "list[RecordedSuite]":
+    """Return the suites of a report; behind a hash, those of one system.
+
+    Raises:
+        SuiteError: The report cannot be read, or has no such system.
+    """
+    from pytest_llmeval.cli.report_file import read_report
+
+    file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
+    suites = list(read_report(Path(file)))
+    chosen = [each for each in suites if each.is_variant(name)] if separator else suites
+    if not chosen:
+        known = [each.variant or each.suite for each in suites]
+        raise SuiteError([Fault(file, 0, 0, "", unknown_name("system", name, known))])
+    return chosen
+
+
+_Pairs: TypeAlias = "list[tuple[RecordedSuite, RecordedSuite]]"
+_Alone: TypeAlias = "tuple[list[RecordedSuite], list[RecordedSuite]]"
+
+
+def _pairs(here: "list[RecordedSuite]", there: "list[RecordedSuite]", *, named: bool) -> "tuple[_Pairs, _Alone]":
+    """Return the suites to compare, and those that are in one report only.
+
+    Suites of one name and file belong together, and systems that were asked for by name with those of the same suite.
+    If each report has one suite, these belong together whatever they are called.
+    """
+    pairs: _Pairs = []
+    for bare in (False, True) if named else (False,):
+        by_name = {_name(each, bare=bare): each for each in there}
+        for each in list(here):
+            if other := by_name.pop(_name(each, bare=bare), None):
+                pairs.append((each, other))
+                here.remove(each)
+                there.remove(other)
+    if len(here) == len(there) == 1 and not pairs:
+        return [(here[0], there[0])], ([], [])
+    return pairs, (here, there)
+
+
+def _name(suite: "RecordedSuite", *, bare: bool) -> tuple[str, str]:
+    return suite.path, suite.bare_name if bare else suite.suite
 
 
 class _Compared(NamedTuple):
@@ -115,6 +164,8 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     from pytest_llmeval.scoring.regression_verdicts import examine
 
     title = f"{here.suite} ({here.path})"
+    if (here.path, here.suite) != (there.path, there.suite):
+        title += f" against {there.suite} ({there.path})"
     ran = [{case.id for case in suite.cases if case.ran} for suite in (here, there)]
     here, there = here.only(ran[0] & ran[1]), there.only(ran[0] & ran[1])
     counts = [counted(len(here.cases), "case") + " in both reports"]
@@ -131,12 +182,45 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     pairing = Pairing(run, baseline, {evaluator.name: evaluator})
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
+    groups = _groups(pairing, names, options, label) if options.by is not None else ()
+    changed = _most_changed(here, there, evaluator.metrics, options.show)
     vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
-    lines = [heading, *_table(found, options), *(f"{name}: no longer has a value" for name in vanished)]
+    lines = [
+        heading,
+        *_table(found, options),
+        *(f"{name}: no longer has a value" for name in vanished),
+        *groups,
+        *changed,
+    ]
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
     return _Compared(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
+
+
+def _groups(pairing: "Pairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
+    """Yield the tables of the groups of a label."""
+    from pytest_llmeval.scoring.comparison.compare import differences
+
+    for name, rows in pairing.groups(options.by).items():
+        found = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)
+        yield f"{options.by}: {name}"
+        yield from _table(found, options)
+
+
+def _most_changed(here: "RecordedSuite", there: "RecordedSuite", metrics: Sequence[str], count: int) -> Iterator[str]:
+    """Yield the cases whose scores changed most, each with the metric that changed most."""
+    before = {case.id: case.metrics for case in there.cases}
+    changes = []
+    for case in here.cases:
+        values = [(case.metrics.get(name), before[case.id].get(name), name) for name in metrics]
+        found = [
+            (abs(now - then), name, then, now) for now, then, name in values if now is not None and then is not None
+        ]
+        if found and (most := max(found, key=lambda each: each[0]))[0] > 0:
+            changes.append((case.id, *most))
+    for name, _, metric, then, now in sorted(changes, key=lambda each: -each[1])[:count]:
+        yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
 
 
 def _scored(suite: "RecordedSuite", metric: str) -> bool:

@@ -33,6 +33,7 @@ class RecordedCase:
     reason: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
 
     @property
     def ran(self) -> bool:
@@ -67,6 +68,16 @@ class RecordedSuite:
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
     lower_is_better: tuple[str, ...] = ()
     clusters: RecordedClusters | None = None
+    variant: str = ""
+
+    @property
+    def bare_name(self) -> str:
+        """The name without the variant."""
+        return self.suite.removesuffix(f"[{self.variant}]") if self.variant else self.suite
+
+    def is_variant(self, name: str) -> bool:
+        """Return whether it is the system, or the variant of the target, of a name; earlier reports say so in names."""
+        return self.variant == name if self.variant else self.suite == name or self.suite.endswith(f"[{name}]")
 
     def only(self, ids: AbstractSet[str]) -> "RecordedSuite":
         """Return the suite with some of its cases."""
@@ -146,7 +157,9 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
     """Return the cases of a report as records, whose only counts are the scores."""
     label = suite.clusters.label if suite.clusters else ""
     return [
-        replace(_record(case, evaluator), labels={label: case.cluster} if case.cluster is not None else {})
+        replace(
+            _record(case, evaluator), labels=case.labels | ({label: case.cluster} if case.cluster is not None else {})
+        )
         for case in suite.cases
     ]
 

@@ -161,26 +161,31 @@ class Evaluator(ABC):
 
 
 _SLACK = 1e-12
+_NO_DETAILS: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBucket:
-    """A way in which cases go wrong: a metric of the case lies outside its limits.
+    """A way in which cases go wrong: a metric of the case lies outside its limits, or its details name something.
 
     Attributes:
         name: Such as ``low_evidence_f1``.
-        metric: The evaluator's name for the metric.
+        metric: The evaluator's name for the metric, whose score is shown.
         below: Cases below this value are in the bucket; ``None`` for no such limit.
         above: Cases above this value are.
+        details: Names of details, at any depth; cases in which one of them holds something are in the bucket.
     """
 
     name: str
     metric: str
     below: float | None = None
     above: float | None = None
+    details: tuple[str, ...] = ()
 
-    def holds(self, score: float | None) -> bool:
-        """Return whether a score belongs into the bucket; one that does not exist belongs into none."""
+    def holds(self, score: float | None, details: Mapping[str, Any] = _NO_DETAILS) -> bool:
+        """Return whether a case belongs into the bucket; a score that does not exist belongs into none."""
+        if self.details and any(_has(details, name) for name in self.details):
+            return True
         if score is None:
             return False
         return (self.below is not None and score < self.below - _SLACK) or (
@@ -191,4 +196,10 @@ class ErrorBucket:
     def limit(self) -> str:
         """The limits as people write them, such as ``< 0.3``."""
         sides = (("<", self.below), (">", self.above))
-        return " or ".join(f"{sign} {limit(value)}" for sign, value in sides if value is not None)
+        limits = [f"{sign} {limit(value)}" for sign, value in sides if value is not None]
+        return " or ".join([*limits, *([f"with {' or '.join(self.details)}"] if self.details else [])])
+
+
+def _has(details: Mapping[str, Any], name: str) -> bool:
+    inner = (each for each in details.values() if isinstance(each, Mapping))
+    return bool(details.get(name)) or any(_has(each, name) for each in inner)

@@ -140,6 +140,7 @@ class Run:
             suites=[self._with_suite(each, session) for each in self._collector.suites(silent, self.loader.dropped)],
             broken=self.broken,
             judges_off=self.runner.options.mode == "off",
+            texts=self.config.getoption("llmeval_texts"),
         )
 
     def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.gates import GateResult, Verdict
@@ -34,7 +35,10 @@ class SuiteReport:
         tables: Those that evaluators declare, with the numbers of this result.
         lower_is_better: Metrics of which less is better.
         shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
+        notes: Case id to what reports say of the case besides its scores.
+        worst: The worst cases; ``None`` where all are as good as can be.
         left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
+        variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
     """
 
     suite: str
@@ -49,7 +53,19 @@ class SuiteReport:
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
     shared_inputs: int = 0
+    notes: Mapping[str, CaseNote] = field(default_factory=dict)
+    worst: WorstCases | None = None
     left_out: int = 0
+    variant: str = ""
+
+    @property
+    def named_buckets(self) -> list[FilledBucket]:
+        """The buckets that evaluators name themselves."""
+        return [each for each in self.buckets if not each.general]
+
+    def note(self, case: str) -> CaseNote:
+        """Return what reports say of a case besides its scores."""
+        return self.notes.get(case) or CaseNote()
 
     @property
     def interval_name(self) -> str:

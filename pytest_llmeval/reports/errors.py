@@ -48,7 +48,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
             {
                 **bucket_names(each),
                 "count": len(each.cases),
-                "cases": [_case(case, each) for case in each.cases],
+                "cases": [_case(suite, case, each) for case in each.cases],
             }
             for each in suite.buckets
         ],
@@ -56,12 +56,15 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
     }
 
 
-def _case(case: CaseResult, bucket: FilledBucket) -> dict[str, Any]:
+def _case(suite: SuiteReport, case: CaseResult, bucket: FilledBucket) -> dict[str, Any]:
+    note = suite.note(case.id)
     return {
         "id": case.id,
-        "score": case.metrics[bucket.bucket.metric],
+        "score": case.metrics.get(bucket.bucket.metric),
         "outcome": case.outcome,
         "reason": case.reason,
+        **note.texts(),
+        **({"lines": list(lines)} if (lines := note.lines.get(bucket.evaluator)) else {}),
         "details": dict(case.details.get(bucket.evaluator, {})),
     }
 

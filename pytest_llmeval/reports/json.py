@@ -14,6 +14,7 @@ from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
+from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import systems_json
 from pytest_llmeval.scoring.usage import UsageReport
 
@@ -42,10 +43,12 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         for key, members in suite.result.groups.items()
     }
     label = suite.result.clusters.label if suite.result.clusters else ""
+    labels = {each.id: dict(each.labels) for each in suite.result.records}
     clusters = {each.id: each.labels[label] for each in suite.result.records if label in each.labels}
     return {
         "suite": suite.suite,
         "path": suite.path,
+        **({"variant": suite.variant} if suite.variant else {}),
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
@@ -62,15 +65,31 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
                 "id": case.id,
                 "outcome": case.outcome,
                 **({"cluster": clusters[case.id]} if case.id in clusters else {}),
+                **({"labels": labels[case.id]} if labels[case.id] else {}),
                 "metrics": dict(case.metrics),
                 "details": dict(case.details),
                 "reason": case.reason,
                 "duration_s": round(case.duration_s, 6),
+                **_note(suite.note(case.id)),
             }
             for case in suite.result.cases
         ],
-        "error_buckets": [{**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.buckets],
+        **({"worst": _worst(suite.worst)} if suite.worst else {}),
+        "error_buckets": [
+            {**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.named_buckets
+        ],
     }
+
+
+def _worst(worst: WorstCases) -> dict[str, Any]:
+    return {"metric": worst.metric, "cases": [{"id": case, "score": score} for case, score in worst.scores.items()]}
+
+
+def _note(note: CaseNote) -> dict[str, Any]:
+    """Return the line of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
+    lines = {label: list(lines) for label, lines in note.lines.items()}
+    known = {name: value for name, value in (("line", note.line), ("lines", lines)) if value}
+    return known | (note.texts() if note.has_texts else {})
 
 
 def _usage(usage: UsageReport) -> dict[str, Any]:

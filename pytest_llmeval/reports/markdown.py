@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
@@ -19,6 +20,8 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
 _LISTED = 50
 _LONGEST = 300
+_SAID = 3
+"""Lines about a case in the table of the worst."""
 
 _SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
 
@@ -131,13 +134,48 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
         if len(bad) > _LISTED:
             lines += [f"... and {len(bad) - _LISTED} more.", ""]
+    return lines + _notes(suite) + _worst(suite)
+
+
+def _notes(suite: SuiteReport) -> list[str]:
+    """Return the texts of cases, and what is wrong with their answers: of failing ones, or of all."""
+    noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
+    lines = []
+    for case, note in noted[:_LISTED]:
+        place = f"{suite.path}:{note.line}" if note.line else suite.path
+        texts = note.texts()
+        answers = texts.pop("answers", None)
+        if answers:
+            del texts["prediction"]
+        rows = [(name, as_line(value)) for name, value in texts.items()]
+        rows += [
+            (f"prediction, {counted(each['times'], 'time')}", as_line(each["prediction"])) for each in answers or ()
+        ]
+        lines += [f"#### {text(case)}", "", f"- at {text(place)}"]
+        lines += [f"- {name}: {text(value)}" for name, value in rows]
+        lines += [f"- {text(line)}" for line in note.said]
+        lines.append("")
+    if len(noted) > _LISTED:
+        lines += [f"... and {len(noted) - _LISTED} more.", ""]
     return lines
+
+
+def _worst(suite: SuiteReport) -> list[str]:
+    """Return a table of the worst cases, with what is wrong with their answers."""
+    if suite.worst is None:
+        return []
+    rows = [
+        (text(case), number(score), "; ".join(map(text, suite.note(case).said[:_SAID])))
+        for case, score in suite.worst.scores.items()
+    ]
+    metric = text(suite.worst.metric)
+    return ["### Worst cases", "", _table(rows, ("case", metric, "what is wrong")), ""]
 
 
 def _error_analysis(suite: SuiteReport) -> list[str]:
     """Return a table of the buckets that hold a case."""
     rows = []
-    for each in suite.buckets:
+    for each in suite.named_buckets:
         if each.cases:
             ids = ", ".join(case.id for case in each.cases[:_LISTED])
             rest = f", and {len(each.cases) - _LISTED} more" if len(each.cases) > _LISTED else ""

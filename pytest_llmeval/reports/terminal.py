@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
+from pytest_llmeval.core.explanations import cut
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
 from pytest_llmeval.data.files.writing import write_text
@@ -33,6 +34,9 @@ _NAME_WIDTH = 22
 _OTHER_WIDTH = 58
 """Columns that the numbers beside a name take."""
 _FILE_WIDTH = 100
+_SAID = 3
+"""Lines about each of the worst cases."""
+_CUT = len("... (999 more characters)")
 _METRICS = 16
 """Metrics listed without ``-v``."""
 
@@ -113,6 +117,22 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
     yield from _snapshot(suite, verbosity)
+    if verbosity > 0:
+        yield from _worst(suite, width)
+
+
+def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
+    """List the worst cases, each with what is wrong in the words of its evaluators."""
+    if suite.worst is None:
+        return
+    yield Line("")
+    yield Line(printable(f"worst cases by {suite.worst.metric}"))
+    for case, score in suite.worst.scores.items():
+        yield Line(printable(f"{number(score)}  {case}"))
+        said = suite.note(case).said
+        yield from (Line(cut(f"  {printable(line)}", width - _CUT)) for line in said[:_SAID])
+        if len(said) > _SAID:
+            yield Line(f"  and {counted(len(said) - _SAID, 'line')} more")
 
 
 def _tables(suite: SuiteReport) -> Iterator[Line]:
@@ -129,10 +149,10 @@ def _tables(suite: SuiteReport) -> Iterator[Line]:
 
 def _errors(suite: SuiteReport) -> str:
     """Return how many cases each bucket holds; one whose name several evaluators use has its evaluator's before it."""
-    often = Counter(each.bucket.name for each in suite.buckets)
+    often = Counter(each.bucket.name for each in suite.named_buckets)
     return ", ".join(
         f"{len(each.cases)} {f'{each.evaluator}.' if often[each.bucket.name] > 1 else ''}{each.bucket.name}"
-        for each in suite.buckets
+        for each in suite.named_buckets
         if each.cases
     )
 

@@ -13,6 +13,7 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
+from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
@@ -59,6 +60,7 @@ class CollectedRun:
         suites: Sorted by path, test and variant.
         broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         judges_off: Whether judges were switched off.
+        texts: Of which cases reports have input, expected and prediction.
     """
 
     started: datetime
@@ -66,6 +68,7 @@ class CollectedRun:
     suites: Sequence[CollectedSuite]
     broken: str = ""
     judges_off: bool = False
+    texts: Texts = "failing"
 
     @property
     def started_at(self) -> str:

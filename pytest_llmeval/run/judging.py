@@ -2,18 +2,21 @@
 
 __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval._version import __version__
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.buckets import fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.notes import case_notes, worst_cases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
+from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
@@ -122,7 +125,14 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
     notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
-    compared = [found for variants in groups if (found := side_by_side(variants)) is not None]
+    compared = []
+    for variants in groups:
+        try:
+            found = side_by_side(variants)
+        except Exception as error:  # noqa: BLE001 (as above: the verdicts do not depend on the table)
+            notes.append(f"{next(iter(variants.values())).key.shown}: systems not compared: {fault_of(error)}")
+        else:
+            compared += [found] if found is not None else []
     return JudgedRun(suites, verdicts, notes, compared)
 
 
@@ -130,7 +140,14 @@ def _with_gates_between(
     suites: Sequence[JudgedSuite], groups: Iterable[Mapping[str, JudgedSuite]]
 ) -> list[JudgedSuite]:
     """Return suites with the verdicts of the gates between their systems."""
-    found = {variants[name].key: gates for variants in groups for name, gates in judge_between(variants).items()}
+    found: dict[SuiteKey, list[GateResult]] = {}
+    for variants in groups:
+        try:
+            results = judge_between(variants)
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug costs its own suite, not the others)
+            gate = GateResult("between systems", "failed", None, None, f"not judged: {fault_of(error)}")
+            results = {next(iter(variants)): [gate]}
+        found |= {variants[name].key: gates for name, gates in results.items()}
     return [
         each._replace(report=replace(each.report, gates=[*each.report.gates, *found.get(each.key, ())]))
         for each in suites
@@ -173,6 +190,9 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
+        notes=case_notes(_shown_cases(suite, rows), rows, run.texts),
+        worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
+        variant=key.variant,
     )
     incomplete = _incomplete(suite, report.run, total, run.broken)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
@@ -185,6 +205,17 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
     ]
     gates += judge_regressions(findings)
     return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
+
+
+def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
+    """Yield the cases of rows, with input and expected as reports show them where an answer is shown."""
+    answered = {row.id for row in rows if row.answers}
+    for case in suite.cases:
+        if case.id in answered:
+            given, expected = (shown_value(each, suite.secret_variables) for each in (case.input, case.expected))
+            yield replace(case, input=given, expected=expected)
+        else:
+            yield replace(case, input=None, expected=None)
 
 
 def _shared_inputs(suite: Suite) -> int:

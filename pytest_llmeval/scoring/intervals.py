@@ -100,7 +100,7 @@ class Resampled:
             return 0.0
         edge, excess = self._edge(side)
         normal = normal_cdf(side * (float(self.values.mean()) - at) / self.deviation)
-        if not excess:
+        if excess <= 0:  # equal values, but for rounding
             return min(share, normal)
         return min(share, max(normal, _RESOLVED / self.values.size * math.exp((edge - side * at) / excess)))
 

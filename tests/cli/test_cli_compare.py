@@ -147,10 +147,16 @@ def test_a_metric_that_neither_report_has_is_refused(tmp_path: Path, capsys: pyt
 
 
 def test_suites_of_one_report_only_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here, there = write_report(tmp_path / "a.json", {"f1": GOOD}), write_report(tmp_path / "b.json", {"f1": GOOD}, "t")
+    here = write_report(tmp_path / "a.json", {"f1": GOOD})
+    parts = [write_report(tmp_path / f"{name}.json", {"f1": GOOD}, name) for name in ("t", "u")]
+    there = joined(tmp_path / "both.json", *parts)
     assert main(["compare", here, there]) == 2
     said = capsys.readouterr()
-    assert said.out.splitlines() == [f"s (s.eval.yaml): only in {here}", f"t (t.eval.yaml): only in {there}"]
+    assert said.out.splitlines() == [
+        f"s (s.eval.yaml): only in {here}",
+        f"t (t.eval.yaml): only in {there}",
+        f"u (u.eval.yaml): only in {there}",
+    ]
     assert said.err == "the reports have no suite in common\n"
 
 
@@ -190,3 +196,60 @@ def test_wrong_numbers_are_usage_errors(wrong: list[str], capsys: pytest.Capture
         main(["compare", "a.json", "b.json", *wrong])
     assert caught.value.code == 2
     assert "expected a number" in capsys.readouterr().err
+
+
+def joined(path: Path, *reports: str) -> str:
+    """Write a report with the suites of several."""
+    read = [json.loads(Path(each).read_text(encoding="utf-8")) for each in reports]
+    path.write_text(
+        json.dumps({**read[0], "suites": [suite for each in read for suite in each["suites"]]}), encoding="utf-8"
+    )
+    return str(path)
+
+
+def test_suites_of_different_names_are_compared_if_there_is_one_in_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = write_report(tmp_path / "a.json", {"f1": BAD}, suite="new")
+    there = write_report(tmp_path / "b.json", {"f1": GOOD}, suite="old")
+    assert main(["compare", here, there]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("new (new.eval.yaml) against old (old.eval.yaml): 40 cases in both reports")
+    assert "-0.3750" in out
+
+
+def test_systems_of_one_report_are_compared_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    large = write_report(tmp_path / "a.json", {"f1": GOOD}, suite="s[large]", variant="large")
+    small = write_report(tmp_path / "b.json", {"f1": BAD}, suite="s[small]", variant="small")
+    both = joined(tmp_path / "both.json", large, small)
+    assert main(["compare", f"{both}#small", f"{both}#large"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "s[small] (s[small].eval.yaml) against s[large] (s[large].eval.yaml): 40 cases in both reports"
+    )
+    assert "-0.3750" in out
+    assert main(["compare", f"{both}#smal", f"{both}#large"]) == 2
+    assert (
+        "found the unknown system 'smal', expected one of large, small (did you mean 'small'?)"
+        in capsys.readouterr().err
+    )
+
+
+def test_groups_and_the_cases_that_changed_most_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = []
+    for name, scores in (("a", [0.0, 0.9, 1.0, 1.0]), ("b", [1.0, 1.0, 1.0, 0.8])):
+        path = Path(write_report(tmp_path / f"{name}.json", {"f1": scores}))
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for number, case in enumerate(data["suites"][0]["cases"]):
+            case["labels"] = {"kind": "even" if number % 2 == 0 else "odd"}
+        path.write_text(json.dumps(data), encoding="utf-8")
+        paths.append(str(path))
+    assert main(["compare", *paths, "--by", "kind", "--show", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:4] for line in lines[lines.index("kind: even") + 2 :][:1]] == [
+        ["f1", "1.0000", "0.5000", "-0.5000"]
+    ]
+    assert "kind: odd" in lines
+    assert lines[-2:] == ["0: f1 1.0000 -> 0.0000", "3: f1 0.8000 -> 1.0000"]
+    assert main(["compare", *paths, "--by", "kin"]) == 2
+    assert "found the unknown label 'kin', expected one of kind" in capsys.readouterr().err

@@ -154,3 +154,9 @@ def test_an_interval_stays_in_the_range_of_its_metric() -> None:
 def test_resamples_without_value_are_left_out_and_few_left_give_no_interval(values: list[float], exists: bool) -> None:
     found = value_interval(np.array(values), 0.2, np.array([0.1, 0.3]), 2, SHARE, 0.95)
     assert (found is not None) is exists
+
+
+def test_the_mean_of_equal_resamples_may_be_rounded_below_them() -> None:
+    resampled = Resampled(np.concatenate([np.full(200, 0.7), np.linspace(-1, 0.6, 800)]))
+    tails = resampled.tails(0.9)
+    assert 0 <= tails.below <= 0.001

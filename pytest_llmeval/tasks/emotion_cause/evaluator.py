@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
 from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction, utterances_of
-from pytest_llmeval.tasks.emotion_cause.explaining import pair_errors
+from pytest_llmeval.tasks.emotion_cause.explaining import PAIR_BUCKETS, pair_errors
 from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, SpanPair, Subtask, UtterancePair, format_pair
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
@@ -211,6 +211,11 @@ class EmotionCause(Evaluator):
             reasons[_KEEP_RATE] = "the prediction has no candidate"
         return reasons
 
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return pairs that were not found, are wrong in emotion, span or utterance, or are not expected."""
+        metric = score_names(self._families[0])[0][-1]
+        return [ErrorBucket(kind, metric, details=(kind,)) for kind in PAIR_BUCKETS]
+
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which pairs were not found, and what is wrong with the others."""
         kept = read_prediction(case.prediction, self.subtask, case.id).kept()
@@ -269,8 +274,10 @@ def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
         "gold_spans_not_found": _without_token(right),
         "spans_without_token": _without_token(found),
     }
+    errors = pair_errors(missing, extra).details()
     numbers = {"n_gold": len(right), "n_predicted": len(found), "n_correct": len(right) - len(missing)}
-    return numbers | {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
+    named = {name: list(map(format_pair, pairs)) for name, pairs in listed.items() if pairs}
+    return numbers | named | ({"pair_errors": errors} if errors else {})
 
 
 def _scored(pairs: Iterable[Pair]) -> dict[Pair, None]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
+from pytest_llmeval.tasks.narrative.explaining import STORY_BUCKETS
 from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
@@ -92,6 +93,11 @@ class NarrativeEvaluator(Evaluator):
         faults = stories.predicted.faults
         return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
 
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return missing, extra and mislabelled parts of stories."""
+        metric = self.describe()[0].name
+        return [ErrorBucket(name, metric, details=details) for name, details in STORY_BUCKETS.items()]
+
     def _read(self, case: Case) -> Alignment:
         right = read_gold(case)
         predicted = parse_document(case.prediction)
@@ -125,6 +131,10 @@ class NarrativeEvaluator(Evaluator):
     def tables(self) -> "Sequence[ReportTable]":
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
+
+    def get_metrics_summary(self, results: Mapping[str, Any]) -> dict[str, float | None]:
+        """Return the metrics out of what `evaluate` returned."""
+        return {metric.name: results[metric.name] for metric in self.describe() if metric.name in results}
 
     def scores(self, observation: Observation) -> dict[str, float | None]:
         """Return the metrics of one observation, numbers of things as whole numbers; ``None`` where undefined."""

@@ -267,6 +267,12 @@ class Narrative(NarrativeEvaluator):
         }
         return results | details
 
+    def get_metrics_summary(self, results: Mapping[str, Any]) -> dict[str, float | None]:
+        """Return ``overall_score``, the scores of the components and ``event_accuracy``."""
+        scores = {_score_name(name): score for name, score in results["component_scores"].items()}
+        overall, events = results["overall_score"], results["summary"]["event_accuracy"]
+        return {"overall_score": overall, **scores, "event_accuracy": events}
+
     def aggregate_results(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return means over what `evaluate` returned for several stories; see `report.aggregate_results`."""
         return report.aggregate_results(results)

@@ -1,6 +1,7 @@
 """What is wrong with an annotation, in lines."""
 
 __all__ = (
+    "STORY_BUCKETS",
     "action_lines",
     "character_lines",
     "event_lines",
@@ -15,6 +16,13 @@ from typing import Any
 
 from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.tasks.narrative.document import Character
+
+STORY_BUCKETS = {
+    "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),
+    "extra": ("extra_characters", "spurious_relationships", "extra_sentiments", "extra_events"),
+    "mislabelled": ("wrong_archetypes", "wrong_levels", "wrong_fields"),
+}
+"""Bucket to the details whose content puts a story into it."""
 
 _MISSING = "missing_relationships"
 _SPURIOUS = "spurious_relationships"

@@ -2,6 +2,8 @@
 
 __all__ = ("aggregate_results", "generate_report")
 
+import csv
+import io
 import json
 import math
 import re
@@ -27,11 +29,21 @@ def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         ``overall_score``, ``component_scores``, ``detailed_results`` and ``summary`` as in the results, with the mean
         of every number (counts included); ``taxonomy_validity``; and ``n_evaluations``. ``None`` where no story
-        has a value. For metrics pooled over stories see `pytest_llmeval.score`.
+        has a value. ``files`` has the scores of each story whose result has a ``file``. For metrics
+        pooled over stories see `pytest_llmeval.score`.
     """
     kept = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
     means = {key: _mean([result[key] for result in results if key in result]) for key in kept}
-    return means | {"gt_incomplete": _gaps(results), "n_evaluations": len(results)}
+    rows = [_row(result) for result in results if "file" in result]
+    counts = {"gt_incomplete": _gaps(results), "n_evaluations": len(results)}
+    return means | counts | ({"files": rows} if rows else {})
+
+
+def _row(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of one story on one level."""
+    events = (result.get("summary") or {}).get("event_accuracy")
+    scores = {"file": result["file"], "overall_score": result.get("overall_score")}
+    return scores | dict(result.get("component_scores") or {}) | {"event_accuracy": events}
 
 
 def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
@@ -70,7 +82,8 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
 
     Args:
         results: The results.
-        output_path: A file whose name ends in ``.json`` or ``.md``; ``None``: nothing is written.
+        output_path: A file whose name ends in ``.json``, ``.md`` or, for the scores of each story, ``.csv``; its
+            folder is made. ``None``: nothing is written.
 
     Returns:
         The report: JSON if the path says so, else Markdown.
@@ -81,9 +94,10 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
     """
     suffix = ".md" if output_path is None else PurePath(output_path).suffix.lower()
     if suffix not in _WRITERS:
-        raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json or .md")
+        raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json, .md or .csv")
     report = _WRITERS[suffix](results)
     if output_path is not None:
+        Path(output_path).parent.mkdir(parents=True, exist_ok=True)
         write_text(Path(output_path), [report])
     return report
 
@@ -141,4 +155,14 @@ def _text(value: Any) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
 
 
-_WRITERS = {".json": _json, ".md": _markdown}
+def _csv(results: Mapping[str, Any]) -> str:
+    """Return a row for each story: those of `aggregate_results`, or the one of `Narrative.evaluate`."""
+    rows = results.get("files") or [_row({"file": ""} | dict(results))]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+_WRITERS = {".csv": _csv, ".json": _json, ".md": _markdown}

@@ -47,9 +47,13 @@ def _is_empty(value: Any) -> bool:
 
 
 def calculate_precision_recall_f1(
-    true_positives: int, false_positives: int, false_negatives: int
+    true_positives: int, false_positives: int, false_negatives: int, gt_incomplete_count: int = 0
 ) -> tuple[float, float, float]:
-    """Return precision, recall and F1, each in [0, 1]; 0.0 where a denominator is 0."""
+    """Return precision, recall and F1, each in [0, 1]; 0.0 where a denominator is 0.
+
+    `gt_incomplete_count`, the number of values that the ground truth lacks, is for reports: it changes nothing.
+    """
+    del gt_incomplete_count
     predicted, gold = true_positives + false_positives, true_positives + false_negatives
     precision = true_positives / predicted if predicted else 0.0
     recall = true_positives / gold if gold else 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk, window_diff
@@ -63,6 +63,10 @@ class TextSpan(NarrativeEvaluator):
         """Return the metrics of `segmentation`, and the overlap."""
         overlap = Metric(_OVERLAP, signature=f"assignment:optimal|{self._signature()}")
         return [*describe_boundaries(self.tolerance, self.version), overlap]
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return none: spans are positions, not parts of a story."""
+        return ()
 
     def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
         """Score one pair.

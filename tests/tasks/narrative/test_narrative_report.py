@@ -39,7 +39,21 @@ def test_the_means_of_nothing_are_none() -> None:
 
 
 def test_results_may_have_further_fields(poor: dict[str, Any]) -> None:
-    assert aggregate_results([poor | {"file": "a.json"}]) == aggregate_results([poor])
+    assert aggregate_results([poor | {"story": "a.json"}]) == aggregate_results([poor])
+
+
+def test_the_scores_of_each_file_are_kept_and_written_as_csv(tmp_path: Path, poor: dict[str, Any]) -> None:
+    found = aggregate_results([poor | {"file": "a.json"}, Narrative().evaluate(GOLD, GOLD) | {"file": "b,c.json"}])
+    assert [(row["file"], row["overall_score"]) for row in found["files"]] == [
+        ("a.json", poor["overall_score"]),
+        ("b,c.json", 1),
+    ]
+    text = generate_report(found, tmp_path / "new" / "folder" / "scores.csv")
+    assert text.splitlines()[0] == (
+        "file,overall_score,characters,relationships,sentiment,action_layer,text_span,event_accuracy"
+    )
+    assert text.splitlines()[2] == '"b,c.json",1.0,1.0,,,1.0,,1.0'
+    assert (tmp_path / "new" / "folder" / "scores.csv").read_text("utf-8") == text
 
 
 def test_a_json_report_reads_back_as_the_results(tmp_path: Path, poor: dict[str, Any]) -> None:
@@ -71,6 +85,6 @@ def test_means_can_be_reported(poor: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["report.txt", "report", "report.html"])
 def test_other_suffixes_are_refused_and_nothing_is_written(tmp_path: Path, poor: dict[str, Any], name: str) -> None:
-    with pytest.raises(ValueError, match=r"expected a path that ends in \.json or \.md"):
+    with pytest.raises(ValueError, match=r"expected a path that ends in \.json, \.md or \.csv"):
         generate_report(poor, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,108 @@
+"""What reports say of single cases: where they stand, their texts, what is wrong, and which are worst."""
+
+__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "worst_cases")
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, Result
+
+Texts: TypeAlias = Literal["none", "failing", "all"]
+"""Of which cases reports have the texts."""
+
+TEXTS: tuple[Texts, ...] = get_args(Texts)
+
+_FAILING = ("failed", "errored")
+_WORST = 5
+_SLACK = 1e-6
+"""Official scorers of pairs stay this little below the best score."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseNote:
+    """What reports say of a case besides its scores.
+
+    Attributes:
+        line: In its file; 0 where it has none.
+        lines: Evaluator label to what it says is wrong.
+        input: What the target received.
+        expected: The ground truth.
+        answers: The prediction; of several repeats those that failed, with how often each came.
+        has_texts: Whether reports of all cases show input, expected and answers; an error analysis does so anyway.
+    """
+
+    line: int = 0
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    input: Any = None
+    expected: Any = None
+    answers: Sequence[AnswerShown] = ()
+    has_texts: bool = False
+
+    @property
+    def said(self) -> list[str]:
+        """All lines, each with the evaluator that says it."""
+        return [f"{label}: {line}" for label, lines in self.lines.items() for line in lines]
+
+    def texts(self) -> dict[str, Any]:
+        """Return input, expected and prediction by name, without those that there are not."""
+        texts = {
+            name: value for name, value in (("input", self.input), ("expected", self.expected)) if value is not None
+        }
+        if self.answers:
+            texts["prediction"] = self.answers[0].value
+        if any(each.times > 1 for each in self.answers) or len(self.answers) > 1:
+            texts["answers"] = [{"prediction": each.value, "times": each.times} for each in self.answers]
+        return texts
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCases:
+    """The cases that are farthest from the best value of a metric, the worst first.
+
+    Attributes:
+        metric: The metric.
+        scores: Case id to score.
+    """
+
+    metric: str
+    scores: Mapping[str, float]
+
+
+def case_notes(cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts) -> dict[str, CaseNote]:
+    """Return what reports say of cases, by id.
+
+    Args:
+        cases: Of the suite, with texts as reports show them.
+        records: Their results.
+        texts: Of which cases reports have the texts; with ``none`` they lack the lines as well, which quote them.
+    """
+    by_id = {each.id: each for each in cases}
+    notes = {}
+    for record in records:
+        case = by_id[record.id]
+        if texts == "none":
+            notes[case.id] = CaseNote(case.line)
+        else:
+            shown = texts == "all" or record.outcome in _FAILING
+            notes[case.id] = CaseNote(case.line, record.lines, case.input, case.expected, record.answers, shown)
+    return notes
+
+
+def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:
+    """Return the worst cases by the first metric that a gate judges, or else by the first metric.
+
+    A case with the best possible score is not among them. ``None`` where there is no such case.
+    """
+    names = [name for name in (*gated, *result.metrics) if name in result.metrics]
+    if not names:
+        return None
+    found = metrics.find(names[0])
+    lower = metrics.lower_is_better(names[0])
+    best = None if found is None else found.metric.low if lower else found.metric.high
+    scored = [(case.id, score) for case in result.cases if (score := case.metrics.get(names[0])) is not None]
+    below = [(name, score) for name, score in scored if best is None or abs(score - best) > _SLACK]
+    below.sort(key=lambda each: -each[1] if lower else each[1])
+    return WorstCases(names[0], dict(below[:_WORST])) if below else None

@@ -1,0 +1,121 @@
+"""What reports say of single cases."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case, get_evaluator
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import AnswerShown, CaseRecord
+from pytest_llmeval.reports.buckets import fill_buckets
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.errors import to_errors
+from pytest_llmeval.reports.json import to_json
+from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports.notes import Texts, case_notes, worst_cases
+from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.scoring.summary import summarize
+
+ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
+
+
+def report(texts: Texts, gated: tuple[str, ...] = (), answers: Mapping[str, str] = ANSWERS) -> RunReport:
+    text = get_evaluator("text", metrics=("f1", "exact_match"))
+    metrics = MetricIndex.of({"text": text})
+    cases = [Case(name, f"Where was {name}?", "Paris", line=number) for number, name in enumerate(answers, 1)]
+    records = []
+    for case in cases:
+        answered = case.answered(answers[case.id])
+        observation = text.measure(answered)
+        lines = [f"said {line}" for line in text.explain(answered, observation)]
+        records.append(
+            CaseRecord(
+                case.id,
+                outcome="failed" if case.id == "wrong" else "passed",
+                observations={"text": observation},
+                reason="too low" if case.id == "wrong" else None,
+                lines={"text": lines} if lines else {},
+                answers=[AnswerShown(answered.prediction)],
+            )
+        )
+    result = summarize(metrics, records, confidence=None)
+    suite = SuiteReport(
+        "s",
+        "s.eval.yaml",
+        result,
+        [],
+        len(cases),
+        buckets=fill_buckets(metrics, result.cases),
+        notes=case_notes(cases, records, texts),
+        worst=worst_cases(result, metrics, gated),
+    )
+    return RunReport("2026-01-01", 0.1, "0", None, [suite])
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"), [("none", set()), ("failing", {"wrong"}), ("all", {"right", "wrong", "near"})]
+)
+def test_json_and_markdown_have_the_texts_of_the_cases_asked_for(texts: Texts, shown: set[str]) -> None:
+    made = report(texts)
+    cases = to_json(made)["suites"][0]["cases"]
+    assert {each["id"] for each in cases if "prediction" in each} == shown
+    markdown = to_markdown(made)
+    assert {name for name in ANSWERS if f"input: Where was {name}?" in markdown} == shown
+    assert {name for name, answer in ANSWERS.items() if f"- prediction: {answer}\n" in markdown} == shown
+
+
+def test_without_texts_no_report_has_a_text_or_a_line_that_quotes_one() -> None:
+    made = report("none")
+    for written in (str(to_json(made)), to_markdown(made), str(to_errors(made))):
+        assert "Where was" not in written
+        assert "Lyon" not in written
+        assert "lyon" not in written
+
+
+def test_all_reports_have_the_lines_of_the_terminal() -> None:
+    made = report("failing")
+    line = "said missing words: paris"
+    assert line in to_json(made)["suites"][0]["cases"][1]["lines"]["text"]
+    assert f"- text: {line}\n" in to_markdown(made)
+    assert f"  text: {line}" in [each.text for each in render(made, verbosity=1, width=80)]
+
+
+@pytest.mark.parametrize(
+    ("gated", "metric", "scores"),
+    [((), "f1", ["wrong", "near"]), (("pass_rate", "exact_match"), "exact_match", ["wrong", "near"])],
+)
+def test_the_worst_cases_are_those_farthest_below_by_the_gated_metric_else_the_first(
+    gated: tuple[str, ...], metric: str, scores: list[str]
+) -> None:
+    worst = to_json(report("failing", gated))["suites"][0]["worst"]
+    assert (worst["metric"], [each["id"] for each in worst["cases"]]) == (metric, scores)
+
+
+def test_five_worst_cases_are_listed_with_v_only() -> None:
+    made = report("failing", answers={f"c{number}": "Lyon" for number in range(7)})
+    assert [each.text for each in render(made, verbosity=1, width=80) if each.text.startswith("0.0000  c")] == [
+        f"0.0000  c{number}" for number in range(5)
+    ]
+    assert not any("worst" in each.text for each in render(made, verbosity=0, width=80))
+    assert to_markdown(made).partition("### Worst cases")[2].count("| c") == 5 + 1  # the head of the table
+
+
+def test_nothing_is_worst_where_all_is_right() -> None:
+    made = report("failing", answers={"a": "Paris"})
+    assert made.suites[0].worst is None
+    assert "Worst" not in to_markdown(made)
+
+
+def test_the_error_analysis_of_an_evaluator_without_buckets_holds_imperfect_cases_with_their_texts() -> None:
+    (bucket,) = to_errors(report("failing"))["suites"][0]["buckets"]
+    assert (bucket["bucket"], bucket["limit"], bucket["count"]) == ("imperfect_f1", "< 1", 2)
+    case: dict[str, Any] = bucket["cases"][1]
+    assert (case["id"], case["input"], case["expected"], case["prediction"]) == (
+        "near",
+        "Where was near?",
+        "Paris",
+        "in Paris",
+    )
+    assert case["lines"] == ["said extra words: in"]
+    assert not any("errors:" in each.text for each in render(report("failing"), verbosity=1, width=80))
