@@ -34,7 +34,7 @@ FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|py|txt))`
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
-OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot"}
+OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
 """Options of other commands that the pages show."""
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
