@@ -12,6 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from pytest_llmeval.core.errors import PredictionError, format_error
+from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.targets.python import Target
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -60,7 +61,9 @@ def _defined(name: str, module: ModuleType, attribute: str) -> Target:
                 f"target {name!r}: {part!r} is a module, expected a callable that {module.__name__!r} defines"
             )
     if not callable(found):
-        raise PredictionError(f"target {name!r}: module {module.__name__!r} has no callable {attribute!r}")
+        own = [each for each, value in vars(module).items() if callable(value) and _is_own(value, module.__name__)]
+        near = suggest(attribute, own)
+        raise PredictionError(f"target {name!r}: module {module.__name__!r} has no callable {attribute!r}{near}")
     if not _is_own(found, module.__name__):
         home = getattr(found, "__module__", None)
         where = f" ({home})" if isinstance(home, str) else ""

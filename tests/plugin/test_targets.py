@@ -169,7 +169,7 @@ def test_a_target_that_cannot_be_had_is_one_clear_line_per_case(project: "Projec
             f"target 'broken:answer': {no_import.format('broken', 'no_such_library')}",
         ),
         "exits": ("errored", "target 'exits:answer': module 'exits' cannot be imported: SystemExit: 4"),
-        "misspelt": ("errored", "target 'bots:plian': module 'bots' has no callable 'plian'"),
+        "misspelt": ("errored", "target 'bots:plian': module 'bots' has no callable 'plian' (did you mean 'plain'?)"),
         "none": ("errored", no_target),
     }
 
