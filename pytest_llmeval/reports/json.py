@@ -65,11 +65,11 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
                 "id": case.id,
                 "outcome": case.outcome,
                 **({"cluster": clusters[case.id]} if case.id in clusters else {}),
-                **({"labels": labels[case.id]} if labels[case.id] else {}),
                 "metrics": dict(case.metrics),
                 "details": dict(case.details),
                 "reason": case.reason,
                 "duration_s": round(case.duration_s, 6),
+                **({"labels": labels[case.id]} if labels[case.id] else {}),
                 **_note(suite.note(case.id)),
             }
             for case in suite.result.cases

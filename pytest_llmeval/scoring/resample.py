@@ -1,17 +1,22 @@
 """Bootstrap weights, and totals of resampled cases.
 
 A resample of n cases is a row of n integer weights that add up to n (Efron's bootstrap: how often each case was
-drawn). All resampled totals of all counts are one product ``weights @ matrix``, done in slices so that the weights
-are never in memory as a whole.
+drawn). All resampled totals of all counts are one product ``weights @ matrix``, done in slices so that many weights
+are never in memory as a whole. Those of up to 20 million draws stay there, since systems and gates over the same cases
+draw the same ones.
 """
 
 __all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pytest_llmeval.core.observation import FloatArray
 
 SEED = 20240607
@@ -42,18 +47,46 @@ def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> 
     Returns:
         Shape ``(resamples, counts)``.
     """
-    import numpy as np
-
     cases = len(matrix)
-    generator = np.random.Generator(np.random.SFC64(seed))
-    index_type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
+    if cases * resamples > _MOST_DRAWS:
+        return _products(matrix, resamples, _Weights(cases, seed))
+    kept = _kept_weights(cases, resamples, seed)
 
-    def draw(weights: "FloatArray") -> None:
-        drawn = generator.integers(0, cases, size=weights.shape, dtype=index_type)
-        for row, indices in enumerate(drawn):
+    def copy(weights: "FloatArray", start: int) -> None:
+        weights[:] = kept[start : start + len(weights)]
+
+    return _products(matrix, resamples, copy)
+
+
+class _Weights:
+    """Draws weights, slice by slice; slices change no weight."""
+
+    def __init__(self, cases: int, seed: int) -> None:
+        import numpy as np
+
+        self._generator = np.random.Generator(np.random.SFC64(seed))
+        self._type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
+
+    def __call__(self, weights: "NDArray[Any]", start: int) -> None:
+        import numpy as np
+
+        del start
+        cases = weights.shape[1]
+        for row, indices in enumerate(self._generator.integers(0, cases, size=weights.shape, dtype=self._type)):
             weights[row] = np.bincount(indices, minlength=cases)
 
-    return _products(matrix, resamples, draw)
+
+@lru_cache(maxsize=1)
+def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]":
+    """Return all weights of a resampling that is small enough for 16 bits each."""
+    import numpy as np
+
+    weights = np.empty((resamples, cases), np.uint16)
+    draw = _Weights(cases, seed)
+    rows = max(1, _SLICE_DRAWS // max(cases, 1))
+    for start in range(0, resamples, rows):
+        draw(weights[start : start + rows], start)
+    return weights
 
 
 def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":
@@ -71,14 +104,15 @@ def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "F
 
     generator = np.random.Generator(np.random.SFC64(seed))
 
-    def draw(signs: "FloatArray") -> None:
+    def draw(signs: "FloatArray", start: int) -> None:
+        del start
         bits = np.unpackbits(np.frombuffer(generator.bytes(-(-signs.size // 8)), dtype=np.uint8), count=signs.size)
         np.subtract(2.0 * bits.reshape(signs.shape), 1.0, out=signs)
 
     return _products(matrix, resamples, draw)
 
 
-def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray], None]") -> "FloatArray":
+def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray, int], None]") -> "FloatArray":
     """Multiply random weights with a matrix, slice by slice; one slice is drawn while the one before is multiplied."""
     import numpy as np
     from threadpoolctl import threadpool_limits
@@ -93,7 +127,7 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray]
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as product:
         for number, start in enumerate(range(0, resamples, rows)):
             weights = buffers[number % 2, : min(rows, resamples - start)]
-            draw(weights)
+            draw(weights, start)
             for done in pending:
                 done.result()
             pending = [product.submit(np.matmul, weights, matrix, out=totals[start : start + rows])]

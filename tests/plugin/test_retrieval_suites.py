@@ -46,7 +46,8 @@ def test_the_example_needs_no_service_and_gives_the_same_report_in_two_processes
     shutil.copy(EXAMPLES / "conftest.py", project.path)
     ran = project.run(workers=workers)
     assert ran.code == 0, ran.text
-    assert set(ran.suites) == {"case_retrieval_bm25"}
+    systems = {f"case_retrieval_systems[{name}]" for name in ("bm25", "shared_words")}
+    assert set(ran.suites) == {"case_retrieval_bm25", *systems}
     assert set(ran.gates("case_retrieval_bm25").values()) == {"passed"}
     metrics = ran.suites["case_retrieval_bm25"]["metrics"]
     assert (metrics["gold_hit_rate@10"]["value"], metrics["gold_hit_rate@10"]["scored"]) == (1.0, 16)

@@ -80,7 +80,7 @@ def test_the_json_report_has_exactly_the_promised_keys() -> None:
         assert set(group["metrics"]["f1"]) == METRIC_KEYS
     assert [set(gate) for gate in suite["gates"]] == [{"gate", "outcome", "value", "limit", "reason"}] * 3
     assert [set(case) for case in suite["cases"]] == [
-        {"id", "outcome", "metrics", "details", "reason", "duration_s"}
+        {"id", "outcome", "metrics", "details", "reason", "duration_s", "labels"}
     ] * 4
 
 

@@ -45,11 +45,14 @@ def test_equal_shapes_draw_equal_weights_so_that_two_runs_are_paired() -> None:
     assert np.array_equal(left * 3, right)
 
 
+@pytest.mark.parametrize("kept", [0, 1_000])
 @pytest.mark.parametrize("draws", [1, 10, 35, 1_000])
-def test_slicing_changes_nothing(monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
+def test_slicing_and_keeping_weights_change_nothing(monkeypatch: pytest.MonkeyPatch, draws: int, kept: int) -> None:
     matrix = np.arange(20.0).reshape(10, 2)
     whole = resampled_totals(matrix, 37)
     monkeypatch.setattr(resample, "_SLICE_DRAWS", draws)
+    monkeypatch.setattr(resample, "_MOST_DRAWS", kept)
+    resample._kept_weights.cache_clear()
     assert np.array_equal(resampled_totals(matrix, 37), whole)
 
 

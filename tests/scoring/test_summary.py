@@ -25,6 +25,7 @@ from pytest_llmeval import (
 )
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.scoring.summary import summarize
 
@@ -286,7 +287,8 @@ def test_a_case_that_cannot_be_measured_is_errored_and_costs_no_other(wrong: Any
     assert counts(result.metrics["value"]) == (2, 0, 1, 0)
     assert result.metrics["value"].value == 4.0
     assert [case.outcome for case in result.cases] == ["passed", "errored", "passed"]
-    assert result.cases[1].reason == reason
+    told, _, place = (result.cases[1].reason or "").partition(" (tests/")
+    assert (told, place.endswith("in measure)")) == (reason, isinstance(wrong, Exception))
 
 
 @pytest.mark.parametrize("error", [MissingDataError("no WordNet"), MissingExtraError("no torch")])
@@ -314,10 +316,10 @@ class Batched(Scripted):
 def test_an_error_in_a_batch_falls_back_to_single_cases() -> None:
     cases = scripted(*(Observation({"value": number}) for number in range(7)))
     cases[1] = cases[1].answered(RuntimeError("only me"))
-    measured = measure_each(Batched(), cases)
+    measured = measure_each(Batched(), cases, Reading())
     assert [type(each).__name__ for each in measured] == ["Observation", "RuntimeError", *["Observation"] * 5]
 
 
 def test_a_batch_of_the_wrong_length_is_measured_case_by_case() -> None:
     cases = scripted(*(Observation({"value": number}) for number in range(5)))
-    assert measure_each(Batched(lost=1), cases) == [case.prediction for case in cases]
+    assert measure_each(Batched(lost=1), cases, Reading()) == [case.prediction for case in cases]

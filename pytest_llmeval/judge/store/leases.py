@@ -40,7 +40,8 @@ class Leases(Store):
             Whether `owner` has it now.
         """
         now = self.ticks()
-        inherited = (now, now + LONGEST_S) if inherit else (float("-inf"), float("inf"))
+        # The time may have been read before a wait for the database, in which another process took a lease.
+        inherited = (now, now + 2 * LONGEST_S) if inherit else (float("-inf"), float("inf"))
         taken = (key, owner, now + min(ttl, LONGEST_S), *inherited)
         if self._rows(_TAKE, taken):
             return True
