@@ -213,7 +213,7 @@ def test_the_key_reaches_the_judge_and_nothing_else(judged: "Judged", workers: i
     judged.server.script(
         by_answer(
             {
-                "told": status(401, f"Incorrect API key provided: {KEY}"),
+                "told": status(400, f"Incorrect API key provided: {KEY}"),
                 "echo": raw(f"Bearer {KEY} is not JSON"),
                 "good": reply("yes"),
             }
