@@ -49,31 +49,31 @@ def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> 
     """
     cases = len(matrix)
     if cases * resamples > _MOST_DRAWS:
-        return _products(matrix, resamples, _Weights(cases, seed))
+        return _products(matrix, resamples, _drawing(cases, seed))
     kept = _kept_weights(cases, resamples, seed)
+    copied = 0
 
-    def copy(weights: "FloatArray", start: int) -> None:
-        weights[:] = kept[start : start + len(weights)]
+    def copy(weights: "FloatArray") -> None:
+        nonlocal copied
+        weights[:] = kept[copied : copied + len(weights)]
+        copied += len(weights)
 
     return _products(matrix, resamples, copy)
 
 
-class _Weights:
-    """Draws weights, slice by slice; slices change no weight."""
+def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
+    """Return what fills one slice of weights after the other."""
+    import numpy as np
 
-    def __init__(self, cases: int, seed: int) -> None:
-        import numpy as np
+    generator = np.random.Generator(np.random.SFC64(seed))
+    index_type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
 
-        self._generator = np.random.Generator(np.random.SFC64(seed))
-        self._type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
-
-    def __call__(self, weights: "NDArray[Any]", start: int) -> None:
-        import numpy as np
-
-        del start
-        cases = weights.shape[1]
-        for row, indices in enumerate(self._generator.integers(0, cases, size=weights.shape, dtype=self._type)):
+    def draw(weights: "NDArray[Any]") -> None:
+        drawn = generator.integers(0, cases, size=weights.shape, dtype=index_type)
+        for row, indices in enumerate(drawn):
             weights[row] = np.bincount(indices, minlength=cases)
+
+    return draw
 
 
 @lru_cache(maxsize=1)
@@ -82,11 +82,15 @@ def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]"
     import numpy as np
 
     weights = np.empty((resamples, cases), np.uint16)
-    draw = _Weights(cases, seed)
-    rows = max(1, _SLICE_DRAWS // max(cases, 1))
+    draw = _drawing(cases, seed)
+    rows = _slice_rows(cases)
     for start in range(0, resamples, rows):
-        draw(weights[start : start + rows], start)
+        draw(weights[start : start + rows])
     return weights
+
+
+def _slice_rows(cases: int) -> int:
+    return max(1, _SLICE_DRAWS // max(cases, 1))
 
 
 def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":
@@ -104,22 +108,21 @@ def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "F
 
     generator = np.random.Generator(np.random.SFC64(seed))
 
-    def draw(signs: "FloatArray", start: int) -> None:
-        del start
+    def draw(signs: "FloatArray") -> None:
         bits = np.unpackbits(np.frombuffer(generator.bytes(-(-signs.size // 8)), dtype=np.uint8), count=signs.size)
         np.subtract(2.0 * bits.reshape(signs.shape), 1.0, out=signs)
 
     return _products(matrix, resamples, draw)
 
 
-def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray, int], None]") -> "FloatArray":
+def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray], None]") -> "FloatArray":
     """Multiply random weights with a matrix, slice by slice; one slice is drawn while the one before is multiplied."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 
     cases, counts = matrix.shape
     totals = np.empty((resamples, counts))
-    rows = max(1, min(resamples, _SLICE_DRAWS // max(cases, 1)))
+    rows = min(resamples, _slice_rows(cases))
     buffers = np.empty((2, rows, cases))
     pending: list[Future[FloatArray]] = []
     # One thread of BLAS: products this narrow gain little from more, and the sums then do not depend on the number of
@@ -127,7 +130,7 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray,
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as product:
         for number, start in enumerate(range(0, resamples, rows)):
             weights = buffers[number % 2, : min(rows, resamples - start)]
-            draw(weights, start)
+            draw(weights)
             for done in pending:
                 done.result()
             pending = [product.submit(np.matmul, weights, matrix, out=totals[start : start + rows])]
