@@ -14,7 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import Check, Finding, View, not_made
+from pytest_llmeval.evaluators.checks.tree import MET, Check, Finding, View, not_made
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 
 if TYPE_CHECKING:
@@ -75,32 +75,32 @@ class Checks(Evaluator):
         checks = self.of(view.case)
         if not checks:
             return Observation({}, undefined={_RATE: "no check"})
-        counts: dict[str, float] = defaultdict(float)
-        unmet: list[str] = []
-        unknown: list[tuple[str, Finding]] = []
-        for check in checks:
-            finding = check.node.find(view)
-            if finding.met is None:
-                unknown.append((self.metric_of(check.name), finding._replace(text=check.line(finding))))
-                continue
-            made, met = _count_names(check.name)
-            counts["weight"] += check.weight
-            counts[made] += 1
-            if finding.met:
-                counts["met"] += check.weight
-                counts[met] += 1
-            else:
-                unmet.append(check.line(finding))
+        findings = [check.node.find(view) for check in checks]
+        undefined = self._absent(checks) if view.case.checks else self._absent_elsewhere
+        counts: Mapping[str, float]
+        if not view.case.checks and all([finding.met for finding in findings]):
+            # Most cases meet all checks, and then have the same counts.
+            counts = self._all_met
+            return Observation(counts, undefined=undefined)
+        counts = _tally(zip(checks, findings, strict=True))
+        unmet = [check.line(finding) for check, finding in zip(checks, findings, strict=True) if finding.met is False]
+        unknown = [
+            (self.metric_of(check.name), finding._replace(text=check.line(finding)))
+            for check, finding in zip(checks, findings, strict=True)
+            if finding.met is None
+        ]
         errors = _errors(unknown)
-        if errors:
-            counts = _without(counts, errors)
         return Observation(
-            counts,
+            _without(counts, errors) if errors else counts,
             details={"wrong": unmet} if unmet else {},
-            undefined=self._absent(checks) if view.case.checks else self._absent_elsewhere,
+            undefined=undefined,
             malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
+
+    @cached_property
+    def _all_met(self) -> Mapping[str, float]:
+        return _tally((check, MET) for check in self.ready)
 
     @cached_property
     def _absent_elsewhere(self) -> dict[str, str]:
@@ -168,6 +168,21 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     if host.faults:
         raise ValueError("; ".join(host.faults))
     return read
+
+
+def _tally(found: Iterable[tuple[Check, Finding]]) -> dict[str, float]:
+    """Count checks, and add up their weights; those that could not be made are left out."""
+    counts: dict[str, float] = defaultdict(float)
+    for check, finding in found:
+        if finding.met is None:
+            continue
+        made, met = _count_names(check.name)
+        counts["weight"] += check.weight
+        counts[made] += 1
+        if finding.met:
+            counts["met"] += check.weight
+            counts[met] += 1
+    return counts
 
 
 @lru_cache(maxsize=1024)
