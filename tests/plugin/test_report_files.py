@@ -28,7 +28,12 @@ def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
 
 
 def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project") -> None:
-    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md", "--llmeval-report=c.txt", "--llmeval-report=new/d.html")
+    ran = capitals.run(
+        "--llmeval-report=new/deep/a.json",
+        "--llmeval-report=new/b.md",
+        "--llmeval-report=c.txt",
+        "--llmeval-report=new/d.html",
+    )
     written = json.loads((capitals.path / "new/deep/a.json").read_text(encoding="utf-8"))
     assert written == ran.report
     plain = (capitals.path / "c.txt").read_text(encoding="utf-8")
