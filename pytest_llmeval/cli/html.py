@@ -3,7 +3,7 @@
 __all__ = ("add_arguments",)
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,7 +133,7 @@ def _measured_otherwise(here: "RecordedSuite", there: "RecordedSuite") -> list[s
     ]
 
 
-def _change(name: str, found: "Difference") -> Mapping[str, Any]:
+def _change(name: str, found: "Difference") -> dict[str, Any]:
     """Return one metric's change, with what can be said of it."""
     return {
         "metric": name,

@@ -81,7 +81,7 @@ def _size(pieces: Sequence[_Piece]) -> int:
 def _data(runs: Sequence[PageRun], shortened: Callable[[str, Texts], Texts]) -> tuple[dict[str, Any], list[_Piece]]:
     """Return the head of the page, and what is unpacked later."""
     pieces: list[_Piece] = []
-    entries = []
+    entries: list[dict[str, Any]] = []
     for number, run in enumerate(runs):
         for place, suite in enumerate(run.suites):
             entry = entry_of(suite, number)
