@@ -18,6 +18,7 @@ def register(registry: Registry) -> None:
     """Add the commands that belong to no task."""
     for name, text in (
         ("cache", "inspect and maintain stored verdicts"),
+        ("comment", "write a report as Markdown for a pull request"),
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
