@@ -23,6 +23,7 @@ def register(registry: Registry) -> None:
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
         ("history", "print the last runs and approvals of a suite, or draw them"),
+        ("init", "write a first suite, a CI workflow and settings for a project"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),

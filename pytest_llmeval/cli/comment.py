@@ -27,19 +27,25 @@ def _comment(options: Namespace) -> int:
     from pytest_llmeval.cli.comment_text import comment_text, failure_text
     from pytest_llmeval.cli.report_file import read_run
 
-    base, absent = options.baseline, ""
-    if base is not None and not base.exists():
-        base, absent = None, f"{base} does not exist"
-        say([f"no baseline: {absent}"], error=True)
+    code = 0
+    baseline, absent = None, ""
     try:
         run = read_run(options.report)
-        baseline = read_run(base) if base is not None else None
     except SuiteError as error:
         say(error.faults, error=True)
         _write(failure_text(error.faults), options.output)
         return 2
+    if options.baseline is not None and not options.baseline.exists():
+        absent = f"{options.baseline} does not exist"
+    elif options.baseline is not None:
+        try:
+            baseline = read_run(options.baseline)
+        except SuiteError as error:
+            absent, code = str(error.faults[0]), 2
+    if absent:
+        say([f"no baseline: {absent}"], error=True)
     _write(comment_text(run, baseline, absent), options.output)
-    return 0
+    return code
 
 
 def _write(comment: str, path: Path | None) -> None:

@@ -127,8 +127,10 @@ def _regressed(pair: PairedSuite) -> Iterator[Regressed]:
 
 def failure_text(faults: Sequence[object]) -> str:
     """Return the comment on a run whose report cannot be used."""
-    lines = [MARKER, "## Evaluation: no report", "", "The run left no report that can be read:", ""]
-    return "\n".join([*lines, *_bounded(list(map(str, faults)), _item, "fault")]) + "\n"
+    return (
+        "\n".join([MARKER, "## Evaluation: **no report**", "", *_bounded(list(map(str, faults)), _item, "fault")])
+        + "\n"
+    )
 
 
 def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: str = "") -> str:
@@ -162,7 +164,7 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
 def _outcome(run: RecordedRun) -> str:
     """Return the verdict on the run; one that judged nothing, or not all, has not passed."""
     suites = run.suites
-    outcomes = [each.outcome for suite in suites for each in (*suite.gates, *suite.snapshot)]
+    outcomes = [verdict[0] for suite in suites for verdict in _verdicts(suite)]
     if run.faults or "failed" in outcomes or any(_count(suites, each) for each in _BAD):
         return "**failed**"
     if not suites:

@@ -136,10 +136,17 @@ def test_a_missing_baseline_is_mentioned(commented: Commented, tmp_path: Path) -
 
 
 def test_a_report_that_cannot_be_used_is_said_in_the_comment(commented: Commented, tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text("{", encoding="utf-8")
+    for name in ("cut.json", "gone.json"):
+        assert commented(name, code=2).startswith(f"{MARKER}\n## Evaluation: **no report**\n\n- {name}")
+
+
+def test_a_baseline_that_cannot_be_used_does_not_hide_the_run(commented: Commented, tmp_path: Path) -> None:
     write_run(tmp_path / "r.json", recorded_suite(cases(3)))
     (tmp_path / "cut.json").write_text("{", encoding="utf-8")
-    for arguments in (["cut.json"], ["r.json", "--baseline", "cut.json"], ["gone.json"]):
-        assert commented(*arguments, code=2).startswith(f"{MARKER}\n## Evaluation: no report\n\n")
+    text = commented("r.json", "--baseline", "cut.json", code=2)
+    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n\n3 cases: 3 passed.\n")
+    assert "No baseline: cut.json:1:2 found the end of the text" in text
 
 
 def test_what_is_not_compared_is_said(commented: Commented, tmp_path: Path) -> None:
