@@ -22,6 +22,7 @@ def register(registry: Registry) -> None:
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
+        ("html", "write JSON reports as an HTML page"),
         ("history", "print the last runs and approvals of a suite, or draw them"),
         ("init", "write a first suite, a CI workflow and settings for a project"),
         ("power", "plan how many cases find a drop"),

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeVar
 
-from pytest_llmeval.cli.paired_reports import PairedSuite, pair_suites
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
 from pytest_llmeval.cli.report_file import RecordedCase, RecordedRun, RecordedSuite
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.markdown import text
-from pytest_llmeval.scoring.comparison.compare import Difference
+from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
 
 MARKER = "<!-- pytest-llmeval -->"
@@ -70,13 +71,13 @@ class Comparison:
 def compare_runs(run: RecordedRun, baseline: RecordedRun) -> Comparison:
     """Compare two runs over the cases that ran in both."""
     found = Comparison()
-    pairs, alone = pair_suites(run.suites, baseline.suites)
+    pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
     for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
         found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
     for here, there in pairs:
         measured = [name for name in here.metrics if name in there.metrics]
         changed = [name for name in measured if here.metrics[name].signature != there.metrics[name].signature]
-        pair = PairedSuite.of(here, there, [name for name in measured if name not in changed])
+        pair = paired_scores(here, there, [name for name in measured if name not in changed])
         found.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
         found.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
         found.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
@@ -87,17 +88,20 @@ def compare_runs(run: RecordedRun, baseline: RecordedRun) -> Comparison:
     return found
 
 
-def _left_out(pair: PairedSuite) -> Iterator[str]:
-    for count, where in ((pair.only_here, "this run"), (pair.only_there, "the baseline")):
-        if count:
-            yield f"{counted(count, 'case')} ran only in {where}"
+def _left_out(pair: PairedScores) -> Iterator[str]:
+    for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
+        if ids:
+            yield f"{counted(len(ids), 'case')} ran only in {where}"
     if not pair.here.cases:
         yield "no case ran in both"
 
 
-def _sort(found: Comparison, pair: PairedSuite) -> None:
+def _sort(found: Comparison, pair: PairedScores) -> None:
     """Add the metrics of a suite to those that fell, rose, or may have done either."""
-    metrics = {name: each for name, each in pair.differences(confidence=_CONFIDENCE).items() if each.difference}
+    names = [*pair.evaluator.metrics, PASS_RATE]
+    rows = pair.pairing.everything()
+    compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
+    metrics = {name: each for name, each in compared.items() if each.difference}
     adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
     for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
         change = Change(pair.here, name, each, p_value)
@@ -107,16 +111,16 @@ def _sort(found: Comparison, pair: PairedSuite) -> None:
             (found.fell if (each.drop or 0) > 0 else found.rose).append(change)
 
 
-def _regressed(pair: PairedSuite) -> Iterator[Regressed]:
+def _regressed(pair: PairedScores) -> Iterator[Regressed]:
     before = {case.id: case for case in pair.there.cases}
     for case in pair.here.cases:
         old = before[case.id]
         newly = case.outcome in _BAD and old.outcome not in _BAD
         drops = []
-        for name in pair.metrics:
+        for name in pair.evaluator.metrics:
             now, then = case.metrics.get(name), old.metrics.get(name)
             if now is not None and then is not None:
-                drops.append((now - then if name in pair.lower_is_better else then - now, name))
+                drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
         drop, metric = max(drops, default=(0.0, ""))
         if newly or drop > 0:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []

@@ -3,7 +3,7 @@
 __all__ = ("add_arguments",)
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,9 +13,9 @@ from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli.paired_reports import PairedSuite
     from pytest_llmeval.cli.report_file import RecordedSuite
     from pytest_llmeval.scoring.comparison.compare import Difference
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
     from pytest_llmeval.scoring.gates import GateResult
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _compare(options: Namespace) -> int:
-    from pytest_llmeval.cli.paired_reports import pair_suites
+    from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 
@@ -129,42 +129,47 @@ class _Compared(NamedTuple):
 
 def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _Compared:
     """Compare the cases of a suite that ran in both reports."""
-    from pytest_llmeval.cli.paired_reports import PairedSuite
+    from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
+    from pytest_llmeval.scoring.comparison.compare import differences
     from pytest_llmeval.scoring.regression import RegressionGate
     from pytest_llmeval.scoring.regression_verdicts import examine
 
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
-    pair = PairedSuite.of(here, there, options.metric)
-    counts = [counted(len(pair.here.cases), "case") + " in both reports"]
-    alone = ((options.report, pair.only_here), (options.baseline, pair.only_there))
-    counts += [f"{count} only in {report}" for report, count in alone if count]
+    paired = paired_scores(here, there, options.metric)
+    here, there, ran_alone, evaluator, pairing, label = paired
+    counts = [counted(len(here.cases), "case") + " in both reports"]
+    alone = zip((options.report, options.baseline), ran_alone, strict=True)
+    counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     heading = f"{title}: {', '.join(counts)}; means of case scores"
-    if not pair.here.cases:
+    if not here.cases:
         return _Compared(title, [heading])
-    names = [*pair.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
-    found = pair.differences(confidence=options.confidence, names=names)
+    names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
+    found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
+    groups = _groups(pairing, names, options, label) if options.by is not None else ()
+    changed = _most_changed(here, there, evaluator.metrics, options.show)
+    vanished = paired.vanished
     lines = [
         heading,
         *_table(found, options),
-        *(f"{name}: no longer has a value" for name in pair.vanished),
-        *(_groups(pair, names, options) if options.by is not None else ()),
-        *_most_changed(pair.here, pair.there, pair.metrics, options.show),
+        *(f"{name}: no longer has a value" for name in vanished),
+        *groups,
+        *changed,
     ]
     judged = [name for name, each in found.items() if each.difference is not None]
-    limit, errors, label = options.max_drop or 0.0, len(pair.here.cases), pair.cluster_by
+    limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
-    return _Compared(title, lines, [examine(gate, pair.pairing) for gate in gates], bool(pair.vanished))
+    return _Compared(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
 
-def _groups(pair: "PairedSuite", names: Sequence[str], options: Namespace) -> Iterator[str]:
+def _groups(pairing: "Pairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
     """Yield the tables of the groups of a label."""
     from pytest_llmeval.scoring.comparison.compare import differences
 
-    for name, rows in pair.pairing.groups(options.by).items():
-        found = differences(pair.pairing, rows, names, confidence=options.confidence, cluster_by=pair.cluster_by)
+    for name, rows in pairing.groups(options.by).items():
+        found = differences(pairing, rows, names, confidence=options.confidence, cluster_by=cluster_by)
         yield f"{options.by}: {name}"
         yield from _table(found, options)
 
@@ -184,7 +189,7 @@ def _most_changed(here: "RecordedSuite", there: "RecordedSuite", metrics: Sequen
         yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
 
 
-def _table(found: "Mapping[str, Difference]", options: Namespace) -> Iterator[str]:
+def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:
     from tabulate import tabulate
 
     rows = [
@@ -211,5 +216,5 @@ def _table(found: "Mapping[str, Difference]", options: Namespace) -> Iterator[st
     yield from (f"{note}: {_listed(names, found)}" for note, names in notes.items())
 
 
-def _listed(names: Sequence[str], found: "Mapping[str, Difference]") -> str:
+def _listed(names: Sequence[str], found: "dict[str, Difference]") -> str:
     return "all metrics" if len(names) == len(found) else ", ".join(names)

@@ -6,6 +6,7 @@ __all__ = (
     "RecordedScores",
     "RecordedSuite",
     "RecordedUsage",
+    "read_document",
     "read_report",
     "read_run",
     "results_of",
@@ -150,12 +151,22 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
     return read_run(path).suites
 
 
+def read_document(path: Path) -> tuple[Mapping[str, Any], tuple[RecordedSuite, ...]]:
+    """Read all that a JSON report says, and its suites as `read_report` returns them; see `read_run`."""
+    data, run = _read(path)
+    return data, run.suites
+
+
 def read_run(path: Path) -> RecordedRun:
     """Read a JSON report.
 
     Raises:
         SuiteError: The file cannot be read, or it is no report of a version known here.
     """
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], RecordedRun]:
     document = load_json(path, str(path))
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:
@@ -175,7 +186,7 @@ def read_run(path: Path) -> RecordedRun:
                 message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
-    return run
+    return data, run
 
 
 def results_of(suites: Sequence[RecordedSuite], path: Path) -> list[RecordedSuite]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeMode
     from pytest_llmeval.run.case_runner import CaseRunner
 
-REPORT_SUFFIXES = (".json", ".md", ".txt")
+REPORT_SUFFIXES = (".html", ".json", ".md", ".txt")
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 
@@ -52,7 +52,7 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report: .json, .md, .txt, or errors.json for an error analysis; can be repeated",
+        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; can be repeated",
     )
     group.addoption(
         "--llmeval-texts",

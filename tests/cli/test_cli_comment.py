@@ -145,7 +145,7 @@ def test_a_baseline_that_cannot_be_used_does_not_hide_the_run(commented: Comment
     write_run(tmp_path / "r.json", recorded_suite(cases(3)))
     (tmp_path / "cut.json").write_text("{", encoding="utf-8")
     text = commented("r.json", "--baseline", "cut.json", code=2)
-    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n\n3 cases: 3 passed.\n")
+    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n\n40 cases: 40 passed.\n")
     assert "No baseline: cut.json:1:2 found the end of the text" in text
 
 
