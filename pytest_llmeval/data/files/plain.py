@@ -202,8 +202,8 @@ def _is_simple(kind: Any) -> bool:
     return (
         all(_CONFIG.get(key) == value for key, value in config.items())
         and all(each.init for each in fields(kind))
-        and kind.__init__.__code__.co_filename == "<string>"  # as the decorator writes it
-        and kind.__new__ is object.__new__
+        and vars(kind)["__init__"].__code__.co_filename == "<string>"  # as the decorator writes it
+        and not any("__new__" in vars(each) for each in kind.__mro__ if each is not object)
         and not hasattr(kind, "__get_pydantic_core_schema__")
         and not any(type(each).__module__.partition(".")[0] == "pydantic" for each in own)
     )
