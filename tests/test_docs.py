@@ -37,6 +37,7 @@ LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
+OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 """Options of other commands that the pages show."""
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -55,7 +56,7 @@ fi""",
 
 GIT = {
     **{f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    **{name: os.devnull for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")},
+    **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
 }
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
@@ -222,7 +223,11 @@ def test_tutorial_leads_from_nothing_to_a_gated_pull_request(tmp_path: Path) -> 
         else:
             check_commands(block, folder)
     pushed = subprocess.run(
-        ["git", "log", "--format=%s", "simpler"], cwd=folder / ".git" / "hub", check=True, capture_output=True, text=True
+        ["git", "log", "--format=%s", "simpler"],
+        cwd=folder / ".git" / "hub",
+        check=True,
+        capture_output=True,
+        text=True,
     )
     first = "Answers about the shop, and an evaluation of them"
     assert pushed.stdout.splitlines() == ['Revert "Simplify the lookup"', "Simplify the lookup", first]
