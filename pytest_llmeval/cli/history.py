@@ -64,14 +64,14 @@ def _history(options: Namespace) -> int:
     if unknown:
         say((unknown_name("metric", name, known) for name in unknown), error=True)
         return 2
-    for each in found.timelines:
-        say(_lines(each, options.metric, options.last))
     if options.svg is not None:
         from pytest_llmeval.reports.timeline_svg import history_svg
 
         drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])
+    for each in found.timelines:
+        say(_lines(each, options.metric, options.last))
     return 0
 
 
