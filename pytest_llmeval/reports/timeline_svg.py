@@ -84,10 +84,10 @@ def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
                 f'<line class="changed" x1="{x}" x2="{x}" y1="{top + 2}" y2="{top + _PLOT + 4}">'
                 f"<title>changed: {', '.join(changed)}</title></line>"
             )
-    bounds = {place: ends for place in scale.values if (ends := points[place].intervals.get(metric))}
-    for run in _unbroken(bounds):
-        there = [f"{scale.x(place):.1f},{scale.y(bounds[place][1]):.1f}" for place in run]
-        back = [f"{scale.x(place):.1f},{scale.y(bounds[place][0]):.1f}" for place in reversed(run)]
+    bands = {place: ends for place in scale.values if (ends := points[place].intervals.get(metric))}
+    for run in _unbroken(bands):
+        there = [f"{scale.x(place):.1f},{scale.y(bands[place][1]):.1f}" for place in run]
+        back = [f"{scale.x(place):.1f},{scale.y(bands[place][0]):.1f}" for place in reversed(run)]
         yield f'<polygon class="band" points="{" ".join([*there, *back])}"/>'
     for run in _unbroken(scale.values):
         line = " ".join(f"{scale.x(place):.1f},{scale.y(scale.values[place]):.1f}" for place in run)
