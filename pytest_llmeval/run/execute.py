@@ -97,10 +97,8 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None, *, e
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     execution = _concluded(suite, [answer], suite.evaluators, observations, errors)
-    record = replace(execution.record, answers=[AnswerShown(case.prediction)])
-    if explains_all or record.outcome != "passed":
-        record = replace(record, lines=explained(suite, case, observations))
-    return _with_costs(replace(execution, record=record), [answer])
+    lines = explained(suite, case, observations) if explains_all or execution.record.outcome != "passed" else {}
+    return _with_costs(execution, [answer], lines, [AnswerShown(case.prediction)])
 
 
 def execute_repeats(
@@ -142,9 +140,9 @@ def execute_repeats(
         "spread": spread_of(scores),
     }
     lines, shown = failing_answers([each.record for each in parts])
-    record = replace(merged.record, repeats=repeats, lines=lines, answers=shown)
+    record = replace(merged.record, repeats=repeats)
     merged = replace(merged, record=record, repeats=[each.case for each in parts])
-    return _with_costs(merged, answers)
+    return _with_costs(merged, answers, lines, shown)
 
 
 def _concluded(
@@ -182,11 +180,19 @@ def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
         yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
-def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
+def _with_costs(
+    execution: Execution,
+    answers: "Sequence[Answer]",
+    lines: Mapping[str, Sequence[str]] = {},
+    shown: Sequence[AnswerShown] = (),
+) -> Execution:
+    """Add what the answers took, and what people see of them."""
     calls = [call for answer in answers for call in answer.calls]
     seconds, usage = taken(answers)
     entries = [entry for answer in answers for entry in answer.entries]
-    record = replace(execution.record, calls=calls, target_seconds=seconds, target_usage=usage)
+    record = replace(
+        execution.record, calls=calls, target_seconds=seconds, target_usage=usage, lines=lines, answers=shown
+    )
     return replace(execution, record=record, entries=entries)
 
 

@@ -93,6 +93,7 @@ class GateResult:
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
+        interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
         line: Of the gate in its file; 0 where it has none.
     """
 
@@ -101,6 +102,7 @@ class GateResult:
     value: float | None
     limit: float | None
     reason: str
+    interval: tuple[float, float] | None = None
     line: int = 0
 
 
@@ -247,7 +249,7 @@ class Gate:
 
     def _verdict(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
         bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
-        return GateResult(str(self), outcome, value, bound.limit, reason, self.line)
+        return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
 
 
 def _percentile(scores: "FloatArray | None", statistic: str) -> float | None:
