@@ -27,6 +27,7 @@ class CaseNote:
 
     Attributes:
         line: In its file; 0 where it has none.
+        file: The data file that it stands in; empty for the suite file.
         lines: Evaluator label to what it says is wrong.
         input: What the target received.
         expected: The ground truth.
@@ -35,11 +36,17 @@ class CaseNote:
     """
 
     line: int = 0
+    file: str = ""
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input: Any = None
     expected: Any = None
     answers: Sequence[AnswerShown] = ()
     has_texts: bool = False
+
+    def place(self, suite_file: str) -> str:
+        """Return file and line, as editors and terminals follow them."""
+        file = self.file or suite_file
+        return f"{file}:{self.line}" if self.line else file
 
     @property
     def said(self) -> list[str]:
@@ -71,23 +78,27 @@ class WorstCases:
     scores: Mapping[str, float]
 
 
-def case_notes(cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts) -> dict[str, CaseNote]:
+def case_notes(
+    cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts, files: Mapping[str, str]
+) -> dict[str, CaseNote]:
     """Return what reports say of cases, by id.
 
     Args:
         cases: Of the suite, with texts as reports show them.
         records: Their results.
         texts: Of which cases reports have the texts; with ``none`` they lack the lines as well, which quote them.
+        files: Case id to its data file, for those that do not stand in the suite file.
     """
     by_id = {each.id: each for each in cases}
     notes = {}
     for record in records:
         case = by_id[record.id]
+        file = files.get(case.id, "")
         if texts == "none":
-            notes[case.id] = CaseNote(case.line)
+            notes[case.id] = CaseNote(case.line, file)
         else:
             shown = texts == "all" or record.outcome in _FAILING
-            notes[case.id] = CaseNote(case.line, record.lines, case.input, case.expected, record.answers, shown)
+            notes[case.id] = CaseNote(case.line, file, record.lines, case.input, case.expected, record.answers, shown)
     return notes
 
 

@@ -191,7 +191,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
-        notes=case_notes(_shown_cases(suite, rows), rows, run.texts),
+        notes=case_notes(_shown_cases(suite, rows), rows, run.texts, suite.files),
         worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
         variant=key.variant,
     )
