@@ -1,6 +1,6 @@
 """What reports say of single cases: where they stand, their texts, what is wrong, and which are worst."""
 
-__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "worst_cases")
+__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "without_texts", "worst_cases")
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +17,10 @@ TEXTS: tuple[Texts, ...] = get_args(Texts)
 
 _FAILING = ("failed", "errored")
 _WORST = 5
+_OWN_DETAILS = ("repeats", "undefined")
+"""Details of the run itself, which quote nothing."""
+
+_NOTHING: tuple[Any, ...] = (None, [], {})
 _SLACK = 1e-6
 """Official scorers of pairs stay this little below the best score."""
 
@@ -100,6 +104,26 @@ def case_notes(
             shown = texts == "all" or record.outcome in _FAILING
             notes[case.id] = CaseNote(case.line, file, record.lines, case.input, case.expected, record.answers, shown)
     return notes
+
+
+def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the details of a case with numbers alone: any text in those of evaluators may be one of the user's.
+
+    Example:
+        >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
+        {'fact_check': {'n': 2}}
+    """
+    kept = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
+    return {name: each for name, each in kept.items() if each not in _NOTHING}
+
+
+def _without_texts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kept = {name: _without_texts(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each not in _NOTHING}
+    if isinstance(value, list | tuple):
+        return [each for each in map(_without_texts, value) if each not in _NOTHING]
+    return None if isinstance(value, str) else value
 
 
 def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:

@@ -77,7 +77,26 @@ def test_texts_are_left_out_of_report_files_on_request(capitals: "Project") -> N
     ran = capitals.run("--llmeval-texts=none", "--llmeval-report=r.md")
     (case,) = ran.suites["s"]["cases"]
     assert not {"input", "expected", "prediction", "answers", "lines"} & set(case)
+    assert case["details"]["repeats"]["status"] == "stable fail"
     assert "capital of France" not in (capitals.path / "r.md").read_text(encoding="utf-8")
+
+
+def test_details_without_texts_have_no_claim_and_no_justification(project: "Project") -> None:
+    case = {
+        "id": "a",
+        "input": "The tower is closed.",
+        "expected": {"verdict": "Refuted", "evidence_sources": [{"content": "the keeper's log"}]},
+        "prediction": '{"verdict": "Supported", "justification": "According to the keeper, it is shut."}',
+    }
+    suite = {"suite": "s", "evaluators": [{"fact_check": {"explanation": "omit"}}], "cases": [case]}
+    project.write("s.eval.json", json.dumps(suite))
+    (shown,) = project.run("--llmeval-report=e/errors.json").suites["s"]["cases"]
+    assert shown["details"]["fact_check"]["justification"] == "According to the keeper, it is shut."
+    ran = project.run("--llmeval-texts=none", "--llmeval-report=e/errors.json")
+    (shown,) = ran.suites["s"]["cases"]
+    assert shown["metrics"]["verdict_accuracy"] == 0
+    written = json.dumps(ran.report) + (project.path / "e/errors.json").read_text(encoding="utf-8")
+    assert not [word for word in ("tower", "keeper", "shut") if word in written]
 
 
 def test_an_explanation_that_fails_is_a_line_and_the_case_keeps_its_score(project: "Project") -> None:
