@@ -1,6 +1,6 @@
 """The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
 
-__all__ = ("MARKER", "Comparison", "comment_text", "compare_runs", "failure_text")
+__all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compare_runs", "failure_text")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
