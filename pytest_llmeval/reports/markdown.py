@@ -155,8 +155,9 @@ def _suite(suite: SuiteReport) -> list[str]:
             lines += [f"... and {each.left_out} more.", ""]
         if each.note:
             lines += [text(each.note), ""]
-    details = _details(suite)
-    return lines + (_folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", details) if suite.failed else details)
+    if not suite.failed:
+        return lines + _details(suite)
+    return lines + _folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
 
 
 def _failing(suite: SuiteReport) -> list[str]:

@@ -72,8 +72,8 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[Row]:
         name = printable(f"  [{suite.variant}]" if place else suite.suite)
         passed = suite.counts["passed"]
         cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
-        waiting = sum(each.outcome == "not_judged" for each in suite.gates)
-        gates = f"{len(suite.gates) - waiting}/{len(suite.gates)}" if waiting else str(len(suite.gates) or "-")
+        holding = sum(each.outcome == "passed" for each in suite.gates)
+        gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
         yield Row(suite, (name, cases, gates), judged or list(suite.result.metrics)[:1])
 
 
@@ -83,20 +83,21 @@ def brief(row: Row, room: int) -> tuple[str, int]:
     The first metric is worth more than decimals of its interval; the others are told in full or not at all.
     """
     found = {name: row.suite.result.find(name) for name in row.metrics}
-    parts = _changes(row.suite, room)
+    changes = "".join(f"{each}; " for each in _changes(row.suite, room))
+    room -= width_of(changes)
+    parts: list[str] = []
     left = len(found)
     for name, value in found.items():
         forms = [f"{printable(name)} {form}" for form in _forms(value)]
-        for text in forms if left == len(found) else forms[:1]:
-            if width_of(", ".join([*parts, text])) <= room:
-                parts.append(text)
-                left -= 1
-                break
-        else:
+        fitting = (each for each in (forms[:1] if parts else forms) if width_of(", ".join([*parts, each])) <= room)
+        text = next(fitting, None)
+        if text is None:
             break
+        parts.append(text)
+        left -= 1
     text = ", ".join(parts)
     more = f"{text} +{left}".strip() if left else text
-    return more if width_of(more) <= room else text, left
+    return changes + (more if width_of(more) <= room else text), left
 
 
 def _forms(value: MetricValue | None) -> Iterator[str]:

@@ -135,7 +135,7 @@ GOLDEN_MARKDOWN = r"""# Evaluation report
 
 | verdict    | suite    | cases   | gates   | metrics of gates         |
 |------------|----------|---------|---------|--------------------------|
-| **FAILED** | capitals | 1/5     | 3       | f1 0.7500 0.0000..1.0000 |
+| **FAILED** | capitals | 1/5     | 0/3     | f1 0.7500 0.0000..1.0000 |
 
 ## capitals
 
