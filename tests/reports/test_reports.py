@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
-from pytest_llmeval.core.results import CaseRecord, MetricValue
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
