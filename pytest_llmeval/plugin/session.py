@@ -62,7 +62,9 @@ class Run:
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
         self._collector.take(report, report.__dict__.pop("llmeval", None))
-        self._judgements.take(report.__dict__.pop("llmeval_judged", "[]"))
+        judged = report.__dict__.pop("llmeval_judged", None)
+        if judged is not None:
+            self._judgements.take(judged)
         if report.when == "call" or report.outcome != "passed":
             self._unfinished.discard(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
