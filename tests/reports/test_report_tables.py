@@ -182,8 +182,8 @@ def test_a_line_below_the_table_explains_metrics_above_one() -> None:
 
 def test_the_table_stands_in_the_markdown_report() -> None:
     written = to_markdown(report())
-    assert "\n\n| task         | metric    | \\@1    | \\@10   |" in written
-    assert "| gold         | precision | 1.0000 | 0.1000 |\n|              | recall    | 0.5000 | 0.5000 |" in written
+    assert "\n\n| task         | metric    | `@1`   | `@10`   |" in written
+    assert "| gold         | precision | 1.0000 | 0.1000  |\n|              | recall    | 0.5000 | 0.5000  |" in written
 
 
 def test_metrics_of_a_renamed_evaluator_are_found() -> None:
