@@ -4,7 +4,7 @@ __all__ = ("FilledTable", "fill_tables", "join_tables")
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never
 
@@ -46,6 +46,7 @@ class FilledTable:
         note: The line below it; may be empty.
         names: How many columns at its beginning name the row.
         is_matrix: Whether its metrics are counts of a confusion matrix, of which it says everything.
+        cases: Row and column of a cell of a confusion matrix to the ids of the cases that it counts.
     """
 
     title: str
@@ -56,6 +57,7 @@ class FilledTable:
     note: str = ""
     names: int = 1
     is_matrix: bool = False
+    cases: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
 
     @property
     def text_columns(self) -> frozenset[int]:
@@ -93,10 +95,13 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 title = f"{label}: {table.title}" if renamed else table.title
                 left_out = max(0, len(rows) - _MOST_ROWS)
                 note = _note(table, numbers)
-                names = len(table.rows[0][0]) if isinstance(table, MetricTable) else 1
-                matrix = isinstance(table, ConfusionMatrix)
                 shown = numbers.shown(table)
-                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out, note, names, matrix))
+                one = FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out, note)
+                if isinstance(table, ConfusionMatrix):
+                    one = replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
+                elif isinstance(table, MetricTable):
+                    one = replace(one, names=len(table.rows[0][0]))
+                filled.append(one)
     return filled
 
 
@@ -121,6 +126,21 @@ def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell
     """Return the numbers of a system by the names of their rows, from its table of the same title."""
     same = (each for each in among if (each.title, each.headers) == (table.title, table.headers))
     return {tuple(row[: table.names]): row[-1] for each in same for row in each.rows}
+
+
+def _counted_cases(
+    table: ConfusionMatrix, numbers: "_Numbers", headers: Sequence[str], rows: Sequence[Row]
+) -> dict[tuple[int, int], list[str]]:
+    """Return the cases that each cell counts, by the row and the column of the cell."""
+    down = {row[0]: place for place, row in enumerate(rows)}
+    across = {name: place for place, name in enumerate(headers) if place}
+    found: dict[tuple[int, int], list[str]] = {}
+    for record in numbers.result.records:
+        observation = record.observations.get(numbers.label)
+        for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
+            if count:
+                found.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
+    return dict(sorted(found.items()))
 
 
 def _note(table: ReportTable, numbers: "_Numbers") -> str:
