@@ -25,6 +25,7 @@ from pytest_llmeval.plugin.options import (
     make_runner,
     refuse_anchor_alone,
     refuse_idle_options,
+    refuse_misnamed_suites,
     refuse_suite_arguments,
     report_paths,
 )
@@ -94,6 +95,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         from pytest_llmeval.plugin.session import Run
 
         refuse_anchor_alone(config)
+        refuse_misnamed_suites(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
@@ -188,6 +190,7 @@ class ItemHooks:
         """Let a worker that has run all its cases finish what it has asked for others, and say what it left out."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["llmeval_dropped"] = [tuple(key) for key in self._loader.dropped]
+            session.config.workeroutput["llmeval_misnamed"] = sorted(self._loader.misnamed)
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
             self._runner.finish()
@@ -203,7 +206,10 @@ class ItemHooks:
         from pytest_llmeval.data.files.beside import OWN_FOLDER
         from pytest_llmeval.plugin.collect import EvalModule
 
-        if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
+        if file_path.parent.name == OWN_FOLDER:
+            return None
+        if not is_suite_file(file_path.name, self._patterns):
+            self._loader.note_misnamed(file_path)
             return None
         return EvalModule.from_parent(parent, path=file_path)
 
@@ -267,7 +273,8 @@ class ControllerHooks:
         """Let the other workers go on with what a crashed one was asking; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
-        self._run.note_dropped(getattr(node, "workeroutput", {}).get("llmeval_dropped", ()))
+        output = getattr(node, "workeroutput", {})
+        self._run.note_left_out(output.get("llmeval_dropped", ()), output.get("llmeval_misnamed", ()))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -308,6 +315,7 @@ class ControllerHooks:
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
+        self._run.notes += self._run.loader.hints()
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""

@@ -9,6 +9,7 @@ __all__ = (
     "make_runner",
     "refuse_anchor_alone",
     "refuse_idle_options",
+    "refuse_misnamed_suites",
     "refuse_suite_arguments",
     "report_paths",
 )
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeMode
     from pytest_llmeval.run.case_runner import CaseRunner
 
-REPORT_SUFFIXES = (".json", ".md", ".txt")
+REPORT_SUFFIXES = (".html", ".json", ".md", ".txt")
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 
@@ -51,7 +52,7 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report: .json, .md, .txt, or errors.json for an error analysis; can be repeated",
+        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; can be repeated",
     )
     group.addoption(
         "--llmeval-texts",
@@ -193,6 +194,22 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
             raise pytest.UsageError(
                 f"{argument} is an eval suite: add --llmeval, or llmeval = true in pytest's configuration"
             )
+
+
+def refuse_misnamed_suites(config: pytest.Config) -> None:
+    """Stop if a file on the command line looks like a suite, but has another name: pytest would not collect it.
+
+    Raises:
+        pytest.UsageError: One does.
+    """
+    from pytest_llmeval.suite.misnamed import hint, looks_like_suite
+
+    patterns = config.getini("llmeval_files")
+    for argument in config.args:
+        name = argument.partition("::")[0]
+        path = config.invocation_params.dir / name
+        if not is_suite_file(path.name, patterns) and path.is_file() and looks_like_suite(path):
+            raise pytest.UsageError(hint(name, patterns))
 
 
 def report_paths(config: pytest.Config) -> list[Path]:

@@ -90,9 +90,10 @@ class Run:
         if not self.config.getoption("setuponly", False):
             self._unfinished.update(over_suites, (nodeid for nodeid, file in files.items() if file in suites))
 
-    def note_dropped(self, keys: Iterable[Sequence[str]]) -> None:
-        """Note the suites and variants that a worker of xdist had nothing of to run."""
-        self.loader.dropped.update(SuiteKey(*key) for key in keys)
+    def note_left_out(self, dropped: Iterable[Sequence[str]], misnamed: Iterable[str]) -> None:
+        """Note what a worker of xdist left out: suites and variants that it had nothing of to run, misnamed files."""
+        self.loader.dropped.update(SuiteKey(*key) for key in dropped)
+        self.loader.misnamed.update(misnamed)
 
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
