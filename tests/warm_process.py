@@ -1,6 +1,6 @@
 """A process that has loaded what most commands need, and forks for each: a process of its own without a cold start.
 
-It has imported what commands import, and run pytest on one small suite, which loads plugins with their assertions
+It has imported what commands import, and run pytest on a small suite, which loads plugins with their assertions
 rewritten and compiles what our code keeps for the next suite. What depends on a folder or on a process is forgotten.
 `running` starts this file.
 """
@@ -34,11 +34,15 @@ LIBRARIES = (
     *("scipy.special", "sqlite3", "tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
 REHEARSAL = """\
-evaluators: [{text: {metrics: [exact_match, f1]}}]
+evaluators: [{text: {metrics: [exact_match, f1]}}, {judge: {mode: default_binary}}]
+judge: {model: "openai:m", base_url: "http://127.0.0.1:9/v1", retries: 0}
+snapshot: true
 group_by: [topic]
 thresholds: {f1: 0.5}
 gates: [f1 >= 0.5, {metric: f1, by: topic, min: 0.4}]
-cases: [{id: a, expected: x, prediction: x, labels: {topic: y}}, {id: b, expected: x, prediction: x}]
+cases:
+  - {id: a, input: q, expected: x, prediction: x, labels: {topic: y}}
+  - {id: b, input: q, expected: x, prediction: x}
 """
 
 LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "rerunfailures")
@@ -46,7 +50,7 @@ LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "rerunfailures")
 
 LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
 
-PURE = ("_adapter",)
+PURE = ("adapter",)
 """Functions of ours whose results no folder and no process changes."""
 
 
@@ -180,15 +184,16 @@ def _remember_distributions() -> None:
 
 
 def _rehearse() -> None:
-    """Run pytest on a suite, and forget what another run must find out by itself."""
+    """Run pytest on a suite twice, and forget what another run must find out by itself."""
     import pytest
 
     said = io.StringIO()
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), contextlib.redirect_stdout(said):
         Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
         Path("rehearsal.eval.yaml").write_text(REHEARSAL, encoding="utf-8")
-        code = pytest.main(["--llmeval", "--llmeval-report=report.json", *(f"-pno:{name}" for name in LEFT_OUT)])
-    assert code == 0, said.getvalue()
+        arguments = ["--llmeval", "--llmeval-judge=off", *(f"-pno:{name}" for name in LEFT_OUT)]
+        for more in ("--snapshot-update", "--llmeval-report=report.json"):
+            assert pytest.main([*arguments, more]) == 0, said.getvalue()
     tempfile.tempdir = None
     for module in [each for name, each in sys.modules.items() if name.startswith("pytest_llmeval.")]:
         for kept in vars(module).values():

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -122,7 +120,7 @@ def read_document(path: Path) -> tuple[Mapping[str, Any], tuple[RecordedSuite, .
     if version != SCHEMA_VERSION:
         message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
         raise SuiteError([document.fault(("schema_version",), message)])
-    report, faults = check(TypeAdapter(_Report), _Report, data, document, ())
+    report, faults = check(_Report, data, document, ())
     if faults:
         raise SuiteError(faults)
     assert isinstance(report, _Report)

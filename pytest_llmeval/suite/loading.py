@@ -8,8 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin
@@ -176,7 +174,7 @@ class _Loader(SettingsReader):
         if entry is None:
             wrong = [fault.path for fault in self.faults]
             kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
-            entry, _ = check(TypeAdapter(SuiteEntry), SuiteEntry, {"evaluators": [], **kept}, self.document, ())
+            entry, _ = check(SuiteEntry, {"evaluators": [], **kept}, self.document, ())
         assert isinstance(entry, SuiteEntry)
         return entry
 

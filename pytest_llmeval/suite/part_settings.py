@@ -3,11 +3,8 @@
 __all__ = ("PartReader",)
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
@@ -35,7 +32,7 @@ class PartReader:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(_adapter(kind), kind, data, self.document, path)
+        value, faults = check(kind, data, self.document, path)
         self.faults += faults
         return value
 
@@ -93,8 +90,3 @@ class PartReader:
             if path is not None:
                 self._is_expression(path, ("parts", name))
         return parts
-
-
-@lru_cache(maxsize=256)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
