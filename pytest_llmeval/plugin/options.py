@@ -29,8 +29,7 @@ import pytest
 from pytest_llmeval.suite import SUITE_FILES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.service import JudgeMode
+    from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
 
 REPORT_SUFFIXES = (".html", ".json", ".md", ".txt")
@@ -309,7 +308,7 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
 
 
 def _mode(name: str) -> "JudgeMode":
-    from pytest_llmeval.judge.service import MODES
+    from pytest_llmeval.judge.options import MODES
 
     found = next((mode for mode in MODES if mode == name), None)
     if found is None:

@@ -62,7 +62,9 @@ class Run:
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
         self._collector.take(report, report.__dict__.pop("llmeval", None))
-        self._judgements.take(report.__dict__.pop("llmeval_judged", "[]"))
+        judged = report.__dict__.pop("llmeval_judged", None)
+        if judged is not None:
+            self._judgements.take(judged)
         if report.when == "call" or report.outcome != "passed":
             self._unfinished.discard(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
@@ -175,8 +177,11 @@ class Run:
             The files written; the notes have the reason for missing ones.
         """
         from pytest_llmeval.reports.files import write_reports
+        from pytest_llmeval.run.past_runs import with_past
 
         assert self.report is not None
-        written, missing = write_reports(self.report, paths)
+        drawn = any(path.suffix == ".html" for path in paths)
+        report = with_past(self.report, self.config.rootpath) if drawn else self.report
+        written, missing = write_reports(report, paths)
         self.notes += missing
         return written

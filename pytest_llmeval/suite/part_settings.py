@@ -10,6 +10,7 @@ from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.turns import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.suite.conversation import ConversationSpec
 
@@ -32,9 +33,12 @@ class PartReader:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(kind, data, self.document, path)
-        self.faults += faults
-        return value
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            value, faults = check(kind, data, self.document, path)
+            self.faults += faults
+            return value
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Add a fault at a place of the file."""
