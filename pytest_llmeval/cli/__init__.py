@@ -21,6 +21,7 @@ def register(registry: Registry) -> None:
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
+        ("merge", "judge the shards of a run together"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),

@@ -1,6 +1,6 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = ("write_reports",)
+__all__ = ("SUFFIXES", "write_reports")
 
 import os
 from collections.abc import Iterable
@@ -11,6 +11,9 @@ from pytest_llmeval.reports.errors import is_error_report, write_errors
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.markdown import append_markdown, write_markdown
 from pytest_llmeval.reports.terminal import write_plain_text
+
+SUFFIXES = (".json", ".md", ".txt")
+"""Of report files; the suffix decides the form."""
 
 
 def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
