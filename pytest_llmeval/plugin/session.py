@@ -134,10 +134,13 @@ class Run:
         return written + [path for path in kept if self._keep(session, path)]
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
-        from pytest_llmeval.plugin.shards import write_shard_file
+        from pytest_llmeval.plugin.shards import origin_of
+        from pytest_llmeval.run.shard_file import write_shard
 
+        assert self.finished is not None
+        origin = origin_of(session, self.loader, self.finished.collected, self.collected)
         try:
-            write_shard_file(path, session, self)
+            write_shard(path, origin, self.heard, self.config.rootpath, self.finished.report.duration_s)
         except OSError as error:
             self.notes.append(f"results NOT kept in {path}: {error.strerror}")
             return False

@@ -1,9 +1,9 @@
 """Shards in pytest: selection of the items of this shard, and its file."""
 
-__all__ = ("leave_to_others", "note_selection", "plugins_of", "write_shard_file")
+__all__ = ("leave_to_others", "note_selection", "origin_of", "plugins_of")
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -16,14 +16,14 @@ from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
+from pytest_llmeval.run.collected import CollectedRun
 from pytest_llmeval.run.sharding import Shard, groups_of
+from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.plugin.session import Run
+    from pytest_llmeval.run.shard_file import Options, Origin
 
 _CONFTEST = "conftest.py"
-_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
-"""Options of pytest that leave out tests."""
 
 
 def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: Shard) -> None:
@@ -80,59 +80,56 @@ def _name(plugin: object, root: Path) -> str:
     return display_path(file, root) if file.name == _CONFTEST else plugin.__name__
 
 
-def write_shard_file(path: Path, session: pytest.Session, run: "Run") -> None:
-    """Write what was heard of the run.
+def origin_of(session: pytest.Session, loader: SuiteLoader, collected: CollectedRun, ids: Iterable[str]) -> "Origin":
+    """Return what a run was made of, for its shard file.
 
     Args:
-        path: The file.
         session: The session.
-        run: What was heard, and what came of it.
-
-    Raises:
-        OSError: The file cannot be written.
+        loader: Its suites.
+        collected: Their results.
+        ids: Of all tests over cases, before any selection.
     """
     from pytest_llmeval.run.checkout import print_suite, versions
-    from pytest_llmeval.run.shard_file import Origin, SuiteVariant, write_shard
+    from pytest_llmeval.run.shard_file import Origin, SuiteVariant
 
     config = session.config
-    root, finished = config.rootpath, run.finished
-    assert finished is not None
-    suites = {each.suite.path for each in finished.collected.suites if each.suite is not None}
-    collected = sorted(run.collected)
-    origin = Origin(
+    root = config.rootpath
+    suites = {each.suite.path for each in collected.suites if each.suite is not None}
+    nodeids = sorted(ids)
+    return Origin(
         shard=str(shard_of_run(config) or ""),
-        commit=finished.collected.commit,
+        commit=collected.commit,
         versions=versions(),
         options=_options(config),
         require_gates=run_terms(config).require_gates,
-        collected=f"sha256:{sha256(repr(collected).encode()).hexdigest()[:32]}",
-        items=len(collected),
+        collected=f"sha256:{sha256(repr(nodeids).encode()).hexdigest()[:32]}",
+        items=len(nodeids),
         imports=_imports(root),
         suites=[
-            print_suite(run.loader.load(each, session), root, plugins_of(run.loader.hooks[each], root))
+            print_suite(loader.load(each, session), root, plugins_of(loader.hooks[each], root))
             for each in sorted(suites)
         ],
         variants=[
             SuiteVariant(each.results.key._replace(path=display_path(Path(each.results.key.path), root)), each.judges)
-            for each in finished.collected.suites
+            for each in collected.suites
             if each.suite is not None
         ],
     )
-    write_shard(path, origin, run.heard, root, finished.report.duration_s)
 
 
 def _imports(root: Path) -> list[str]:
     """Return the folders of the project from which Python imports."""
     folders = (Path(each) for each in sys.path if each)
-    return list(dict.fromkeys(display_path(each, root) for each in folders if each.is_relative_to(root)))
+    own = [each for each in folders if each.is_relative_to(root) and not each.is_relative_to(sys.prefix)]
+    return list(dict.fromkeys(display_path(each, root) for each in own))
 
 
-def _options(config: pytest.Config) -> Any:
+def _options(config: pytest.Config) -> "Options":
     from pytest_llmeval.run.shard_file import Options
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings = runner.recordings
-    selecting = {name: value for name in _SELECTING if (value := getattr(config.option, name, None))}
+    selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
     return Options(
         judge=terms.judge,
         judge_model=runner.options.model,
