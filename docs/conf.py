@@ -20,3 +20,5 @@ autodoc_preserve_defaults = True
 
 html_theme = "furo"
 html_title = f"pytest-llmeval {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]

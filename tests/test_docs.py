@@ -224,7 +224,7 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "compare", "decide", "power"),
+        *("cache import", "cache prune", "compare", "decide", "history", "html", "power"),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

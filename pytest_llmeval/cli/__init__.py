@@ -21,6 +21,8 @@ def register(registry: Registry) -> None:
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
+        ("html", "write JSON reports as an HTML page"),
+        ("history", "print the last runs and approvals of a suite, or draw them"),
         ("merge", "judge the shards of a run together"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),

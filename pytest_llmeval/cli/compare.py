@@ -5,7 +5,7 @@ __all__ = ("add_arguments",)
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.cli.arguments import drop, share
 from pytest_llmeval.cli.console import say
@@ -51,6 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _compare(options: Namespace) -> int:
+    from pytest_llmeval.cli.paired import pair_suites
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 
@@ -59,7 +60,7 @@ def _compare(options: Namespace) -> int:
     except SuiteError as error:
         say(error.faults, error=True)
         return 2
-    pairs, alone = _pairs(here, there, named=any("#" in each for each in (options.report, options.baseline)))
+    pairs, alone = pair_suites(here, there, named=any("#" in each for each in (options.report, options.baseline)))
     for suites, report in zip(alone, (options.report, options.baseline), strict=True):
         say(f"{each.suite} ({each.path}): only in {report}" for each in suites)
     if not pairs:
@@ -110,33 +111,6 @@ def _chosen(report: str) -> "list[RecordedSuite]":
     return chosen
 
 
-_Pairs: TypeAlias = "list[tuple[RecordedSuite, RecordedSuite]]"
-_Alone: TypeAlias = "tuple[list[RecordedSuite], list[RecordedSuite]]"
-
-
-def _pairs(here: "list[RecordedSuite]", there: "list[RecordedSuite]", *, named: bool) -> "tuple[_Pairs, _Alone]":
-    """Return the suites to compare, and those that are in one report only.
-
-    Suites of one name and file belong together, and systems that were asked for by name with those of the same suite.
-    If each report has one suite, these belong together whatever they are called.
-    """
-    pairs: _Pairs = []
-    for bare in (False, True) if named else (False,):
-        by_name = {_name(each, bare=bare): each for each in there}
-        for each in list(here):
-            if other := by_name.pop(_name(each, bare=bare), None):
-                pairs.append((each, other))
-                here.remove(each)
-                there.remove(other)
-    if len(here) == len(there) == 1 and not pairs:
-        return [(here[0], there[0])], ([], [])
-    return pairs, (here, there)
-
-
-def _name(suite: "RecordedSuite", *, bare: bool) -> tuple[str, str]:
-    return suite.path, suite.bare_name if bare else suite.suite
-
-
 class _Compared(NamedTuple):
     """What came of a suite.
 
@@ -155,31 +129,22 @@ class _Compared(NamedTuple):
 
 def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _Compared:
     """Compare the cases of a suite that ran in both reports."""
-    from pytest_llmeval.cli.report_file import RecordedScores, score_records
+    from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
-    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.compare import differences
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
     from pytest_llmeval.scoring.regression import RegressionGate
     from pytest_llmeval.scoring.regression_verdicts import examine
 
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
-    ran = [{case.id for case in suite.cases if case.ran} for suite in (here, there)]
-    here, there = here.only(ran[0] & ran[1]), there.only(ran[0] & ran[1])
+    here, there, ran_alone, evaluator, pairing, label = paired_scores(here, there, options.metric)
     counts = [counted(len(here.cases), "case") + " in both reports"]
-    alone = zip((options.report, options.baseline), (ran[0] - ran[1], ran[1] - ran[0]), strict=True)
+    alone = zip((options.report, options.baseline), ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     heading = f"{title}: {', '.join(counts)}; means of case scores"
     if not here.cases:
         return _Compared(title, [heading])
-    every = dict.fromkeys([*here.metrics, *there.metrics])
-    wanted = tuple(name for name in every if options.metric is None or name in options.metric)
-    evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
-    run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
-    label = here.clusters.label if here.clusters else None
-    pairing = Pairing(run, baseline, {evaluator.name: evaluator})
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
     groups = _groups(pairing, names, options, label) if options.by is not None else ()

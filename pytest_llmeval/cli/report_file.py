@@ -1,6 +1,14 @@
 """Reading JSON reports of earlier runs: case scores without counts."""
 
-__all__ = ("RecordedCase", "RecordedScores", "RecordedSuite", "read_report", "results_of", "score_records")
+__all__ = (
+    "RecordedCase",
+    "RecordedScores",
+    "RecordedSuite",
+    "read_document",
+    "read_report",
+    "results_of",
+    "score_records",
+)
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -97,6 +105,15 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
     Raises:
         SuiteError: The file cannot be read, or it is no report of a version known here.
     """
+    return read_document(path)[1]
+
+
+def read_document(path: Path) -> tuple[Mapping[str, Any], tuple[RecordedSuite, ...]]:
+    """Read all that a JSON report says, and its suites as `read_report` returns them.
+
+    Raises:
+        SuiteError: The file cannot be read, or it is no report of a version known here.
+    """
     document = load_json(path, str(path))
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:
@@ -116,7 +133,7 @@ def read_report(path: Path) -> tuple[RecordedSuite, ...]:
                 message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
-    return report.suites
+    return data, report.suites
 
 
 def results_of(suites: Sequence[RecordedSuite], path: Path) -> list[RecordedSuite]:

@@ -1,14 +1,30 @@
-"""Reading suite files without pytest, which leaves out what conftests register."""
+"""Finding and reading suite files without pytest, which leaves out what conftests register."""
 
-__all__ = ("notes", "open_suite")
+__all__ = ("notes", "open_suite", "suite_files")
 
+import os
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pytest_llmeval.suite import SUITE_FILES
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import Fault
     from pytest_llmeval.suite.suite import Suite
+
+_PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
+"""Folders that pytest does not search either, nor those whose names begin with a dot."""
+
+
+def suite_files(folder: Path) -> Iterator[Path]:
+    """Yield the suite files below a folder, sorted."""
+    for parent, below, names in os.walk(folder):
+        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
+        for name in sorted(names):
+            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
+                yield Path(parent, name)
 
 
 def open_suite(path: Path) -> "Suite":

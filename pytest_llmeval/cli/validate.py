@@ -2,15 +2,13 @@
 
 __all__ = ("add_arguments",)
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.prices import is_retired
@@ -19,9 +17,6 @@ from pytest_llmeval.suite.suite import CANNOT_FAIL
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite
-
-_PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
-"""Folders that pytest does not search either, nor those whose names begin with a dot."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -72,15 +67,10 @@ def _files(given: Path) -> Iterator[Path]:
     if not given.is_dir():
         yield given
         return
-    none = True
-    for folder, below, names in os.walk(given):
-        below[:] = sorted(each for each in below if each not in _PASSED_OVER and not each.startswith("."))
-        for name in sorted(names):
-            if any(fnmatch(name, pattern) for pattern in SUITE_FILES):
-                none = False
-                yield Path(folder, name)
-    if none:
+    found = list(suite_files(given))
+    if not found:
         raise LlmevalError(f"{given}: found no suite file, expected {', '.join(SUITE_FILES)}")
+    yield from found
 
 
 def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:

@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
-from pytest_llmeval.judge.limit import CallLimit, RunSlots
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.prices import price_of
-from pytest_llmeval.judge.recordings import Judgements, judgements_of
-from pytest_llmeval.judge.service import ACTIVITY, JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import RunNotes, WorkingCache
 from pytest_llmeval.services.activity import Activity, Snapshot
@@ -25,6 +21,8 @@ from pytest_llmeval.services.retrying import RunCalls
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.limit import CallLimit
+    from pytest_llmeval.judge.service import JudgeService, SuiteJudge
 
 OWN_JUDGE = "fixture:judge_client"
 """The model in cache keys if a fixture judges and no model is named."""
@@ -57,7 +55,7 @@ class SuiteJudges:
 
     options: JudgeOptions
     background: Background
-    _by_file: dict[Path, SuiteJudge] = field(default_factory=dict)
+    _by_file: "dict[Path, SuiteJudge]" = field(default_factory=dict)
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
     _has_others: bool = False
 
@@ -73,15 +71,19 @@ class SuiteJudges:
         return RunCalls(Activity(), Refusals(shared))
 
     @cached_property
-    def limit(self) -> CallLimit:
+    def limit(self) -> "CallLimit":
         """The limit on calls in flight, shared with the other processes of the run."""
+        from pytest_llmeval.judge.limit import CallLimit, RunSlots
+
         options = self.options
         shared = RunSlots(self._working, options.run, self.owner, options.concurrency) if options.shares else None
         return CallLimit(options.concurrency, shared, self.calls.activity)
 
     @cached_property
-    def service(self) -> JudgeService:
+    def service(self) -> "JudgeService":
         """What asks."""
+        from pytest_llmeval.judge.service import JudgeService
+
         options = self.options
         return JudgeService(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
 
@@ -89,7 +91,7 @@ class SuiteJudges:
     def _working(self) -> WorkingCache:
         return WorkingCache(self.options.cache)
 
-    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> SuiteJudge:
+    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> "SuiteJudge":
         """Return the judge of a suite file or test file.
 
         Args:
@@ -101,6 +103,10 @@ class SuiteJudges:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
+            from pytest_llmeval.judge.prices import price_of
+            from pytest_llmeval.judge.recordings import Judgements, judgements_of
+            from pytest_llmeval.judge.service import SuiteJudge
+
             chosen = self._chosen(spec, display_path)
             path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
@@ -169,6 +175,8 @@ class SuiteJudges:
             return self.calls.activity.snapshot()
         if not self.options.cache.exists():
             return Snapshot()
+        from pytest_llmeval.judge.service import ACTIVITY
+
         found = self._working.open().get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)
 
@@ -208,7 +216,7 @@ class JudgeAccess:
         own: The user's own judge.
     """
 
-    suite_judge: SuiteJudge
+    suite_judge: "SuiteJudge"
     judges: SuiteJudges
     asking: Path
     spec: JudgeSpec

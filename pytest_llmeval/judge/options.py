@@ -1,13 +1,22 @@
 """Options of the command line and the configuration for judges."""
 
-__all__ = ("JudgeOptions",)
+__all__ = ("MODES", "JudgeMode", "JudgeOptions", "records")
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.service import JudgeMode
 from pytest_llmeval.judge.spec import JudgeSpec
+
+JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
+
+MODES: tuple[JudgeMode, ...] = ("auto", "replay", "record", "refresh", "off")
+
+
+def records(mode: JudgeMode) -> bool:
+    """Return whether the judgements that a run uses are written beside its suites."""
+    return mode in ("record", "refresh")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ __all__ = (
     "ACTIVITY",
     "LEASE_S",
     "BoundQuestion",
-    "JudgeMode",
     "JudgeOffError",
     "JudgeService",
     "Judgement",
@@ -16,7 +15,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.core.results import Call
@@ -24,6 +23,7 @@ from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
 from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeMode, records
 from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.store.shared_limits import Reservation
     from pytest_llmeval.judge.store.working import WorkingCache
 
-JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
-
-MODES: tuple[JudgeMode, ...] = ("auto", "replay", "record", "refresh", "off")
 LEASE_S = 30.0
 PUBLISH_S = 0.5
 ACTIVITY = "activity "
@@ -188,7 +185,7 @@ class JudgeService:
     @property
     def records(self) -> bool:
         """Whether the judgements that a run uses are written beside its suites."""
-        return self.mode in ("record", "refresh")
+        return records(self.mode)
 
     @cached_property
     def cache(self) -> "Cache":

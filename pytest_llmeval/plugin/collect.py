@@ -20,9 +20,8 @@ from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, 
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import LoadedCase
+from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.payload import encode
-from pytest_llmeval.run.prefetch import EarlyCalls
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 

@@ -26,6 +26,7 @@ from pytest_llmeval.plugin.options import (
     make_runner,
     refuse_anchor_alone,
     refuse_idle_options,
+    refuse_misnamed_suites,
     refuse_suite_arguments,
     report_paths,
     shard_of_run,
@@ -98,6 +99,7 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         from pytest_llmeval.plugin.session import Run
 
         refuse_anchor_alone(config)
+        refuse_misnamed_suites(config)
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
@@ -221,7 +223,10 @@ class ItemHooks:
         from pytest_llmeval.data.files.beside import OWN_FOLDER
         from pytest_llmeval.plugin.collect import EvalModule
 
-        if file_path.parent.name == OWN_FOLDER or not is_suite_file(file_path.name, self._patterns):
+        if file_path.parent.name == OWN_FOLDER:
+            return None
+        if not is_suite_file(file_path.name, self._patterns):
+            self._loader.note_misnamed(file_path)
             return None
         return EvalModule.from_parent(parent, path=file_path)
 
@@ -329,6 +334,7 @@ class ControllerHooks:
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
+        self._run.notes += self._run.loader.hints()
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Print the summary."""

@@ -11,6 +11,7 @@ __all__ = (
     "make_runner",
     "refuse_anchor_alone",
     "refuse_idle_options",
+    "refuse_misnamed_suites",
     "refuse_suite_arguments",
     "report_paths",
     "run_terms",
@@ -32,8 +33,7 @@ import pytest
 from pytest_llmeval.suite import SUITE_FILES
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.service import JudgeMode
+    from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.finishing import RunTerms
     from pytest_llmeval.run.sharding import Shard
@@ -59,8 +59,8 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report: .json, .md, .txt, or errors.json for an error analysis; .llmeval keeps the results of a "
-        "shard for 'llmeval merge'; can be repeated",
+        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; .llmeval keeps the "
+        "results of a shard for 'llmeval merge'; can be repeated",
     )
     group.addoption(
         "--llmeval-shard",
@@ -212,6 +212,22 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
             )
 
 
+def refuse_misnamed_suites(config: pytest.Config) -> None:
+    """Stop if a file on the command line looks like a suite, but has another name: pytest would not collect it.
+
+    Raises:
+        pytest.UsageError: One does.
+    """
+    from pytest_llmeval.suite.misnamed import hint, looks_like_suite
+
+    patterns = config.getini("llmeval_files")
+    for argument in config.args:
+        name = argument.partition("::")[0]
+        path = config.invocation_params.dir / name
+        if not is_suite_file(path.name, patterns) and path.is_file() and looks_like_suite(path):
+            raise pytest.UsageError(hint(name, patterns))
+
+
 def report_paths(config: pytest.Config) -> list[Path]:
     """Return the report files to write.
 
@@ -352,7 +368,7 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
 
 
 def _mode(name: str) -> "JudgeMode":
-    from pytest_llmeval.judge.service import MODES
+    from pytest_llmeval.judge.options import MODES
 
     found = next((mode for mode in MODES if mode == name), None)
     if found is None:

@@ -22,7 +22,7 @@ from pytest_llmeval.core.errors import BudgetError, PredictionError, format_erro
 from pytest_llmeval.core.frames import users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.judge.recordings import encode_judgements
+from pytest_llmeval.judge.options import records
 from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import Place, explain
@@ -45,7 +45,7 @@ PAYLOAD = pytest.StashKey[str]()
 
 def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
     """Hand the judgements that a test used to its report, if they are to be recorded."""
-    if item.config.stash[RUNNER].judges.service.records:
+    if records(item.config.stash[RUNNER].options.mode):
         item.stash.setdefault(JUDGED, []).extend((asking, entry) for entry in entries)
 
 
@@ -128,6 +128,8 @@ def judged_by(item: pytest.Item) -> str | None:
     if not judged:
         return None
     del item.stash[JUDGED]
+    from pytest_llmeval.judge.recordings import encode_judgements
+
     return encode_judgements(judged)
 
 

@@ -50,7 +50,9 @@ class Run:
         self.heard.results.take(report, payload)
         if report.failed and not self.heard.results.has(report):
             self.heard.failures.add(report.nodeid)
-        self.heard.judgements.take(report.__dict__.pop("llmeval_judged", "[]"))
+        judged = report.__dict__.pop("llmeval_judged", None)
+        if judged is not None:
+            self.heard.judgements.take(judged)
         if report.when == "call" or report.outcome != "passed":
             self.heard.unfinished.discard(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
@@ -83,6 +85,7 @@ class Run:
         self.heard.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
         self.heard.deselected.update(left_out.get("deselected", ()))
         self.collected.update(left_out.get("collected", ()))
+        self.loader.misnamed.update(left_out.get("misnamed", ()))
 
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""

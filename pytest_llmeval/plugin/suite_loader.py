@@ -16,6 +16,7 @@ from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -30,6 +31,7 @@ class SuiteLoader:
         refused: How many collectors could not be collected because of a suite.
         offered: Suites and variants of which items were made.
         dropped: Those of which every item was deselected, if gates must be judged.
+        misnamed: Files that look like suites and are not collected, as reports name them.
         collected: Ids of all items over cases.
         deselected: Of them, those that a selection has left out.
         hooks: Suite file to the hook that registers its evaluators.
@@ -40,6 +42,7 @@ class SuiteLoader:
     refused: int = 0
     offered: set[SuiteKey] = field(default_factory=set)
     dropped: set[SuiteKey] = field(default_factory=set)
+    misnamed: set[str] = field(default_factory=set)
     collected: list[str] = field(default_factory=list)
     deselected: list[str] = field(default_factory=list)
     hooks: dict[Path, Any] = field(default_factory=dict)
@@ -75,6 +78,15 @@ class SuiteLoader:
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
         return suite
 
+    def note_misnamed(self, path: Path) -> None:
+        """Note a file that is not collected, if it looks like a suite."""
+        if looks_like_suite(path):
+            self.misnamed.add(self.display_path(path))
+
+    def hints(self) -> list[str]:
+        """Return a line for each file with the wrong name."""
+        return [hint(name, self.config.getini("llmeval_files")) for name in sorted(self.misnamed)]
+
     def refuse(self, why: object) -> pytest.Collector.CollectError:
         """Return the error of a collector that cannot be collected because of a suite."""
         self.refused += 1
@@ -92,6 +104,7 @@ class SuiteLoader:
             "dropped": [tuple(key) for key in self.dropped],
             "collected": self.collected,
             "deselected": self.deselected,
+            "misnamed": sorted(self.misnamed),
         }
 
     def display_path(self, path: Path) -> str:

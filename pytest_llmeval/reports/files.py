@@ -3,16 +3,17 @@
 __all__ = ("SUFFIXES", "write_reports")
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.errors import is_error_report, write_errors
+from pytest_llmeval.reports.html.report import write_html
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.markdown import append_markdown, write_markdown
 from pytest_llmeval.reports.terminal import write_plain_text
 
-SUFFIXES = (".json", ".md", ".txt")
+SUFFIXES = (".html", ".json", ".md", ".txt")
 """Of report files; the suffix decides the form."""
 
 
@@ -24,19 +25,21 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path],
         paths: Of the files; the suffix decides the form.
 
     Returns:
-        The files written, and why one is missing.
+        The files written, and why one is missing or lacks something.
     """
     written, missing = [], []
     for path in paths:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            by_suffix = {
+            by_suffix: Mapping[str, Callable[[RunReport, Path], str | None]] = {
                 ".json": write_errors if is_error_report(path) else write_json,
+                ".html": write_html,
                 ".md": write_markdown,
                 ".txt": write_plain_text,
             }
-            by_suffix[path.suffix](report, path)
+            note = by_suffix[path.suffix](report, path)
             written.append(path)
+            missing += [f"{path}: {note}"] if note else []
         except OSError as error:
             missing.append(f"report NOT written to {path}: {error.strerror}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")

@@ -1,6 +1,6 @@
 """Batches of cases for services that answer several inputs per request."""
 
-__all__ = ("Blocks", "cut")
+__all__ = ("Blocks",)
 
 import asyncio
 import time
@@ -13,6 +13,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.job import Job
+from pytest_llmeval.run.measured_blocks import cut
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
@@ -113,12 +114,6 @@ class Blocks:
         if self.recordings is None:
             return False
         return self.recordings.get(job.key.shown, job.key.variant, case, job.repeat) is not MISSING
-
-
-def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
-    """Cut cases into blocks; return the id of each case with its block."""
-    blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
-    return {each.id: block for block in blocks for each in block}
 
 
 def _as_json(told: Case | PredictionError) -> dict[str, Any]:

@@ -6,22 +6,25 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution, execute_repeats
-from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import Answer, EarlyCalls, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.measured_blocks import MeasuredBlocks
-from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
-from pytest_llmeval.run.suite_targets import SuiteTarget, SuiteTargets
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import Predictor, Recordings, Target
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run.prefetch import Prefetch
+    from pytest_llmeval.run.suite_targets import SuiteTargets
+    from pytest_llmeval.targets.python import Recordings, Target
 
 _WIDEST_WINDOW = 1_000
 """Every case of the window is considered again with each case that runs."""
@@ -49,7 +52,7 @@ class FromFixtures:
         judge: Judges.
     """
 
-    target: Target | None = None
+    target: "Target | None" = None
     judge: OwnJudge = NO_OWN_JUDGE
 
 
@@ -67,17 +70,30 @@ class CaseRunner:
     """
 
     options: JudgeOptions = field(default_factory=JudgeOptions)
-    recordings: Recordings | None = None
+    recordings: "Recordings | None" = None
     signals: Signals = Signals()
     in_turn: bool = False
 
     def __post_init__(self) -> None:
         self.background = Background()
         self.judges = SuiteJudges(self.options, self.background)
-        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
-        self._prefetch = Prefetch(answering, 2 * self.options.concurrency)
-        self._targets = SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
         self._measured = MeasuredBlocks()
+
+    @cached_property
+    def _prefetch(self) -> "Prefetch":
+        """What calls targets and judges, which runs of recorded predictions never do."""
+        from pytest_llmeval.run.answering import Answering
+        from pytest_llmeval.run.prefetch import Prefetch
+        from pytest_llmeval.targets.python import Predictor
+
+        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
+        return Prefetch(answering, 2 * self.options.concurrency)
+
+    @cached_property
+    def _targets(self) -> "SuiteTargets":
+        from pytest_llmeval.run.suite_targets import SuiteTargets
+
+        return SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
 
     @property
     def records(self) -> bool:
@@ -143,6 +159,8 @@ class CaseRunner:
         return EarlyCalls(early.target and not one_by_one, early.judge)
 
     def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
+        from pytest_llmeval.run.suite_targets import SuiteTarget
+
         suite = loaded.suite
         target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
         judge = None
@@ -154,7 +172,8 @@ class CaseRunner:
 
     def finish(self) -> None:
         """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated."""
-        self._prefetch.finish()
+        if "_prefetch" in vars(self):
+            self._prefetch.finish()
 
     def close(self, *, whole_run: bool) -> None:
         """Stop what still runs in the background, close the cache, and merge the answers that arrived last.

@@ -96,9 +96,7 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     execution = _concluded(suite, [answer], suite.evaluators, observations, errors)
-    lines = explained(suite, case, observations)
-    record = replace(execution.record, lines=lines, answers=[AnswerShown(case.prediction)])
-    return _with_costs(replace(execution, record=record), [answer])
+    return _with_costs(execution, [answer], explained(suite, case, observations), [AnswerShown(case.prediction)])
 
 
 def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:
@@ -138,9 +136,9 @@ def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure 
         "spread": spread_of(scores),
     }
     lines, shown = failing_answers([each.record for each in parts])
-    record = replace(merged.record, repeats=repeats, lines=lines, answers=shown)
+    record = replace(merged.record, repeats=repeats)
     merged = replace(merged, record=record, repeats=[each.case for each in parts])
-    return _with_costs(merged, answers)
+    return _with_costs(merged, answers, lines, shown)
 
 
 def _concluded(
@@ -178,11 +176,19 @@ def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
         yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
-def _with_costs(execution: Execution, answers: "Sequence[Answer]") -> Execution:
+def _with_costs(
+    execution: Execution,
+    answers: "Sequence[Answer]",
+    lines: Mapping[str, Sequence[str]] = {},
+    shown: Sequence[AnswerShown] = (),
+) -> Execution:
+    """Add what the answers took, and what people see of them."""
     calls = [call for answer in answers for call in answer.calls]
     seconds, usage = taken(answers)
     entries = [entry for answer in answers for entry in answer.entries]
-    record = replace(execution.record, calls=calls, target_seconds=seconds, target_usage=usage)
+    record = replace(
+        execution.record, calls=calls, target_seconds=seconds, target_usage=usage, lines=lines, answers=shown
+    )
     return replace(execution, record=record, entries=entries)
 
 

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.judge.service import JudgeMode
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, fault_of

@@ -1,10 +1,10 @@
 """The job of answering a case, and its outcome: plain data."""
 
-__all__ = ("Answer", "GivenTarget", "Job", "LoadedCase", "TargetSource")
+__all__ = ("Answer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
@@ -33,6 +33,13 @@ class LoadedCase:
     suite: Suite
     case: Case
     key: SuiteKey
+
+
+class EarlyCalls(NamedTuple):
+    """What may be called before a case's own turn, when the fixtures of its test are not set up yet."""
+
+    target: bool = False
+    judge: bool = False
 
 
 class TargetSource(Protocol):

@@ -1,6 +1,6 @@
 """Measuring recorded predictions in batches, for evaluators that are faster that way."""
 
-__all__ = ("MeasuredBlocks",)
+__all__ = ("MeasuredBlocks", "cut")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,6 @@ from pathlib import Path
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.run.blocks import cut
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.suite.suite import Suite
 
@@ -46,3 +45,9 @@ class MeasuredBlocks:
         if (suite.place, label) not in self._cut:
             self._cut[suite.place, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
         return self._cut[suite.place, label]
+
+
+def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
+    """Cut cases into blocks; return the id of each case with its block."""
+    blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return {each.id: block for block in blocks for each in block}

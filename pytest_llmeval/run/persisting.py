@@ -69,7 +69,7 @@ def persist(run: CollectedRun, judged: JudgedRun, stores: Stores) -> Persisted:
         remove_leftovers(folder)
     steps = (
         _settle_snapshots(run, judged, stores),
-        _note_history(run, stores),
+        _note_history(run, judged, stores),
         _record_predictions(run, judged, stores),
         _record_judgements(judged, stores),
     )
@@ -86,9 +86,10 @@ def _settle_snapshots(run: CollectedRun, judged: JudgedRun, stores: Stores) -> P
     return Persisted([*kept, *faults])
 
 
-def _note_history(run: CollectedRun, stores: Stores) -> Persisted:
+def _note_history(run: CollectedRun, judged: JudgedRun, stores: Stores) -> Persisted:
+    gates = {each.key: each.report.gates for each in judged.suites}
     try:
-        append_runs(stores.root, stores.keeper.judged, time=run.started_at, commit=run.commit)
+        append_runs(stores.root, stores.keeper.judged, gates, time=run.started_at, commit=run.commit)
     except OSError as error:
         return Persisted(notes=[f"run NOT noted in {error.filename}: {error.strerror}"])
     return Persisted()

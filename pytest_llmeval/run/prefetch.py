@@ -1,24 +1,16 @@
 """Early calls for the next cases while one case runs."""
 
-__all__ = ("EarlyCalls", "Prefetch")
+__all__ = ("Prefetch",)
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import NamedTuple
 
 from pytest_llmeval.run.answering import Answering
-from pytest_llmeval.run.job import Answer, Job, LoadedCase
+from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.suite.suite import SuiteKey
-
-
-class EarlyCalls(NamedTuple):
-    """What may be called before a case's own turn, when the fixtures of its test are not set up yet."""
-
-    target: bool = False
-    judge: bool = False
 
 
 @dataclass

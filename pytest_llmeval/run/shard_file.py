@@ -24,8 +24,8 @@ from pydantic import TypeAdapter
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
+from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.judge.service import JudgeMode
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.run.finishing import HeardRun

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.run.blocks import cut
+from pytest_llmeval.run.measured_blocks import cut
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.spec import TargetSpec
 

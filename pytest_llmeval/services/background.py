@@ -2,14 +2,16 @@
 
 __all__ = ("Background", "caught", "in_thread")
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    import asyncio
 
 _T = TypeVar("_T")
 
@@ -23,11 +25,13 @@ class Background:
     """
 
     closing: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
-    _loop: asyncio.AbstractEventLoop | None = None
+    _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
         """Run a coroutine; its result can be waited for from any thread, and the wait can be interrupted."""
+        import asyncio
+
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="llmeval")
@@ -51,12 +55,16 @@ class Background:
         loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
+        import asyncio
+
         asyncio.run_coroutine_threadsafe(self._wind_up(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
     async def _wind_up(self) -> None:
+        import asyncio
+
         running = asyncio.all_tasks() - {asyncio.current_task()}
         for task in running:
             task.cancel()
@@ -72,6 +80,8 @@ async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
 
     Raised through a future an error would gather the frames of two threads, and some would end the event loop.
     """
+    import asyncio
+
     try:
         return await work, None
     except asyncio.CancelledError:
@@ -86,6 +96,8 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
     Raises:
         BaseException: Whatever the function raises.
     """
+    import asyncio
+
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 

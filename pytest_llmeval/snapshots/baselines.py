@@ -15,7 +15,7 @@ from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.scoring.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import drift_findings
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
+from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
 from pytest_llmeval.snapshots.keeper import Keeper, deciding_labels
@@ -152,7 +152,7 @@ def _doubts(
     suite_run: SuiteRun, approved: SuiteScores, matching: Matching, settings: SnapshotSettings
 ) -> Iterator[Verdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
-    comparable, deciding = comparable_of(suite_run.suite, suite_run.judges), deciding_labels(suite_run.suite)
+    comparable, deciding = suite_run.comparable, deciding_labels(suite_run.suite)
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))
     if changed := changed_cases(approved, comparable, len(suite_run.records)):
         yield not_comparable(EVERYTHING, changed, settings)

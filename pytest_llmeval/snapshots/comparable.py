@@ -1,6 +1,6 @@
 """What must be equal for two runs to be comparable: cases, evaluators, thresholds, judges."""
 
-__all__ = ("Comparable", "EvaluatorPrint", "comparable_of", "digests_of", "fingerprint")
+__all__ = ("Comparable", "EvaluatorPrint", "basis_of", "comparable_of", "digests_of", "fingerprint")
 
 import json
 import os
@@ -91,6 +91,15 @@ def comparable_of(suite: Suite, judges: Mapping[str, Mapping[str, str]] | None =
         judges={label: dict(judge) for label, judge in (judges or {}).items()},
         repeats=str(suite.repeats) if suite.repeats.times > 1 else "",
     )
+
+
+def basis_of(comparable: Comparable) -> dict[str, str]:
+    """Return what decides values besides the predictions, each as a fingerprint by which a history sees changes."""
+    return {
+        "data": fingerprint([comparable.cases, comparable.data]),
+        "evaluator": fingerprint(comparable.evaluators),
+        "judge": fingerprint(comparable.judges),
+    }
 
 
 def digests_of(suite: Suite) -> dict[str, CaseDigest]:

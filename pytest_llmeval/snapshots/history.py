@@ -13,6 +13,8 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.scoring.comparison.anytime import Look
+from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.snapshots.comparable import basis_of
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import SuiteKey
@@ -20,12 +22,20 @@ from pytest_llmeval.suite.suite import SuiteKey
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
 
-def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit: str | None) -> None:
+def append_runs(
+    root: Path,
+    suite_run: Sequence[SuiteRun],
+    gates: Mapping[SuiteKey, Sequence[GateResult]],
+    *,
+    time: str,
+    commit: str | None,
+) -> None:
     """Append a line for each suite that a run has judged.
 
     Args:
         root: pytest's rootdir.
         suite_run: What was measured.
+        gates: The verdicts of gates.
         time: When the run started, ISO 8601, UTC.
         commit: What was checked out.
 
@@ -37,7 +47,7 @@ def append_runs(root: Path, suite_run: Sequence[SuiteRun], *, time: str, commit:
     path = root / HISTORY
     if not path.parent.exists():
         make_working_folder(path.parent)
-    append_text(path, "".join(_line(each, time, commit) + "\n" for each in suite_run))
+    append_text(path, "".join(_line(each, gates.get(each.key, ()), time, commit) + "\n" for each in suite_run))
 
 
 def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> dict[str, list[Look]]:
@@ -82,7 +92,7 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
                     yield data
 
 
-def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:
+def _line(suite_run: SuiteRun, gates: Sequence[GateResult], time: str, commit: str | None) -> str:
     metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
     data = {
         "time": time,
@@ -94,6 +104,13 @@ def _line(suite_run: SuiteRun, time: str, commit: str | None) -> str:
         "cases": len(suite_run.records),
         "errored": {name: metric.errored for name, metric in metrics.items() if metric.errored},
         "values": {name: rounded(metric.value) for name, metric in metrics.items()},
+        "intervals": {
+            name: [rounded(metric.low), rounded(metric.high)]
+            for name, metric in metrics.items()
+            if metric.low is not None and metric.high is not None
+        },
+        "gates": {gate.gate: gate.outcome for gate in gates},
+        "basis": basis_of(suite_run.comparable),
     }
     if suite_run.watch is not None:
         data |= asdict(suite_run.watch)

@@ -13,7 +13,7 @@ from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.anchors import next_anchor
-from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
+from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     anchor_file,
@@ -210,7 +210,7 @@ def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScore
         test=suite_run.key.test,
         variant=suite_run.key.variant,
         cases=Cases(len(suite_run.records), fingerprint(statistics), sum(map(_errored, suite_run.records))),
-        comparable=comparable_of(suite_run.suite, suite_run.judges),
+        comparable=suite_run.comparable,
         metrics=metrics_of(suite_run.result, settings),
         groups=groups_of(suite_run.result, settings),
     )

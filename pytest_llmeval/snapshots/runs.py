@@ -14,7 +14,7 @@ from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.snapshots.comparable import digests_of
+from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -67,6 +67,11 @@ class SuiteRun:
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     watch: RunWatch | None = None
     _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def comparable(self) -> Comparable:
+        """What makes it comparable with other runs."""
+        return comparable_of(self.suite, self.judges)
 
     @cached_property
     def statistics(self) -> CaseStatistics:

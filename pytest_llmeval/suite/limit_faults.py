@@ -12,20 +12,22 @@ __all__ = (
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import limit, suggest
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.scoring.gate_forms import MetricNames, as_share, nearest_gate, nearest_subject
 from pytest_llmeval.scoring.gates import GRAMMAR, STATISTICS, Gate
 from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.usage import UsageEvaluator
 from pytest_llmeval.suite.suite import SuiteEntry
+
+if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.checks.evaluator import Checks
 
 _OWN = {metric.name: metric for metric in (Metric(PASS_RATE), *UsageEvaluator().describe())}
 """Metrics of every suite."""
@@ -122,17 +124,15 @@ def mapping_form_fault(entry: Mapping[str, Any], keys: "list[str]", names: Metri
 
 
 def check_name_faults(
-    entry: SuiteEntry, gates: Sequence[Gate | RegressionGate], checks: Evaluator | None
+    entry: SuiteEntry, gates: Sequence[Gate | RegressionGate], checks: "Checks"
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Yield place and message of each limit on ``check[NAME]`` for a name that no check has: nothing would miss it.
 
     Args:
         entry: A suite file without faults.
         gates: Its gates.
-        checks: The evaluator of its checks, if it has some.
+        checks: The evaluator of its checks.
     """
-    if not isinstance(checks, Checks):
-        return
     known = [checks.metric_of(name) for name in sorted(checks.names)]
     limited: dict[tuple[str | int, ...], str] = {}
     for number, gate in enumerate(gates):

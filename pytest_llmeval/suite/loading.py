@@ -8,26 +8,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
-from pytest_llmeval.data.files.documents import read_json, render_path
+from pytest_llmeval.data.files.documents import render_path
 from pytest_llmeval.data.files.patterns import searching_within
-from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
-from pytest_llmeval.evaluators.checks.evaluator import Checks, checks_evaluator
-from pytest_llmeval.evaluators.checks.reading import CheckReader
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.suite.case_settings import CaseSettingsReader
 from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
-from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
 from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
 from pytest_llmeval.suite.system import System
@@ -52,16 +47,11 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
     Raises:
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
-    return _Loader(path, registry, root, shown or str(path)).load()
+    return _Loader(path, registry, shown or str(path), root).load()
 
 
-class _Loader(SettingsReader):
+class _Loader(CaseSettingsReader):
     """One reading of one suite file, cases included."""
-
-    def __init__(self, path: Path, registry: Registry, root: Path, shown: str) -> None:
-        super().__init__(path, registry, shown)
-        self.root = root
-        self.checks = CheckReader(registry.checks, self)
 
     def load(self) -> Suite:
         entry = self._top_level()
@@ -73,10 +63,10 @@ class _Loader(SettingsReader):
         rows, row_faults = self._rows(bare)
         recorded = {spec.name: self._recorded(spec.source, row_faults) for spec in specs if spec.source is not None}
         rows += without_gold(rows, recorded.values())
-        self.shared_checks = self.checks.read(entry.checks, ("checks",))
+        self.shared_checks = self.read_checks(entry.checks, ("checks",))
         own = any(isinstance(each, Mapping) and each.get("checks") for each in entry.cases)
         checked = bool(entry.checks) or own or any(case.checks for case in rows)
-        evaluators = self.read_evaluators(entry.evaluators, checks_evaluator(self.shared_checks) if checked else None)
+        evaluators = self.read_evaluators(entry.evaluators, self.checks_evaluator() if checked else None)
         gates = self.read_gates(entry.gates, entry.cluster_by)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
@@ -107,6 +97,7 @@ class _Loader(SettingsReader):
             description=entry.description or "",
             reference=entry.reference,
             compare_by=entry.compare_by,
+            checked=checked,
         )
         self._check_compared(entry.compare_by)
         broken = bool(self.faults)
@@ -116,7 +107,7 @@ class _Loader(SettingsReader):
         self.faults += row_faults
         suite = self._with_cases(suite, entry, bare, rows, row_faults)
         if not self.faults:
-            for place, fault in check_name_faults(entry, gates, suite.evaluators.get(Checks.name)):
+            for place, fault in check_name_faults(entry, gates, self.checks_evaluator(suite.cases)) if checked else ():
                 self.fault(place, fault, key="thresholds" in place)
             broken = bool(self.faults)
             suite = replace(suite, faults=tuple(self.faults))
@@ -176,6 +167,8 @@ class _Loader(SettingsReader):
         if entry is None:
             wrong = [fault.path for fault in self.faults]
             kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
+            from pydantic import TypeAdapter
+
             entry, _ = check(TypeAdapter(SuiteEntry), SuiteEntry, {"evaluators": [], **kept}, self.document, ())
         assert isinstance(entry, SuiteEntry)
         return entry
@@ -213,9 +206,9 @@ class _Loader(SettingsReader):
         self._check_labels(entry, suite, [case for case, _ in found])
         faults = sorted(self.faults, key=lambda each: (each.file != self.document.file, each))
         evaluators = suite.evaluators
-        if isinstance(evaluators.get(Checks.name), Checks):
-            own = (check for case in cases.values() for check in case.checks)
-            evaluators = {**evaluators, Checks.name: checks_evaluator(self.shared_checks, own)}
+        if suite.checked:
+            checks = self.checks_evaluator(cases.values())
+            evaluators = {**evaluators, checks.name: checks}
         return replace(suite, evaluators=evaluators, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
 
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
@@ -253,21 +246,12 @@ class _Loader(SettingsReader):
             return row
         before = len(self.faults)
         limits = self.read_limits(row.thresholds, ("thresholds",))
-        checks = self.checks.read(row.checks, ("checks",))
-        script = self._script(row.input) if row.conversation else row.input
+        checks = self.read_checks(row.checks, ("checks",))
+        script = self.read_script(row.input) if row.conversation else row.input
         self.faults[before:] = [
             replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
         ]
         return replace(row, input=script, thresholds=limits, checks=checks) if len(self.faults) == before else None
-
-    def _script(self, messages: Any) -> list[dict[str, str]]:
-        """Read ``messages`` of a source's row."""
-        entry = self.check(CaseEntry, {"messages": messages}, ())
-        if entry is None:
-            return []
-        if fault := script_fault(entry.messages):
-            self.fault(("messages",), fault)
-        return script_of(entry.messages)
 
     def _source(self, entry: Any) -> "Source | None":
         if entry is None:
@@ -324,33 +308,9 @@ class _Loader(SettingsReader):
             tags=entry.tags,
             thresholds=self.read_limits(entry.thresholds, (*path, "thresholds")),
             line=self.document.locate(path)[0],
-            checks=self.checks.read(entry.checks, (*path, "checks")),
+            checks=self.read_checks(entry.checks, (*path, "checks")),
         )
         return case if len(self.faults) == before else None
-
-    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
-        """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
-        try:
-            target = (self.path.parent / name).resolve()
-            if not target.is_relative_to(self.root.resolve()):
-                self.fault(
-                    place,
-                    f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it",
-                )
-                return None
-            check_regular(target, name)
-            return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
-        except SuiteError as error:
-            for each in error.faults:
-                self.faults.append(each if each.line else self.document.fault(place, f"{name!r}: {each.message}"))
-        except UnicodeDecodeError as error:
-            self.fault(
-                place,
-                f"found {name!r} with byte 0x{error.object[error.start]:02x} at offset {error.start}, expected UTF-8",
-            )
-        except (OSError, RuntimeError, ValueError) as error:
-            self.fault(place, f"found {name!r}, which cannot be read ({error}), expected a file")
-        return None
 
     def _case_fault(self, case: Case, taken: Mapping[str, Case], suite: Suite) -> str | None:
         fault = id_fault(case.id) or _tag_fault(case.tags)

@@ -5,16 +5,18 @@ __all__ = ("PartReader",)
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
 from pytest_llmeval.core.turns import WANTED_TURN, Turn, is_turn
 from pytest_llmeval.data.files.documents import read_document
+from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.suite.conversation import ConversationSpec
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class PartReader:
@@ -35,9 +37,12 @@ class PartReader:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Validate a part of the file; ``None`` where it has faults."""
-        value, faults = check(_adapter(kind), kind, data, self.document, path)
-        self.faults += faults
-        return value
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            value, faults = check(_adapter(kind), kind, data, self.document, path)
+            self.faults += faults
+            return value
 
     def fault(self, path: Sequence[str | int], message: str, *, key: bool = False) -> None:
         """Add a fault at a place of the file."""
@@ -96,5 +101,7 @@ class PartReader:
 
 
 @lru_cache(maxsize=256)
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
     return TypeAdapter(kind)

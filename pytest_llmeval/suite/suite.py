@@ -15,7 +15,6 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.comparison.drop_tests import Test
@@ -138,6 +137,7 @@ class Suite:
         cluster_by: A label whose cases belong together, for every interval and test.
         bulk: Whether all cases run in one test item.
         confidence: Of intervals; ``None`` for none.
+        checked: Whether some of its cases have checks.
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
         repeats: How often each case runs.
@@ -169,6 +169,7 @@ class Suite:
     bulk: bool = False
     confidence: float | None = 0.95
     description: str = ""
+    checked: bool = False
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
     repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
@@ -269,9 +270,9 @@ class Suite:
     @property
     def can_fail(self) -> bool:
         """Whether some score would fail a case or the suite; approved scores aside, which a run may compare with."""
-        has_checks = any(isinstance(each, Checks) for each in self.evaluators.values())
-        has_limits = bool(self.thresholds) or any(case.thresholds for case in self.cases)
-        return has_checks or has_limits or bool(self.gates or self.regressions or self.named_gates)
+        if self.thresholds or self.gates or self.regressions or self.named_gates:
+            return True
+        return self.checked or any(case.thresholds for case in self.cases)
 
     @property
     def total(self) -> int:

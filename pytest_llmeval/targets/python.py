@@ -2,7 +2,6 @@
 
 __all__ = ("Predictor", "Recordings", "recorded_figures", "recording_mode")
 
-import asyncio
 import hashlib
 import inspect
 import json
@@ -78,6 +77,8 @@ class Predictor:
             PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
             Exception: Whatever the target raises.
         """
+        import asyncio
+
         try:
             async with asyncio.timeout(timeout) as limit:
                 if inspect.iscoroutinefunction(target):

@@ -153,3 +153,30 @@ def test_a_fixture_that_fails_makes_its_case_errored_and_the_gate_fail(capitals:
     case = ran.suites["capitals"]["cases"][0]
     assert (case["outcome"], case["reason"]) == ("errored", "ConnectionError: no database")
     assert "gate FAILED  f1 >= 0.6  (1 case errored)" in ran.text
+
+
+MISNAMED = "evaluators: [text]\ncases:\n- {id: a, prediction: x, expected: x}\n"
+
+
+def test_a_file_that_looks_like_a_suite_is_refused_with_a_name_that_is_collected(project: "Project") -> None:
+    project.write("sub/my_eval.yaml", MISNAMED)
+    ran = project.run("sub/my_eval.yaml::a")
+    assert ran.code == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: sub/my_eval.yaml looks like an eval suite, but is not collected" in ran.text
+    assert "Rename it to my.eval.yaml" in ran.text
+
+
+def test_files_in_folders_that_look_like_suites_are_named_once(project: "Project", workers: int) -> None:
+    project.write("sub/my_eval.yaml", MISNAMED)
+    project.write("sub/data.yaml", "cases: 3\n")
+    project.write("good.eval.yaml", MISNAMED)
+    ran = project.run(workers=workers)
+    assert ran.code == 0
+    assert ran.text.count("looks like an eval suite") == 1
+    assert "sub/my_eval.yaml looks like an eval suite, but is not collected" in ran.section("llmeval")
+
+
+def test_without_llmeval_nobody_looks_for_suites(project: "Project") -> None:
+    project.write("my_eval.yaml", MISNAMED)
+    project.write("test_one.py", "def test_one(): pass\n")
+    assert "eval suite" not in project.run(llmeval=False).text

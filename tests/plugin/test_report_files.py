@@ -28,7 +28,12 @@ def test_the_json_report_has_the_documented_shape(capitals: "Project") -> None:
 
 
 def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Project") -> None:
-    ran = capitals.run("--llmeval-report=new/deep/a.json", "--llmeval-report=new/b.md", "--llmeval-report=c.txt")
+    ran = capitals.run(
+        "--llmeval-report=new/deep/a.json",
+        "--llmeval-report=new/b.md",
+        "--llmeval-report=c.txt",
+        "--llmeval-report=new/d.html",
+    )
     written = json.loads((capitals.path / "new/deep/a.json").read_text(encoding="utf-8"))
     assert written == ran.report
     plain = (capitals.path / "c.txt").read_text(encoding="utf-8")
@@ -38,15 +43,16 @@ def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Pro
     assert markdown.startswith("# Evaluation report\n")
     assert "東京" not in markdown.partition("### Failing cases")[2]
     assert r"quito\[1\]" in markdown
-    for name in ("report.json", "new/deep/a.json", "new/b.md", "c.txt"):
+    assert (capitals.path / "new/d.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    for name in ("report.json", "new/deep/a.json", "new/b.md", "c.txt", "new/d.html"):
         assert f"report written to {capitals.path / name}" in ran.text
 
 
-@pytest.mark.parametrize("name", ["report.html", "report"])
+@pytest.mark.parametrize("name", ["report.xml", "report"])
 def test_a_suffix_without_a_report_is_a_usage_error(capitals: "Project", name: str) -> None:
     ran = capitals.run("--llmeval", f"--llmeval-report={name}", llmeval=False)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
-    assert "expected one of .json, .md, .txt" in ran.text
+    assert "expected one of .html, .json, .md, .txt" in ran.text
     assert "Traceback" not in ran.text
 
 

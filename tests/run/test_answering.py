@@ -25,8 +25,8 @@ from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.run.answering import Answering
-from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
-from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
+from pytest_llmeval.run.job import Answer, EarlyCalls, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite, SuiteKey

@@ -13,8 +13,7 @@ from lengths import Length, key_of, length_suite
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures, Signals
-from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.run.prefetch import EarlyCalls
+from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.python import Recordings
 from pytest_llmeval.targets.spec import TargetSpec

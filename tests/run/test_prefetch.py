@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_llmeval import Case
-from pytest_llmeval.run.job import Answer, Job, LoadedCase
-from pytest_llmeval.run.prefetch import EarlyCalls, Prefetch
+from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
+from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:

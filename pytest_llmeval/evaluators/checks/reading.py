@@ -13,6 +13,7 @@ from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
 from pytest_llmeval.core.turns import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
+from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import describe, option_fault
 from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind, JudgedTest, Test
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
@@ -52,6 +53,12 @@ class Unlocated:
 
     def check(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         """Return a value of a type; ``None`` where it has faults."""
+        try:
+            return plain(kind, data)
+        except NotPlainError:
+            return self._validated(kind, data, path)
+
+    def _validated(self, kind: Any, data: Any, path: Sequence[str | int]) -> Any:
         from pydantic import ValidationError
 
         try:

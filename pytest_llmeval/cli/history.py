@@ -1,0 +1,185 @@
+"""The command ``llmeval history``: the last runs and approvals of a suite."""
+
+__all__ = ("add_arguments",)
+
+import textwrap
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted, interval, number, printable, suggest, unknown_name
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.timeline import Point, Timeline
+
+_WIDTH = 80
+_LAST = 20
+_TABLES = 3
+_CHARTS = 6
+_COMMIT = 7
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Print the last runs and approvals of a suite: values, intervals, gates, commits, and where data, evaluator or "
+        "judge changed. Runs are read from .llmeval/history.jsonl, approvals from the suite's score file. The exit "
+        "code is 1 if there are none, and 2 if there is no such suite or metric."
+    )
+    parser.add_argument("suite", metavar="SUITE", help="a suite file, or the name of a suite below this folder")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="show only this metric; can be repeated")
+    parser.add_argument(
+        "--last", type=_count, default=_LAST, metavar="N", help=f"how many runs and approvals (default: {_LAST})"
+    )
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw them to this file as well")
+    parser.set_defaults(run=_history)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 1")
+    return int(text)
+
+
+def _history(options: Namespace) -> int:
+    from pytest_llmeval.snapshots.timelines import read_history
+
+    try:
+        suite = _suite(options.suite)
+    except LlmevalError as error:
+        say(str(error).split("\n"), error=True)
+        return 2
+    found = read_history(suite, _root(suite))
+    if found.faults:
+        say([f"left out for {counted(len(found.faults), 'fault')}:", *found.faults], error=True)
+    if not found.timelines:
+        say(_wrapped(f"{suite}: no runs and no approvals: they are noted for suites with 'snapshot'"), error=True)
+        return 1
+    known = dict.fromkeys(name for each in found.timelines for name in each.metrics)
+    unknown = [name for name in options.metric or () if name not in known]
+    if unknown:
+        say((unknown_name("metric", name, known) for name in unknown), error=True)
+        return 2
+    for each in found.timelines:
+        say(_lines(each, options.metric, options.last))
+    if options.svg is not None:
+        from pytest_llmeval.reports.timeline_svg import history_svg
+
+        drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
+        metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
+        write_text(options.svg, [history_svg(drawn, metrics)])
+    return 0
+
+
+def _suite(given: str) -> Path:
+    """Return the suite file that is meant.
+
+    Raises:
+        LlmevalError: There is none of this name, or there are several.
+    """
+    if Path(given).is_file():
+        return Path(given)
+    from pytest_llmeval.cli.suite_file import suite_files
+    from pytest_llmeval.data.files.beside import stem_of
+
+    files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
+    found = [path for path, names in files.items() if given in names]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LlmevalError(f"found {len(found)} suites {given!r}, expected one: {', '.join(map(str, found))}")
+    near = suggest(given, {name for names in files.values() for name in names})
+    raise LlmevalError(f"found no suite {given!r} here, expected a suite file or the name of one{near}")
+
+
+def _name(path: Path) -> str:
+    """Return the name that a suite file gives itself; nothing where it cannot be read."""
+    from pytest_llmeval.data.files.documents import read_document
+
+    try:
+        data = read_document(path, str(path)).data
+    except SuiteError:
+        return ""
+    name = data.get("suite") if isinstance(data, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _root(suite: Path) -> Path:
+    """Return the folder whose history has the runs of a suite: the nearest one above it, or else this one."""
+    from pytest_llmeval.snapshots.history import HISTORY
+
+    folders = suite.resolve().parents
+    return next((each for each in folders if (each / HISTORY).exists()), Path.cwd())
+
+
+def _chosen(timeline: "Timeline", wanted: Sequence[str] | None, most: int) -> list[str]:
+    return [name for name in timeline.metrics if name in wanted] if wanted else timeline.metrics[:most]
+
+
+def _lines(timeline: "Timeline", wanted: Sequence[str] | None, last: int) -> Iterator[str]:
+    points = timeline.points[-last:]
+    noted, approved = sum(each.noted for each in timeline.points), sum(each.approved for each in timeline.points)
+    cut = f"; the last {last}" if len(points) < len(timeline.points) else ""
+    yield from _wrapped(f"{timeline.title}: {counted(noted, 'run')}, {counted(approved, 'approval')}{cut}")
+    changes = timeline.changes()[-last:]
+    metrics = _chosen(timeline, wanted, _TABLES)
+    for name in metrics:
+        yield ""
+        yield from _wrapped(name)
+        yield from _table(points, changes, name)
+    failed = [f"{each.when}  {gate}" for each in points for gate in each.failed_gates]
+    if failed:
+        yield ""
+        yield "failed gates"
+        for each in failed:
+            yield from _wrapped(each)
+    others = [name for name in timeline.metrics if name not in metrics]
+    if others and not wanted:
+        yield ""
+        yield from _wrapped(f"{counted(len(others), 'more metric')} (--metric NAME): {', '.join(others)}")
+
+
+def _table(points: Sequence["Point"], changes: Iterable[Sequence[str]], metric: str) -> Iterator[str]:
+    from tabulate import tabulate
+
+    rows = [
+        (
+            each.when,
+            printable(each.commit[:_COMMIT]),
+            _short(each.values.get(metric)),
+            interval(*each.intervals[metric]) if metric in each.intervals else "",
+            _gates(each),
+            "approved" if each.approved else "",
+        )
+        for each in points
+    ]
+    headers = ("when", "commit", "value", "interval", "gates", "")
+    align = ("left", "left", "right", "right", "left", "left")
+    header, *lines = tabulate([headers, *rows], tablefmt="plain", disable_numparse=True, colalign=align).splitlines()
+    yield header.rstrip()
+    for line, changed in zip(lines, changes, strict=True):
+        if changed:
+            yield f"-- changed: {', '.join(changed)} --"
+        yield line.rstrip()
+
+
+def _short(value: float | None) -> str:
+    return number(value) if value is None or abs(value) < 1e5 else f"{value:.3g}"  # noqa: PLR2004 (wider than a column)
+
+
+def _gates(point: "Point") -> str:
+    if not point.gates:
+        return ""
+    judged = sum(outcome != "not_judged" for outcome in point.gates.values())
+    failed = len(point.failed_gates)
+    if failed:
+        return f"FAILED {failed}/{judged}"
+    return f"passed {judged}" if judged else "not judged"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(printable(text), _WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]

@@ -1,0 +1,181 @@
+/** @param {string} key Entry and id of a case, as addresses have them. @returns {Row|null} */
+function parseCase(key) {
+  const [entry, ...id] = key.split("/");
+  const number_ = Number(entry);
+  return Number.isInteger(number_) && indexes[number_] ? find(number_, id.join("/")) : null;
+}
+
+/** @param {Row} row @param {Group} group @returns {Promise<Element>} Everything that is known of a case. */
+async function drawCase(row, group) {
+  const entry = head.entries[row.entry];
+  const other = counterpart(row);
+  const [texts, before] = await Promise.all([textsOf(row), other ? textsOf(other) : null]);
+  const line = indexes[row.entry].lines[row.place];
+  return h(
+    "article",
+    { class: "case" },
+    drawSteps(row, group),
+    h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
+    h("p", { class: "path" }, [entry.suite, `${entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
+    texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, texts.reason) : null,
+    drawCommand(commandOf(row)),
+    drawLabels(row),
+    drawLines(texts.lines),
+    drawAnswers(texts, before, other),
+    drawOtherSystems(row, group),
+    drawScores(row, other),
+    drawJudging(texts),
+    texts.details ? h("details", {}, h("summary", {}, t("Details")), drawText(JSON.stringify(texts.details, null, 2), "text json")) : null,
+  );
+}
+
+/** @param {Row} row @param {Group} group @returns {Element} Ways to the table, and to the cases before and after. */
+function drawSteps(row, group) {
+  const rows = shownCases.rows.length ? shownCases.rows : sorted(filtered(rowsOf(group), { ...state, case: "" }, mainMetric(group)), state.sort, state.metric || mainMetric(group));
+  const at = rows.findIndex((each) => each.entry === row.entry && each.place === row.place);
+  const step = (to, name, key) =>
+    rows[to] && at >= 0 ? h("a", { class: "button", href: linkTo({ case: `${rows[to].entry}/${idOf(rows[to])}` }), "data-step": key, title: t("key {key}", { key }) }, name) : h("span", { class: "button off" }, name);
+  return h(
+    "nav",
+    { class: "steps", "aria-label": t("Cases") },
+    h("a", { class: "button", href: linkTo({}), "data-step": "Escape" }, `← ${t("All cases")}`),
+    step(at - 1, t("Previous"), "k"),
+    step(at + 1, t("Next"), "j"),
+    at >= 0 ? h("span", { class: "quiet" }, t("{n} of {all}", { n: at + 1, all: rows.length })) : null,
+  );
+}
+
+/** @param {string} command @returns {Element} */
+function drawCommand(command) {
+  const code = h("code", { tabindex: 0 }, command);
+  const copied = h("span", { role: "status", class: "quiet" });
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(command);
+      copied.textContent = t("copied");
+    } catch {
+      getSelection().selectAllChildren(code);
+    }
+  };
+  return h("div", { class: "command" }, code, h("button", { type: "button", click: copy }, t("Copy")), copied);
+}
+
+/** @param {Row} row @returns {Element|null} */
+function drawLabels(row) {
+  const found = Object.keys(indexes[row.entry].labels).map((name) => [name, labelOf(row, name)]).filter(([, value]) => value !== null);
+  return found.length ? h("p", { class: "labels" }, found.map(([name, value]) => h("span", { class: "label" }, `${name}: `, h("bdi", {}, value)))) : null;
+}
+
+/** @param {Object<string, string[]>} [lines] @returns {Element|null} What evaluators say is wrong. */
+function drawLines(lines) {
+  const found = Object.entries(lines || {}).filter(([, said]) => said.length);
+  if (!found.length) return null;
+  return section(t("What is wrong"), h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, each))])));
+}
+
+/** @param {any} texts @param {any} before @param {Row|null} other @returns {any} */
+function drawAnswers(texts, before, other) {
+  const has = (name) => texts[name] !== undefined;
+  if (!["input", "expected", "prediction"].some(has)) {
+    return h("p", { class: "empty" }, t("The report has no texts of this case: run pytest with --llmeval-texts=all to have those of every case."));
+  }
+  const expected = has("expected") ? expectedPart(texts.expected, texts.prediction) : undefined;
+  const answer = predictedPart(texts.prediction);
+  const difference = has("expected") && has("prediction") ? drawDifference(nearest(expected, answer), answer) : null;
+  const calls = toolCalls(texts.prediction);
+  const wanted = toolCalls(texts.expected);
+  const changed = before?.prediction === undefined ? null : drawDifference(before.prediction, texts.prediction);
+  return [
+    has("input") ? section(t("Input"), drawValue(texts.input)) : null,
+    h(
+      "div",
+      { class: "sides" },
+      has("expected") ? section(t("Expected"), drawValue(texts.expected)) : null,
+      texts.answers ? drawRepeats(texts.answers) : has("prediction") ? section(t("Prediction"), drawValue(texts.prediction)) : null,
+    ),
+    difference ? section(t("Difference"), h("p", { class: "quiet" }, legend(t("only expected"), t("only predicted"))), difference) : null,
+    calls.length || wanted.length
+      ? section(t("Tool calls"), h("div", { class: "sides" }, wanted.length ? h("div", {}, h("h3", {}, t("Expected")), drawCalls(wanted)) : null, h("div", {}, h("h3", {}, t("Prediction")), calls.length ? drawCalls(calls) : h("p", { class: "empty" }, t("none")))))
+      : null,
+    before?.prediction !== undefined
+      ? section(t("Before, in {name}", { name: sourceName(other.entry) }), changed ? [h("p", { class: "quiet" }, legend(t("only before"), t("only now"))), changed] : h("p", { class: "quiet" }, t("The same prediction.")))
+      : null,
+  ];
+}
+
+/** @param {string} removed @param {string} added @returns {any[]} */
+function legend(removed, added) {
+  return [h("del", {}, removed), " ", h("ins", {}, added)];
+}
+
+/** @param {any} expected @param {any} prediction @returns {any} The part that says the answer, where only one of both has parts. */
+function expectedPart(expected, prediction) {
+  const parts = expected !== null && typeof expected === "object" && !Array.isArray(expected);
+  return parts && "answer" in expected && (typeof prediction === "string" || prediction?.answer !== undefined) ? expected.answer : expected;
+}
+
+/** @param {any} prediction @returns {any} */
+function predictedPart(prediction) {
+  return typeof prediction?.answer === "string" ? prediction.answer : prediction;
+}
+
+/** @param {any[]} answers @returns {Element} */
+function drawRepeats(answers) {
+  return section(t("Predictions of the repeats"), answers.map((each) => [h("p", { class: "quiet" }, counted(each.times, "{n} time", "{n} times")), drawValue(each.prediction)]));
+}
+
+/** @param {Row} row @param {Group} group @returns {any} Links to the answers of the other systems to the same case. */
+function drawOtherSystems(row, group) {
+  const others = group.shown.filter((entry) => entry !== row.entry).map((entry) => find(entry, idOf(row))).filter(Boolean);
+  if (!others.length) return null;
+  const metric = state.metric || mainMetric(group);
+  const rows = others.map((each) => [
+    [sign(outcomeOf(each)), " ", h("a", { href: linkTo({ case: `${each.entry}/${idOf(each)}` }) }, sourceName(each.entry))],
+    number(scoreOf(each, metric)),
+  ]);
+  return section(t("Other systems"), table([t("system"), metric], rows, { caption: t("Other systems") }));
+}
+
+/** @param {Row} row @param {Row|null} other @returns {Element|null} */
+function drawScores(row, other) {
+  const names = Object.keys(indexes[row.entry].metrics).filter((name) => scoreOf(row, name) !== null || (other && scoreOf(other, name) !== null));
+  if (!names.length) return null;
+  const rows = names.map((name) => {
+    const [now, then] = [scoreOf(row, name), other ? scoreOf(other, name) : null];
+    const moved = now !== null && then !== null ? now - then : null;
+    const kind = moved === null || Math.abs(moved) <= TIE ? "same" : moved > 0 !== lowerIsBetter(row.entry, name) ? "rose" : "fell";
+    return [name, number(now), ...(other ? [number(then), moved === null ? "n/a" : h("span", { class: `kind ${kind}` }, kind === "same" ? "" : sign(kind, kindName(kind, lowerIsBetter(row.entry, name))), " ", signed(moved))] : [])];
+  });
+  return section(t("Scores"), table([t("metric"), t("score"), ...(other ? [t("before"), t("difference")] : [])], rows, { caption: t("Scores") }));
+}
+
+/** @param {any} texts @returns {any} Questions to judges with their replies, and how repeats went. */
+function drawJudging(texts) {
+  const judged = (texts.calls || []).map((call) =>
+    h(
+      "details",
+      { open: true },
+      h("summary", {}, [call.evaluator, call.cost_usd === null || call.cost_usd === undefined ? null : `${call.cost_usd.toFixed(6)} USD`].filter(Boolean).join(" · ")),
+      h("h3", {}, t("Question")),
+      drawValue(call.question),
+      h("h3", {}, t("Reply")),
+      drawValue(call.reply),
+    ),
+  );
+  const reasoned = Object.entries(texts.details || {}).filter(([, each]) => typeof each?.reasoning === "string");
+  const repeats = texts.details?.repeats;
+  return [
+    judged.length
+      ? section(t("Judge"), judged)
+      : reasoned.length
+        ? section(t("Judge"), h("dl", { class: "lines" }, reasoned.map(([name, each]) => [h("dt", {}, name), h("dd", {}, each.reasoning)])))
+        : null,
+    repeats
+      ? section(
+          t("Repeats"),
+          h("p", {}, t("{passed} of {times} passed: {status}", { passed: repeats.passed, times: repeats.times, status: outcomeName(String(repeats.status)) })),
+          table([t("metric"), t("least"), t("most"), t("deviation"), t("scores")], Object.entries(repeats.spread || {}).map(([name, each]) => [name, number(each.min), number(each.max), number(each.sd), (each.scores || []).map(number).join("  ")]), { caption: t("Repeats") }),
+        )
+      : null,
+  ];
+}

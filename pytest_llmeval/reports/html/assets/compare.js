@@ -1,0 +1,73 @@
+const LISTED = 50;
+
+/** @param {Group} group @param {number} place @returns {any[]} The suite against the run, or the system, that it is compared with. */
+function drawComparison(group, place) {
+  const compared = group.shown.filter((entry) => head.entries[entry].pair !== null);
+  if (!compared.length) return [h("p", { class: "empty" }, t("There is nothing to compare with: name a baseline, llmeval html RUN.json --baseline BASE.json."))];
+  const metric = state.metric || mainMetric(group);
+  return compared.flatMap((entry) => {
+    const rows = indexes[entry].ids.map((_, at) => ({ entry, place: at }));
+    const points = rows.flatMap((row) => {
+      const other = counterpart(row);
+      const [now, old] = [scoreOf(row, metric), other && scoreOf(other, metric)];
+      return now === null || old === null ? [] : [{ old, now, row }];
+    });
+    const open = (found) =>
+      found.length === 1
+        ? go({ view: "cases", case: `${found[0].entry}/${idOf(found[0])}` })
+        : go({ ...NO_FILTERS, view: "cases", metric, ...around(found, metric) });
+    const counts = new Map();
+    for (const row of rows) counts.set(changeOf(row, metric), (counts.get(changeOf(row, metric)) || 0) + 1);
+    const chosen = choice(t("Metric"), "metric", state.metric, metricsOf(group).map((each) => [each, each]), (value) => go({ metric: value }), mainMetric(group));
+    return [
+      h("section", {}, h("h2", {}, t("{now} against {before}", { now: sourceName(entry), before: sourceName(head.entries[entry].pair) })), drawChangeCounts(counts, place), drawChanges(head.entries[entry], place)),
+      h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
+      drawMoved(rows, metric, ["regressed", "worse"], t("Regressed"), place),
+      drawMoved(rows, metric, ["fixed", "better"], t("Fixed"), place),
+    ];
+  });
+}
+
+/** @param {Row[]} rows @param {string} metric @returns {{min: string, max: string}} A range that holds the scores of the rows. */
+function around(rows, metric) {
+  const scores = rows.map((row) => scoreOf(row, metric));
+  return { min: String(Math.min(...scores)), max: String(Math.max(...scores)) };
+}
+
+/** @param {Map<string, number>} counts @param {number} place @returns {Element} */
+function drawChangeCounts(counts, place) {
+  const names = ["regressed", "fixed", "worse", "better", "equal", "new"].filter((name) => counts.get(name));
+  return h("p", { class: "counts" }, names.map((name) => [h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: "@change" }) }, `${counts.get(name)} ${t(name)}`), " "]));
+}
+
+/** @param {Row[]} rows @param {string} metric @param {string[]} kinds @param {string} title @param {number} place @returns {any} */
+function drawMoved(rows, metric, kinds, title, place) {
+  const found = rows.filter((row) => kinds.includes(changeOf(row, metric)));
+  if (!found.length) return null;
+  const size = (row) => Math.abs(gainOf(row, metric) ?? 0) + (changeOf(row, metric) === kinds[0] ? 1e6 : 0);
+  const listed = [...found].sort((a, b) => size(b) - size(a)).slice(0, LISTED);
+  const list = h("div", { class: "moved" }, listed.map((row) => movedCase(row, metric, place)));
+  const rest = found.length - listed.length;
+  return section(`${title} (${found.length})`, list, rest ? h("p", { class: "quiet" }, t("... and {n} more.", { n: rest })) : null);
+}
+
+/** @param {Row} row @param {string} metric @param {number} place @returns {Element} A case that opens to both answers. */
+function movedCase(row, metric, place) {
+  const other = counterpart(row);
+  const body = h("div", { class: "sides" });
+  const load = async (event) => {
+    if (!event.target.open || body.childNodes.length) return;
+    const [before, now] = await Promise.all([textsOf(other), textsOf(row)]);
+    const side = (title, texts) => h("div", {}, h("h3", {}, title), texts.prediction === undefined ? h("p", { class: "empty" }, t("no text in the report")) : drawValue(texts.prediction), texts.reason ? h("p", { class: "quiet" }, texts.reason) : null);
+    fill(body, side(t("Before"), before), side(t("Now"), now));
+    const difference = before.prediction === undefined || now.prediction === undefined ? null : drawDifference(before.prediction, now.prediction);
+    if (difference) append(body, h("div", { class: "whole" }, h("h3", {}, t("Difference")), difference));
+    append(body, h("p", {}, caseLink(row.entry, idOf(row), place)));
+  };
+  return h(
+    "details",
+    { toggle: load },
+    h("summary", {}, sign(outcomeOf(other)), " → ", sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row)), h("span", { class: "figure" }, `${metric} ${number(scoreOf(other, metric))} → ${number(scoreOf(row, metric))}`)),
+    body,
+  );
+}

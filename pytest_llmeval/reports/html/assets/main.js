@@ -1,0 +1,87 @@
+const app = document.getElementById("app");
+/** Counts what is drawn, so that a slow view never replaces a later one. */
+let drawing = 0;
+
+/** @returns {Element} */
+function drawTabs() {
+  const comparable = head.entries.some((entry) => entry.pair !== null);
+  const tabs = { overview: t("Overview"), numbers: t("Numbers"), cases: t("Cases"), ...(comparable ? { comparison: t("Comparison") } : {}) };
+  return h(
+    "nav",
+    { class: "tabs", "aria-label": t("Report") },
+    Object.entries(tabs).map(([view, name]) => h("a", { href: linkTo({ ...(view === "cases" ? {} : NO_FILTERS), view }), "aria-current": state.view === view ? "page" : null }, name)),
+    groups.length > 1 && state.view !== "overview"
+      ? h("label", { class: "suites" }, t("Suite"), h("select", { name: "suite", change: (event) => go({ ...NO_FILTERS, sort: "", suite: Number(event.target.value) }) }, groups.map((group, place) => h("option", { value: place, selected: place === state.suite }, group.name))))
+      : null,
+  );
+}
+
+/** Draw what the address says. */
+async function show() {
+  const mine = (drawing += 1);
+  const before = document.activeElement;
+  const kept = before instanceof HTMLInputElement && before.name ? { name: before.name, at: before.type === "checkbox" ? null : before.selectionStart } : before instanceof HTMLSelectElement ? { name: before.name, at: null } : null;
+  const sorting = before?.getAttribute?.("data-sort");
+  const scrolled = document.querySelector(".scroller")?.scrollTop || 0;
+  const last = state;
+  state = parseState(location.hash);
+  const group = groups[state.suite];
+  const row = state.case ? parseCase(state.case) : null;
+  let content;
+  if (!group || state.view === "overview") content = drawOverview();
+  else if (state.view === "cases" && row) content = [await drawCase(row, group)];
+  else if (state.view === "cases") content = drawCases(group);
+  else if (state.view === "comparison") content = drawComparison(group, state.suite);
+  else content = drawNumbers(group, state.suite);
+  if (mine !== drawing) return;
+  fill(app, h("a", { class: "skip", href: "#main", click: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, t("To the content")), drawHeader(), drawNote(), drawTabs(), h("main", { id: "main", tabindex: -1 }, content));
+  document.body.dataset.view = row ? "case" : state.view;
+  if (state.view === "cases" && !row) {
+    const scroller = document.querySelector(".scroller");
+    const returning = last && last.case && !state.case;
+    if (returning) scroller.scrollTop = returning && keptScroll;
+    shownCases.draw();
+  }
+  if (row && !last?.case) keptScroll = scrolled;
+  const field = kept ? app.querySelector(`[name="${CSS.escape(kept.name)}"]`) : sorting ? app.querySelector(`[data-sort="${CSS.escape(sorting)}"]`) : null;
+  if (field) {
+    field.focus({ preventScroll: true });
+    if (kept?.at !== null && kept?.at !== undefined) field.setSelectionRange(kept.at, kept.at);
+  } else if (last && (last.view !== state.view || last.case !== state.case)) {
+    scrollTo(0, 0);
+    (document.getElementById("case") || document.getElementById("main")).focus({ preventScroll: true });
+  }
+}
+
+let keptScroll = 0;
+
+/** @returns {Element|null} */
+function drawNote() {
+  return head.note ? h("p", { class: "note", role: "note" }, head.note) : null;
+}
+
+/** Keys: `/` for the search, `j` and `k` for the next and previous case, Escape for the table. @param {KeyboardEvent} event */
+function pressed(event) {
+  const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    if (state.view === "cases" && !state.case) app.querySelector("[name=q]").focus();
+    else go({ view: "cases" });
+  } else if (!typing || event.key === "Escape") {
+    app.querySelector(`[data-step="${CSS.escape(event.key)}"]`)?.click();
+  }
+}
+
+async function start() {
+  document.documentElement.lang = chinese ? "zh" : "en";
+  groupSuites();
+  await loadIndexes();
+  addEventListener("hashchange", show);
+  addEventListener("keydown", pressed);
+  addEventListener("resize", () => shownCases.draw());
+  await show();
+  document.body.dataset.ready = "true";
+}
+
+start();

@@ -1,0 +1,152 @@
+/** @param {Group} group @param {number} place @returns {any[]} Systems, metrics, tables, groups and history of a suite. */
+function drawNumbers(group, place) {
+  return [
+    drawSystems(group),
+    ...group.shown.flatMap((number_) => {
+      const entry = head.entries[number_];
+      const name = group.shown.length > 1 ? ` · ${sourceName(number_)}` : "";
+      return [
+        section(t("Metrics") + name, metricTable(entry), drawUsage(entry)),
+        ...(entry.tables || []).map((each, table_) => drawTable(each, `${number_}.${table_}`, place, name)),
+        ...Object.entries(entry.groups || {}).map(([label, members]) => drawGroups(entry, number_, place, label, members, name)),
+        drawBuckets(entry, number_, place, name),
+      ];
+    }),
+  ];
+}
+
+/** @param {any} entry @returns {Element} */
+function metricTable(entry) {
+  const history = entry.history || [];
+  const lines = Object.keys(entry.metrics || {}).some((name) => sparkline(history, name));
+  const rows = Object.entries({ ...entry.metrics, pass_rate: entry.pass_rate }).map(([name, each]) => [
+    h("span", { title: each.signature || null }, name),
+    number(each.value),
+    interval(each.low, each.high),
+    number(each.mean),
+    each.scored,
+    each.undefined ?? 0,
+    each.errored ?? 0,
+    each.missing,
+    ...(lines ? [{ class: "drawn", cell: sparkline(history, name) }] : []),
+  ]);
+  const headers = [t("metric"), t("value"), t("interval"), t("mean"), t("scored"), t("undefined"), t("errored"), t("missing")];
+  return table([...headers, ...(lines ? [t("history")] : [])], rows, { caption: t("Metrics") });
+}
+
+/** @param {any} entry @returns {Element|null} */
+function drawUsage(entry) {
+  const { usage } = entry;
+  if (!usage) return null;
+  const parts = [];
+  if (usage.verdicts) {
+    parts.push(t("judge: {n} verdicts, {calls} requested in this run", { n: usage.verdicts, calls: usage.calls }));
+    if (usage.calls && usage.input_tokens !== null && usage.output_tokens !== null) parts.push(t("{n} tokens", { n: usage.input_tokens + usage.output_tokens }));
+    if (usage.calls) parts.push(usage.cost_usd === null ? t("cost unknown") : `${usage.cost_usd.toFixed(4)} USD`);
+  }
+  if (typeof usage.target_tokens === "number") parts.push(t("target: {n} tokens", { n: Math.round(usage.target_tokens) }));
+  if (typeof usage.target_cost_usd === "number") parts.push(t("target: {n} USD", { n: usage.target_cost_usd.toFixed(4) }));
+  for (const [name, found] of [[t("judge latency"), usage.latency_s], [t("target latency"), usage.target_latency_s]]) {
+    if (found) parts.push(`${name} ${Object.entries(found).map(([each, value]) => `${each} ${duration(value)}`).join(t(", "))}`);
+  }
+  return parts.length ? h("p", { class: "quiet" }, parts.join("; ")) : null;
+}
+
+/** @param {Group} group @returns {Element|null} The systems of the suite side by side. */
+function drawSystems(group) {
+  const found = head.runs
+    .filter((run) => !run.baseline)
+    .flatMap((run) => run.systems)
+    .find((each) => each.path === group.path && each.suite === group.name);
+  if (!found) return null;
+  const names = [...new Set([...found.compare_by, ...found.systems.flatMap((each) => Object.keys(each.metrics))])];
+  const rows = found.systems.map((each) => [
+    each.system === found.reference ? [each.system, h("small", {}, ` ${t("reference")}`)] : each.system,
+    each.cases,
+    ...names.map((name) => systemCell(each, name, 1 - found.confidence)),
+  ]);
+  return section(
+    t("Systems side by side"),
+    table([t("system"), t("cases"), ...names], rows, { caption: t("Systems side by side") }),
+    h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is established (p by Holm's method).", { reference: found.reference })),
+  );
+}
+
+/** @param {any} system @param {string} name @param {number} level @returns {any} */
+function systemCell(system, name, level) {
+  const value = number(system.metrics[name]?.value);
+  const against = system.differences?.[name];
+  if (!against || against.p_value === null || against.p_value > level) return value;
+  const kind = against.wins >= against.losses ? "rose" : "fell";
+  const said = `${signed(against.difference)} (${interval(against.low, against.high)}), p ${number(against.p_value)}`;
+  return h("span", { class: `established ${kind}`, title: said }, sign(kind, said), " ", value);
+}
+
+/** @param {any} drawn @param {string} key Entry and number of the table. @param {number} place @param {string} name @returns {Element} */
+function drawTable(drawn, key, place, name) {
+  const cells = new Map((drawn.cases || []).map(([row, column, ids]) => [`${row}.${column}`, ids.length]));
+  const most = Math.max(1, ...cells.values());
+  const texts = drawn.headers.map((_, column) => column).filter((column) => drawn.rows.every((row) => typeof row[column] === "string"));
+  const rows = drawn.rows.map((row, down) =>
+    row.map((value, column) => {
+      const count = cells.get(`${down}.${column}`);
+      const shown = typeof value === "number" && !Number.isInteger(value) ? number(value) : value === null ? "n/a" : value;
+      if (!count) return drawn.cases && column ? { class: "matrix zero", cell: shown } : shown;
+      const right = drawn.rows[down][0] === drawn.headers[column];
+      return {
+        class: `matrix ${right ? "right" : "wrong"} heat${Math.ceil((4 * count) / most)}`,
+        cell: h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, cell: `${key}.${down}.${column}`, sort: "" }) }, shown),
+      };
+    }),
+  );
+  return section(
+    (drawn.title || t("Table")) + name,
+    table(drawn.headers, rows, { texts, caption: drawn.title || t("Table") }),
+    drawn.left_out ? h("p", { class: "quiet" }, t("... and {n} more.", { n: drawn.left_out })) : null,
+    drawn.note ? h("p", { class: "quiet" }, drawn.note) : null,
+  );
+}
+
+/** @returns {Element} Groups as rows, metrics as columns, each cell shaded by how it compares within its column. */
+function drawGroups(entry, number_, place, label, members, name) {
+  const metrics = [...new Set(Object.values(members).flatMap((each) => Object.keys(each.metrics)))];
+  const spans = metrics.map((metric) => {
+    const values = Object.values(members).map((each) => each.metrics[metric]?.value).filter((each) => typeof each === "number");
+    return [Math.min(...values), Math.max(...values)];
+  });
+  const rows = Object.entries(members).map(([value, each]) => [
+    h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, labels: { [label]: value }, system: systemOf(number_), sort: "" }) }, value),
+    each.cases,
+    ...metrics.map((metric, column) => {
+      const found = each.metrics[metric];
+      const said = found ? `${interval(found.low, found.high)}; ${counted(found.scored, "{n} case scored", "{n} cases scored")}` : "";
+      return { class: heat(found?.value, spans[column], lowerIsBetter(number_, metric)), title: said, cell: number(found?.value) };
+    }),
+  ]);
+  return section(t("By {label}", { label }) + name, table([label, t("cases"), ...metrics], rows, { caption: t("By {label}", { label }) }));
+}
+
+/** @param {number|null|undefined} value @param {number[]} span @param {boolean} lower @returns {string} Class of a cell: from 0, the worst, to 4. */
+function heat(value, [low, high], lower) {
+  if (value === null || value === undefined || high - low < 1e-9) return "";
+  const share = (value - low) / (high - low);
+  return `group${Math.round(4 * (lower ? 1 - share : share))}`;
+}
+
+/** @returns {Element|null} */
+function drawBuckets(entry, number_, place, name) {
+  const buckets = (entry.error_buckets || []).filter((each) => each.cases.length);
+  if (!buckets.length) return null;
+  const rows = buckets.map((each) => [
+    each.bucket,
+    `${each.metric} ${each.limit}`,
+    each.cases.length,
+    each.cases.slice(0, 8).map((id, at) => [at ? ", " : "", caseLink(number_, id, place)]),
+  ]);
+  return section(t("Error analysis") + name, table([t("errors"), t("where"), t("cases"), t("which")], rows, { texts: [0, 1, 3], caption: t("Error analysis") }));
+}
+
+/** @param {number} entry @param {string} id @param {number} place @returns {Element} */
+function caseLink(entry, id, place) {
+  return h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, case: `${entry}/${id}`, sort: "" }) }, id);
+}

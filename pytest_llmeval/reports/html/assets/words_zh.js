@@ -1,0 +1,2 @@
+/** @type {Object<string, string>} */
+const inChinese = {};

@@ -1,0 +1,178 @@
+"""The HTML page: template, style, script and data in one file without references to others."""
+
+__all__ = ("CUT_FROM", "WARN_FROM", "Page", "to_page")
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from pytest_llmeval.core.explanations import cut
+from pytest_llmeval.reports.html.columns import Texts, case_texts, index_of
+from pytest_llmeval.reports.html.entries import PageRun, entry_of, run_of
+from pytest_llmeval.reports.html.packing import as_json, chunked, embedded_json, pack
+from pytest_llmeval.services.secrets import secret_values, without
+
+_MEGABYTE = 1_000_000
+WARN_FROM = 20 * _MEGABYTE
+"""Size from which a page says that it is large."""
+CUT_FROM = 50 * _MEGABYTE
+"""Size from which texts are left out of a page."""
+
+_SCRIPTS = (
+    *("words.js", "words_zh.js", "dom.js", "data.js", "state.js", "filters.js", "diff.js", "charts.js", "overview.js"),
+    *("numbers.js", "table.js", "values.js", "case.js", "compare.js", "main.js"),
+)
+_SHORT = 500
+_QUOTING = ("input", "expected", "prediction", "answers", "details", "lines")
+_FAILING = ("failed", "errored")
+
+
+class Page(NamedTuple):
+    """A page.
+
+    Attributes:
+        html: Its text.
+        note: What was left out of it, or that it is large; empty where neither is so.
+    """
+
+    html: str
+    note: str = ""
+
+
+class _Piece(NamedTuple):
+    """A compressed part of the data, by which the script finds it."""
+
+    name: str
+    text: str
+
+
+def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: int = CUT_FROM) -> Page:
+    """Return the page of some runs.
+
+    Args:
+        runs: The first is the one that the page is about.
+        warn_from: Bytes from which the page says that it is large.
+        cut_from: Bytes from which texts are left out: those of cases that passed, then all but their beginnings, then
+            all.
+    """
+    runs = [replace(run, data=_masked(run.data)) for run in runs]
+    head, pieces, lacking = _fitting(runs, cut_from)
+    size = _size(pieces)
+    note = lacking or (f"this page has {size / _MEGABYTE:.0f} MB" if size >= warn_from else "")
+    return Page(_rendered({**head, "note": note}, pieces), note)
+
+
+def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
+    """Return head and pieces of a page with as many texts as fit, and what it lacks."""
+    for lacking, shortened in _LEVELS:
+        head, pieces = _data(runs, shortened)
+        if _size(pieces) < limit:
+            return head, pieces, lacking
+    return (*_data(runs, _untold), _WITHOUT)
+
+
+def _size(pieces: Sequence[_Piece]) -> int:
+    return sum(len(piece.text) for piece in pieces)
+
+
+def _data(runs: Sequence[PageRun], shortened: Callable[[str, Texts], Texts]) -> tuple[dict[str, Any], list[_Piece]]:
+    """Return the head of the page, and what is unpacked later."""
+    pieces: list[_Piece] = []
+    entries: list[dict[str, Any]] = []
+    for number, run in enumerate(runs):
+        for place, suite in enumerate(run.suites):
+            entry = entry_of(suite, number)
+            index = index_of(suite["cases"])
+            texts = (shortened(str(case.get("outcome")), case_texts(case)) for case in suite["cases"])
+            name = f"s{len(entries)}"
+            starts = []
+            for chunk in chunked(texts):
+                starts.append(len(chunk))
+                pieces.append(_Piece(f"{name}c{len(starts) - 1}", pack(f"[{','.join(chunk)}]")))
+            pieces.append(_Piece(f"{name}i", pack(as_json(index))))
+            entry["chunks"] = starts
+            entry["pair"] = run.pairs[place] if run.pairs else None
+            entries.append(entry)
+    return {"runs": [run_of(run) for run in runs], "entries": entries}, pieces
+
+
+def _whole(_outcome: str, texts: Texts) -> Texts:
+    return texts
+
+
+def _failing_only(outcome: str, texts: Texts) -> Texts:
+    return texts if outcome in _FAILING else _untold("", texts)
+
+
+def _beginnings(outcome: str, texts: Texts) -> Texts:
+    def begun(value: Any) -> Any:
+        text = value if isinstance(value, str) else as_json(value)
+        return value if len(text) <= _SHORT else cut(text, _SHORT)
+
+    return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
+
+
+def _untold(_outcome: str, texts: Texts) -> Texts:
+    return {name: value for name, value in texts.items() if name not in _QUOTING}
+
+
+_WITHOUT = "texts are left out, because the page would be too large"
+_LEVELS = (
+    ("", _whole),
+    ("texts of cases that passed are left out, because the page would be too large", _failing_only),
+    ("texts are cut to their beginnings, because the page would be too large", _beginnings),
+)
+
+
+def _masked(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a report without the values of secrets, wherever they stand in its texts."""
+    secrets = secret_values()
+    text = as_json(data)
+    if not any(secret in text for secret in secrets):
+        return data
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return without(value, secrets)
+        if isinstance(value, Mapping):
+            return {clean(name): clean(each) for name, each in value.items()}
+        return [clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+    masked: Mapping[str, Any] = clean(data)
+    return masked
+
+
+def _rendered(head: Mapping[str, Any], pieces: Sequence[_Piece]) -> str:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    assets = files(__package__) / "assets"
+    style = (assets / "page.css").read_text(encoding="utf-8")
+    script = "".join(_script(assets))
+    template = Environment(autoescape=True, keep_trailing_newline=True).from_string(
+        (assets / "page.html.jinja").read_text(encoding="utf-8")
+    )
+    return template.render(
+        head=head,
+        data=Markup(embedded_json(head)),  # noqa: S704 (has no character that markup begins with)
+        pieces=pieces,
+        style=Markup(style),  # noqa: S704 (our own file)
+        script=Markup(script),  # noqa: S704 (our own file)
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def _script(assets: Any) -> Iterator[str]:
+    yield '"use strict";\n'
+    yield "{\n"
+    for name in _SCRIPTS:
+        yield (assets / name).read_text(encoding="utf-8")
+    yield "}\n"
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"

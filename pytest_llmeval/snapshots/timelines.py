@@ -1,0 +1,179 @@
+"""The history of a suite, read from the local history of runs and from score files."""
+
+__all__ = ("History", "read_history")
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from pytest_llmeval.core.errors import Fault, SuiteError
+from pytest_llmeval.data.files.beside import OWN_FOLDER, stem_of
+from pytest_llmeval.data.files.documents import Document, read_jsonl
+from pytest_llmeval.data.files.places import MAX_LISTED, display_path
+from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.reports.timeline import Point, Timeline
+from pytest_llmeval.snapshots.comparable import basis_of
+from pytest_llmeval.snapshots.files import SCORES
+from pytest_llmeval.snapshots.history import HISTORY
+from pytest_llmeval.snapshots.layout import parse
+from pytest_llmeval.snapshots.scores import SuiteScores
+
+_Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+_Variant: TypeAlias = tuple[str, str]
+"""Python test, and system or variant."""
+
+
+class History(NamedTuple):
+    """What is known of the runs of a suite.
+
+    Attributes:
+        timelines: One for the suite, or for each of its variants; sorted.
+        faults: Of lines and score files that were left out.
+    """
+
+    timelines: list[Timeline]
+    faults: list[Fault]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the history of runs, as far as it is read here; earlier versions wrote only the required keys."""
+
+    time: str
+    path: str
+    values: dict[str, _Number | None]
+    commit: str | None = None
+    test: str = ""
+    variant: str = ""
+    cases: int | None = None
+    intervals: dict[str, tuple[_Number, _Number]] = field(default_factory=dict)
+    gates: dict[str, str] | None = None
+    basis: dict[str, str] = field(default_factory=dict)
+
+
+def read_history(suite: Path, root: Path) -> History:
+    """Read the runs and approvals of a suite.
+
+    Nothing that the files hold makes it fail: what cannot be used is left out, and is a fault with its line.
+
+    Args:
+        suite: The suite file, which need not exist any more.
+        root: pytest's rootdir, whose local history is read.
+    """
+    faults: list[Fault] = []
+    runs: dict[_Variant, list[Point]] = {}
+    shown = display_path(suite.resolve(), root.resolve())
+    for line in _lines(root, faults):
+        if line.path == shown:
+            runs.setdefault((line.test, line.variant), []).append(_run(line))
+    approvals = dict(_approvals(suite, root, faults))
+    timelines = []
+    for test, variant in sorted({*runs, *approvals}):
+        points = _merged(runs.get((test, variant), []), approvals.get((test, variant), []))
+        name = "".join(f"[{part}]" for part in (test, variant) if part)
+        timelines.append(Timeline(shown, name, points))
+    return History(timelines, faults)
+
+
+def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
+    path = root / HISTORY
+    shown = HISTORY.as_posix()
+    if not path.exists():
+        return
+    adapter = TypeAdapter(_Line)
+    left_out = 0
+    for number, data in read_jsonl(path, shown, faults):
+        read = _read(adapter, Document(shown, data))
+        if isinstance(read, _Line):
+            yield read
+        else:
+            left_out += 1
+            if left_out <= MAX_LISTED:
+                faults.append(replace(read, line=number, column=1))
+    if left_out > MAX_LISTED:
+        faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
+
+
+def _read(adapter: "TypeAdapter[_Line]", document: Document) -> "_Line | Fault":
+    """Return the line of a document, or the first thing that is wrong with it."""
+    if not isinstance(document.data, Mapping):
+        return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
+    line, faults = check(adapter, _Line, document.data, document, ())
+    if faults:
+        return faults[0]
+    assert isinstance(line, _Line)
+    if _moment(line.time) is None:
+        return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
+    return line
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a time in UTC; ``None`` if the text is none."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _run(line: _Line) -> Point:
+    time = _moment(line.time)
+    assert time is not None
+    return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
+
+
+def _approvals(suite: Path, root: Path, faults: list[Fault]) -> Iterator[tuple[_Variant, list[Point]]]:
+    """Yield the approvals of each score file of a suite."""
+    folder = suite.parent / OWN_FOLDER
+    try:
+        names = sorted(each.name for each in folder.iterdir())
+    except OSError:
+        return
+    for name in names:
+        if name.startswith((f"{stem_of(suite.name)}.", f"{suite.name}.")) and name.endswith(f".{SCORES}"):
+            path = folder / name
+            try:
+                scores: SuiteScores = parse(path, display_path(path.resolve(), root.resolve()), SuiteScores)
+            except SuiteError as error:
+                faults += error.faults
+                continue
+            if scores.suite == suite.name:
+                yield (scores.test, scores.variant), list(_points(scores))
+
+
+def _points(scores: SuiteScores) -> Iterator[Point]:
+    for place, each in enumerate(scores.history, 1):
+        time = _moment(each.time)
+        if time is not None:
+            point = Point(time, each.commit or "", each.values, approved=True, noted=False)
+            yield _last(point, scores) if place == len(scores.history) else point
+
+
+def _last(point: Point, scores: SuiteScores) -> Point:
+    """Return the last approval, of which a score file keeps all that is known."""
+    bounds = {name: (each.low, each.high) for name, each in scores.metrics.items()}
+    known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
+    return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
+
+
+def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
+    """Return runs and approvals in the order of time; a run of the history that was approved is marked."""
+    points = list(runs)
+    alone = []
+    for approval in approvals:
+        found = next((n for n, run in enumerate(points) if not run.approved and _is_of(approval, run)), None)
+        if found is None:
+            alone.append(approval)
+        else:
+            points[found] = replace(points[found], approved=True)
+    return sorted([*alone, *points], key=lambda point: point.time)
+
+
+def _is_of(approval: Point, run: Point) -> bool:
+    same = approval.time.date() == run.time.date() and approval.commit == run.commit
+    values: Mapping[str, Any] = run.values
+    return same and all(name in values and values[name] == value for name, value in approval.values.items())

@@ -1,0 +1,49 @@
+"""Histories of suites as files: lines of runs, and score files of approvals."""
+
+__all__ = ("note_runs", "run_line", "write_approvals")
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
+from pytest_llmeval.snapshots.files import score_file
+from pytest_llmeval.snapshots.history import HISTORY
+from pytest_llmeval.snapshots.layout import render
+from pytest_llmeval.snapshots.scores import Approval, Cases, Score, SuiteScores
+from pytest_llmeval.suite.suite import SuiteKey
+
+
+def run_line(day: int, value: float | None = 0.5, **more: Any) -> str:
+    """Return a line of a run of ``s.eval.yaml`` in January."""
+    data = {
+        "time": f"2026-01-{day:02d}T10:00:00+00:00",
+        "commit": f"{day:02d}" * 20,
+        "path": "s.eval.yaml",
+        "test": "",
+        "variant": "",
+        "values": {"f1": value},
+        **more,
+    }
+    return json.dumps(data)
+
+
+def note_runs(root: Path, *lines: str) -> None:
+    """Write the history of a folder."""
+    path = root / HISTORY
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+
+def write_approvals(root: Path, approvals: Sequence[Mapping[str, Any]], variant: str = "") -> Path:
+    """Write the score file of ``s.eval.yaml`` with these approvals; return its path."""
+    history = tuple(Approval(each["time"], each.get("commit"), each["values"]) for each in approvals)
+    value = history[-1].values["f1"]
+    score = Score(value, 0.25, 0.75, 4, 0, 0, 0)
+    comparable = Comparable("c", "d", "", {"text": EvaluatorPrint("text", "1")})
+    scores = SuiteScores("s.eval.yaml", "", variant, Cases(4, "x"), comparable, {"f1": score}, history=history)
+    path = score_file(SuiteKey(str(root / "s.eval.yaml"), "s.eval.yaml", variant=variant))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(render(scores), encoding="utf-8")
+    return path

@@ -1,0 +1,106 @@
+"""The HTML report in a real browser, opened from disk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pages import Browser, case, report, suite
+
+from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.page import to_page
+
+TEXTS = {"input": "Where?", "expected": "Tokyo", "prediction": "In Kyoto"}
+CASES = [
+    case("france", labels={"continent": "Europe"}),
+    case("japan", "failed", 0.25, reason="f1 0.2500, limit >= 0.4", labels={"continent": "Asia"}, line=7, **TEXTS),
+    case("peru", "errored", None, reason="ValueError: no", labels={"continent": "America"}),
+    case("chile", f1=0.5, labels={"continent": "America"}),
+]
+GATE = {"gate": "f1 >= 0.6", "outcome": "failed", "value": 0.58, "limit": 0.6, "reason": "f1 is 0.58, expected >= 0.6"}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pages") / "report.html"
+    path.write_text(to_page([PageRun("", report(suite(CASES, gates=[GATE])))]).html, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, page: Path) -> Iterator[Browser]:
+    browser.open(page)
+    yield browser
+    assert browser.complaints() == []
+
+
+def test_the_first_screen_has_the_verdict_the_gates_and_the_counts(opened: Browser) -> None:
+    assert "1 gate failed, 1 case failed, 1 case without a score because of an error" in opened.find("header").text
+    assert "f1 is 0.58, expected >= 0.6" in opened.find(".gate.failed").text
+    assert opened.find(".gate.failed .numberline").get_attribute("aria-label") == "0.5800, limit >= 0.6, interval n/a"
+    counts = opened.find(".counts").text
+    assert all(each in counts for each in ("4 cases", "2 passed", "1 failed", "1 errored", "pass rate 0.5000"))
+
+
+def test_a_page_asks_for_nothing_beyond_its_own_file(opened: Browser) -> None:
+    assert opened.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_filters_and_sorting_are_in_the_address_and_a_link_shows_the_same(opened: Browser, page: Path) -> None:
+    opened.go("view=cases")
+    assert opened.ids() == ["france", "japan", "peru", "chile"]
+    opened.find("[data-sort=f1]").click()
+    opened.settle()
+    assert opened.ids() == ["france", "chile", "japan", "peru"]
+    opened.choose("label.continent", "America")
+    opened.find("[name=outcome-passed]").click()
+    opened.settle()
+    assert opened.ids() == ["chile"]
+    assert opened.view == "#view=cases&outcome=passed&sort=-f1&label.continent=America"
+    opened.open(page, opened.view.removeprefix("#"))
+    assert opened.ids() == ["chile"]
+    assert opened.texts("#count") == ["1 of 4 cases"]
+
+
+def test_the_search_finds_ids_reasons_labels_and_texts(opened: Browser) -> None:
+    opened.go("view=cases")
+    for searched, found in (("FRA", ["france"]), ("valueerror", ["peru"]), ("asia", ["japan"])):
+        opened.choose("q", searched)
+        assert opened.ids() == found
+    opened.choose("q", "in kyoto")
+    opened.until("document.querySelectorAll('[data-case]').length === 1")
+    assert opened.ids() == ["japan"]
+
+
+def test_a_range_of_a_metric_keeps_the_cases_with_such_scores(opened: Browser) -> None:
+    opened.go("view=cases")
+    opened.choose("max", "0.5")
+    assert opened.ids() == ["japan", "chile"]
+    opened.choose("min", "0.3")
+    assert opened.ids() == ["chile"]
+
+
+def test_a_case_opens_with_its_texts_its_difference_and_the_command_that_runs_it(opened: Browser) -> None:
+    opened.go("view=cases")
+    opened.find("[data-row='1'] a").click()
+    opened.until("document.querySelector('.case')")
+    assert opened.view == "#view=cases&case=0/japan"
+    said = opened.find(".case").text
+    assert all(each in said for each in ("Where?", "Tokyo", "In Kyoto", "capitals.eval.yaml:7", "limit >= 0.4"))
+    assert opened.texts(".case pre.diff del") == ["Tokyo"]
+    assert opened.texts(".case pre.diff ins") == ["In Kyoto"]
+    assert opened.texts(".command code") == ["pytest --llmeval capitals.eval.yaml::japan"]
+
+
+def test_keys_move_between_rows_and_cases(opened: Browser) -> None:
+    opened.go("view=cases")
+    opened.find("[data-row='0'] a").send_keys("")
+    opened.run("document.querySelector('[data-row=\"0\"] a').focus()")
+    opened.press("ARROW_DOWN", "ENTER")
+    opened.until("document.querySelector('.case')")
+    assert opened.find(".case h2").text.endswith("japan")
+    opened.press("j")
+    opened.until("document.querySelector('.case h2').textContent.includes('peru')")
+    opened.press("ESCAPE")
+    opened.until("document.querySelector('[data-case]')")
+    opened.press("/")
+    assert opened.run("return document.activeElement.name") == "q"

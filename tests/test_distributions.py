@@ -1,0 +1,74 @@
+"""The wheel and the source distribution: built from the checkout, installed, and used far away from it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from llm_server import PATIENCE
+from paths import ROOT
+from running import WITHOUT_UNUSED
+
+PACKAGE = "import pytest_llmeval; print(pytest_llmeval.__file__)"
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    """Run a command without the settings of this run; return what it printed."""
+    settings = ("PYTEST_", "GITHUB_", "CI", "PIP_", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
+    return folder
+
+
+def installed(distribution: Path, folder: Path) -> Path:
+    """Install a distribution into an environment that has the libraries of this one; return the environment."""
+    environment = folder / "environment"
+    venv.create(environment, symlinks=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    libraries = [path for path in sys.path if Path(path).name == "site-packages"]
+    (packages / "libraries.pth").write_text("\n".join(libraries), encoding="utf-8")
+    alone = ("--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed", "--no-compile")
+    python = environment / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", *alone, distribution, folder=folder)
+    assert Path(run(python, "-c", PACKAGE, folder=folder).strip()).is_relative_to(environment)
+    return environment
+
+
+def test_the_package_index_would_take_both_distributions(distributions: Path) -> None:
+    built = sorted(distributions.iterdir())
+    assert {path.suffix for path in built} == {".whl", ".gz"}
+    run(sys.executable, "-m", "twine", "check", "--strict", *built, folder=distributions)
+
+
+def run_suites(environment: Path, suites: str, folder: Path) -> str:
+    """Copy suites into a project of their own and run them in an environment; return what pytest printed."""
+    shutil.copytree(ROOT / suites, folder / "project" / "evals")
+    command = ("-m", "pytest", *WITHOUT_UNUSED, "-q", "--llmeval")
+    return run(environment / "bin" / "python", *command, folder=folder / "project")
+
+
+def test_the_wheel_runs_the_example_suites_out_of_tree(distributions: Path, tmp_path: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    environment = installed(wheel, tmp_path)
+    assert "snapshots passed" in run_suites(environment, "example_suites", tmp_path)
+    assert run(environment / "bin" / "llmeval", "--version", folder=tmp_path)
+
+
+def test_the_source_distribution_installs_and_runs_a_suite(distributions: Path, tmp_path: Path) -> None:
+    (source,) = distributions.glob("*.tar.gz")
+    environment = installed(source, tmp_path)
+    assert " passed in " in run_suites(environment, "example_suites/extraction", tmp_path)
