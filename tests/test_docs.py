@@ -34,7 +34,9 @@ FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|py|txt))`
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
-OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
+OTHER_TOOLS = {
+    *("--array", "--check", "--dependency", "--hypothesis-profile", "--parsable", "--plot", "--release", "--wrap"),
+}
 """Options of other commands that the pages show."""
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
@@ -224,7 +226,7 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "compare", "decide", "history", "html", "power"),
+        *("cache import", "cache prune", "compare", "decide", "history", "html", "merge", "power"),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

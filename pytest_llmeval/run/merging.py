@@ -111,7 +111,9 @@ def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[
                     f"{shard.path}: {ran_suite.path} cannot be judged here: {each}" for each in str(found).split("\n")
                 )
             elif other := list(_differing(ran_suite, found)):
-                yield _foreign(shard, f"{ran_suite.path} with another {', '.join(other)}", "what is checked out here")
+                yield _foreign(
+                    shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
+                )
 
 
 def _print(suites: Checkout, path: str) -> SuitePrint | LlmevalError:

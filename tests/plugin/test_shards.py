@@ -261,7 +261,11 @@ def test_every_case_runs_in_one_shard(machines: Machines) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "what"),
     [
-        ("conftest.py", CONFTEST.replace('n": 1.0', 'n": 2.0'), "asked.eval.json with another code of evaluators"),
+        (
+            "conftest.py",
+            CONFTEST.replace('n": 1.0', 'n": 2.0'),
+            "run of asked.eval.json that differs in code of",
+        ),
         ("over.yaml", None, "over.yaml cannot be judged here"),
         ("bulk.eval.json", "", "bulk.eval.json cannot be judged here"),
     ],
@@ -277,4 +281,4 @@ def test_shards_of_another_checkout_are_refused_by_name(
         (checkout / file).write_text(text, encoding="utf-8")
     done = machines.merge(checkout)
     assert done.code == 1
-    assert f"part-1.llmeval: found {what}" in done.err or f"part-1.llmeval: {what}" in done.err
+    assert re.search(rf"part-1\.llmeval: .*{re.escape(what)}", done.err)
