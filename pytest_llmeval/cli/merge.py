@@ -62,9 +62,9 @@ def _report(text: str) -> Path:
 def _merge(options: Namespace) -> int:
     from dataclasses import replace
 
-    from pytest_llmeval.reports.files import write_reports
     from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.merging import merge_shards
+    from pytest_llmeval.run.past_runs import write_run
     from pytest_llmeval.snapshots.mode import Mode
 
     if options.snapshot_anchor and not options.snapshot_update:
@@ -81,7 +81,7 @@ def _merge(options: Namespace) -> int:
         recordings=_recordings(merged),
         duration_s=merged.seconds,
     )
-    written, missing = write_reports(finished.report, options.report)
+    written, missing = write_run(finished.report, options.report, root)
     say(_lines(finished, verbose=options.verbose))
     say(f"report written to {path}" for path in written)
     lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]

@@ -128,11 +128,12 @@ class Run:
         Returns:
             The files written; the notes have the reason for missing ones.
         """
-        from pytest_llmeval.reports.files import write_reports
+        from pytest_llmeval.run.past_runs import write_run
 
         assert self.finished is not None
         kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
-        written, missing = write_reports(self.finished.report, [path for path in paths if path not in kept])
+        reports = [path for path in paths if path not in kept]
+        written, missing = write_run(self.finished.report, reports, self.config.rootpath)
         self.notes += missing
         return written + [path for path in kept if self._keep(session, path)]
 

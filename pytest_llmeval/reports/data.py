@@ -11,6 +11,7 @@ from pytest_llmeval.reports.buckets import FilledBucket
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
+from pytest_llmeval.reports.timeline import Timeline
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.usage import UsageReport
 
@@ -39,6 +40,7 @@ class SuiteReport:
         worst: The worst cases; ``None`` where all are as good as can be.
         left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
         variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
+        past: Its runs and approvals up to this one; ``None`` where no report draws them.
     """
 
     suite: str
@@ -57,6 +59,7 @@ class SuiteReport:
     worst: WorstCases | None = None
     left_out: int = 0
     variant: str = ""
+    past: Timeline | None = None
 
     @property
     def named_buckets(self) -> list[FilledBucket]:

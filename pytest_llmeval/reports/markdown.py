@@ -1,6 +1,6 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
-__all__ = ("append_markdown", "to_markdown", "write_markdown")
+__all__ = ("append_markdown", "text", "to_markdown", "write_markdown")
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.systems import system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
-_LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:", re.IGNORECASE)
+_LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
+"""What becomes a link, a mention or a reference after Markdown has been read, so that a backslash does not stop it."""
 _LISTED = 50
 _LONGEST = 300
 _SAID = 3
@@ -29,7 +30,7 @@ _SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"
 def text(value: str) -> str:
     r"""Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
 
-    What GitHub would turn into a link is shown as code.
+    What GitHub and GitLab would turn into a link, a mention or a reference is shown as code.
 
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
@@ -39,7 +40,8 @@ def text(value: str) -> str:
     if _LINK.search(shown):
         fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
         space = " " if "`" in shown else ""
-        return f"{fence}{space}{shown.replace('|', chr(92) + '|')}{space}{fence}"
+        inert = shown.replace("|", r"\|").replace("<!--", r"<\!--")
+        return f"{fence}{space}{inert}{space}{fence}"
     return _SPECIAL.sub(r"\\\1", shown)
 
 

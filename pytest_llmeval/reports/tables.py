@@ -4,7 +4,7 @@ __all__ = ("FilledTable", "fill_tables")
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never
 
@@ -43,6 +43,7 @@ class FilledTable:
         metrics: Full names of the metrics whose values it contains.
         left_out: Rows beyond those that a report can show.
         note: The line below it; may be empty.
+        cases: Row and column of a cell of a confusion matrix to the ids of the cases that it counts.
     """
 
     title: str
@@ -51,6 +52,7 @@ class FilledTable:
     metrics: frozenset[str]
     left_out: int = 0
     note: str = ""
+    cases: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
 
     @property
     def text_columns(self) -> frozenset[int]:
@@ -84,7 +86,24 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 left_out = max(0, len(rows) - _MOST_ROWS)
                 note = _note(table, numbers)
                 filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out, note))
+                if isinstance(table, ConfusionMatrix):
+                    filled[-1] = replace(filled[-1], cases=_counted_cases(table, numbers, headers, rows))
     return filled
+
+
+def _counted_cases(
+    table: ConfusionMatrix, numbers: "_Numbers", headers: Sequence[str], rows: Sequence[Row]
+) -> dict[tuple[int, int], list[str]]:
+    """Return the cases that each cell counts, by the row and the column of the cell."""
+    down = {row[0]: place for place, row in enumerate(rows)}
+    across = {name: place for place, name in enumerate(headers) if place}
+    found: dict[tuple[int, int], list[str]] = {}
+    for record in numbers.result.records:
+        observation = record.observations.get(numbers.label)
+        for (true, predicted), count in read_cells(observation.counts if observation else {}, table.counts).items():
+            if count:
+                found.setdefault((down[label_name(true)], across[label_name(predicted)]), []).append(record.id)
+    return dict(sorted(found.items()))
 
 
 def _note(table: ReportTable, numbers: "_Numbers") -> str:

@@ -93,6 +93,7 @@ class GateResult:
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
+        interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
     """
 
     gate: str
@@ -100,6 +101,7 @@ class GateResult:
     value: float | None
     limit: float | None
     reason: str
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

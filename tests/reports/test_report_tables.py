@@ -302,3 +302,17 @@ def test_text_of_models_cannot_break_a_table() -> None:
     made = report_of({"emotion": Emotion()}, [CaseRecord("a", observations={"emotion": Emotion().measure(case)})])
     assert "\x1b" not in "\n".join(lines(made))
     assert "joy\\| \\<b\\>" in to_markdown(made)
+
+
+def test_the_cells_of_a_matrix_know_the_cases_that_they_count() -> None:
+    said = {"a": ("joy", "joy"), "b": ("joy", "anger"), "c": ("joy", "joy"), "d": ("calm", None)}
+    evaluator = Emotion()
+    records = [
+        CaseRecord(name, observations={"emotion": evaluator.measure(Case(name, "", true, predicted))})
+        for name, (true, predicted) in said.items()
+    ]
+    made = report_of({"emotion": evaluator}, records)
+    (table,) = (each for each in made.suites[0].tables if each.title == "Confusion")
+    found = {(table.rows[row][0], table.headers[column]): ids for (row, column), ids in table.cases.items()}
+    assert found == {("joy", "joy"): ["a", "c"], ("joy", "anger"): ["b"], ("calm", "(none)"): ["d"]}
+    assert all(table.rows[row][column] == len(ids) for (row, column), ids in table.cases.items())
