@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="pytest's rootdir; default: the nearest folder, from here upwards, that has the suite files",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="show all metrics, groups and worst cases")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
     parser.set_defaults(run=_merge)
 
 
@@ -82,7 +82,7 @@ def _merge(options: Namespace) -> int:
         duration_s=merged.seconds,
     )
     written, missing = write_run(finished.report, options.report, root)
-    say(_lines(finished, verbose=options.verbose))
+    say(_lines(finished, options.verbose))
     say(f"report written to {path}" for path in written)
     lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
     say((f"exit code 1: {each}" for each in lacking), error=True)
@@ -150,11 +150,11 @@ def _recordings(merged: "MergedRun") -> "Recordings | None":
     return Recordings.open(merged.suites.root / path, mode) if path and mode != "replay" else None
 
 
-def _lines(finished: "FinishedRun", *, verbose: bool) -> "list[str]":
+def _lines(finished: "FinishedRun", verbosity: int) -> "list[str]":
     from pytest_llmeval.reports.terminal import render
 
     width = shutil.get_terminal_size().columns
-    return [*(line.text for line in render(finished.report, verbosity=int(verbose), width=width)), *finished.notes]
+    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]
 
 
 def _failed_elsewhere(merged: "MergedRun") -> "list[str]":
