@@ -163,7 +163,10 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
-    return "\n\n".join([f"{MARKER}\n## Evaluation: {_outcome(run)}", *blocks]) + "\n"
+    outcome = _outcome(run)
+    if outcome == "passed" and found is not None and found.fell:
+        outcome = f"passed, but {counted(len(found.fell), 'metric')} fell"
+    return "\n\n".join([f"{MARKER}\n## Evaluation: {outcome}", *blocks]) + "\n"
 
 
 def _outcome(run: RecordedRun) -> str:

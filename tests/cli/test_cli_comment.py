@@ -101,6 +101,7 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
     text = commented("r.json", "--baseline", "b.json")
     assert "2 metrics fell and 1 rose (established), 1 moved within chance; 30 cases got worse." in text
+    assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics fell"
     fell, _, rose = text.partition("### Fell")[2].partition("### Rose")
     assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
         ("down", "1.0000", "0.5000", "-0.5000"),
