@@ -13,7 +13,7 @@ from pathlib import Path
 
 from selenium import webdriver
 
-WIDTHS = (1280, 360)
+SCREENS = ({"width": 1280, "mobile": False}, {"width": 360, "mobile": True})
 TOO_WIDE = """
 const scrolls = each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX !== 'visible';
 const found = [...document.querySelectorAll('article, article *')].filter(each => each.clientWidth && scrolls(each));
@@ -32,11 +32,11 @@ def too_wide(site: Path, program: str, server: str) -> Iterator[str]:
     try:
         for page in sorted(site.glob("*.html")):
             browser.get(page.as_uri())
-            for width in WIDTHS:
-                screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+            for screen in SCREENS:
+                metrics = {**screen, "height": 900, "deviceScaleFactor": 1}
+                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
                 for found in browser.execute_script(TOO_WIDE):
-                    yield f"{page.name} at {width}px: {found!r}"
+                    yield f"{page.name} at {screen['width']}px: {found!r}"
     finally:
         browser.quit()
 
