@@ -1,10 +1,10 @@
 """The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
 
-__all__ = ("MARKER", "Comparison", "comment_text", "compare_runs", "failure_text")
+__all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compare_runs", "failure_text")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
@@ -14,11 +14,13 @@ from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
+from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
 
-_SECTION = 7_500
+_SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
 _LISTED = 50
 _CASES = 10
@@ -122,9 +124,9 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             if now is not None and then is not None:
                 drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
         drop, metric = max(drops, default=(0.0, ""))
-        if newly or drop > 0:
+        if newly or drop > TOLERANCE:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
-            if drop > 0:
+            if drop > TOLERANCE:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
             yield Regressed(pair.here, case, "; ".join(parts), (newly, drop))
 
@@ -148,13 +150,14 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     found = compare_runs(run, baseline) if baseline is not None else None
     blocks = [_summary(run, found), _origin(run, baseline, absent)]
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
-    verdicts.sort(key=lambda each: each[0] != "failed")
+    verdicts.sort(key=lambda each: (each[0] != "failed", each[0] == "passed"))
     blocks += _table("Gates", ("verdict", "suite", "gate", "reason"), verdicts, _verdict)
     if found is not None:
         for title, changes in (("Fell", found.fell), ("Rose", found.rose)):
             blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
         headers = ("case", "change", "what is wrong")
         blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        blocks += _table("Moved within chance", _CHANGED, found.unclear, _changed, most=_CASES)
         blocks += _list("Not compared", found.notes)
     else:
         bad = [(suite, case) for suite in run.suites for case in suite.cases if case.outcome in _BAD]
@@ -162,7 +165,10 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
-    return "\n\n".join([f"{MARKER}\n## Evaluation: {_outcome(run)}", *blocks]) + "\n"
+    outcome = _outcome(run)
+    if outcome == "passed" and found is not None and found.fell:
+        outcome = f"passed, but {counted(len(found.fell), 'metric')} fell"
+    return "\n\n".join([f"{MARKER}\n## Evaluation: {outcome}", *blocks]) + "\n"
 
 
 def _outcome(run: RecordedRun) -> str:
@@ -209,21 +215,13 @@ def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
 
 
 def _start(run: RecordedRun) -> str:
-    time, commit = _moment(run), run.run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {text(commit[:12])}" if commit else shown
 
 
-def _moment(run: RecordedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.run.started_at)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _age(run: RecordedRun, baseline: RecordedRun) -> str:
-    now, then = _moment(run), _moment(baseline)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
@@ -277,7 +275,7 @@ def _said(case: RecordedCase) -> str:
 
 def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
-    if usage is None:
+    if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
