@@ -6,6 +6,7 @@ import json
 import os
 import pkgutil
 import re
+import subprocess
 import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
@@ -35,7 +36,28 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
+OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
+OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 """Options of other commands that the pages show."""
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+"""Its commands are steps of one story, in one folder."""
+
+STAND_INS = {
+    "python": 'test "$*" = "-m venv .venv" && mkdir -p .venv/bin && touch .venv/bin/activate',
+    "pip": 'test "$1" = install',
+    "gh": """set -e
+echo "$1 $2" >> .git/asked
+if [ "$1" = repo ]; then
+    git init --quiet --bare .git/hub && git remote add origin .git/hub && git push --quiet -u origin main
+fi""",
+}
+"""Programs that would ask a network, by what takes their place in the tutorial."""
+
+GIT = {
+    **{f"GIT_{who}_{what}": "someone@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
+}
 
 SUITE_KEYS = {field.name for field in fields(SuiteEntry)}
 
@@ -164,12 +186,11 @@ def run(command: str, folder: Path) -> str:
     return done.out + done.err
 
 
-@pytest.mark.parametrize("block", every("console"), ids=str)
-def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
-    write_files(tmp_path, block.page, before=block.line)
+def check_commands(block: Block, folder: Path) -> None:
+    """Run the commands of a block; what they print has the lines that are shown, in this order."""
     for part in filter(None, re.split(r"^\$ ", block.text, flags=re.MULTILINE)):
         command, *shown = part.splitlines()
-        output = run(command, tmp_path)
+        output = run(command, folder)
         printed = [normal(line) for line in output.splitlines()]
         for line in shown:
             wanted = normal(line)
@@ -177,6 +198,40 @@ def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) 
                 continue
             assert wanted in printed, f"{block}: {line!r} is not in the rest of\n{output}"
             del printed[: printed.index(wanted) + 1]
+
+
+@pytest.mark.parametrize("block", [each for each in every("console") if each.page != TUTORIAL], ids=str)
+def test_command_in_the_docs_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
+    write_files(tmp_path, block.page, before=block.line)
+    check_commands(block, tmp_path)
+
+
+def test_tutorial_leads_from_nothing_to_a_gated_pull_request(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, script in STAND_INS.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tools / name).chmod(0o755)
+    environment = {**os.environ, **GIT, "PATH": f"{tools}:{os.environ['PATH']}"}
+    folder = tmp_path / "shop"
+    for block in blocks(TUTORIAL):
+        if block.name is not None:
+            (folder / block.name).write_text(block.text, encoding="utf-8")
+        elif block.language == "sh":
+            start = folder if folder.exists() else tmp_path
+            subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], cwd=start, env=environment, check=True)
+        else:
+            check_commands(block, folder)
+    pushed = subprocess.run(
+        ["git", "log", "--format=%s", "simpler"],
+        cwd=folder / ".git" / "hub",
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    first = "Answers about the shop, and an evaluation of them"
+    assert pushed.stdout.splitlines() == ['Revert "Simplify the lookup"', "Simplify the lookup", first]
+    assert (folder / ".git" / "asked").read_text(encoding="utf-8").splitlines() == ["repo create", "pr create"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -224,7 +279,7 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "compare", "decide", "history", "html", "power"),
+        *("cache import", "cache prune", "comment", "compare", "decide", "history", "html", "init", "power"),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

@@ -18,11 +18,13 @@ def register(registry: Registry) -> None:
     """Add the commands that belong to no task."""
     for name, text in (
         ("cache", "inspect and maintain stored verdicts"),
+        ("comment", "write a report as Markdown for a pull request"),
         ("compare", "compare two JSON reports"),
         ("decide", "apply changed thresholds and gates to a report"),
         ("evaluators", "list evaluators and their metrics, and sources"),
         ("html", "write JSON reports as an HTML page"),
         ("history", "print the last runs and approvals of a suite, or draw them"),
+        ("init", "write a first suite, a CI workflow and settings for a project"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),

@@ -138,7 +138,8 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     title = f"{here.suite} ({here.path})"
     if (here.path, here.suite) != (there.path, there.suite):
         title += f" against {there.suite} ({there.path})"
-    here, there, ran_alone, evaluator, pairing, label = paired_scores(here, there, options.metric)
+    paired = paired_scores(here, there, options.metric)
+    here, there, ran_alone, evaluator, pairing, label = paired
     counts = [counted(len(here.cases), "case") + " in both reports"]
     alone = zip((options.report, options.baseline), ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
@@ -149,7 +150,7 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
     groups = _groups(pairing, names, options, label) if options.by is not None else ()
     changed = _most_changed(here, there, evaluator.metrics, options.show)
-    vanished = [name for name in evaluator.metrics if _scored(there, name) and not _scored(here, name)]
+    vanished = paired.vanished
     lines = [
         heading,
         *_table(found, options),
@@ -186,10 +187,6 @@ def _most_changed(here: "RecordedSuite", there: "RecordedSuite", metrics: Sequen
             changes.append((case.id, *most))
     for name, _, metric, then, now in sorted(changes, key=lambda each: -each[1])[:count]:
         yield printable(f"{name}: {metric} {number(then)} -> {number(now)}")
-
-
-def _scored(suite: "RecordedSuite", metric: str) -> bool:
-    return any(case.metrics.get(metric) is not None for case in suite.cases)
 
 
 def _table(found: "dict[str, Difference]", options: Namespace) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -64,14 +65,14 @@ def _history(options: Namespace) -> int:
     if unknown:
         say((unknown_name("metric", name, known) for name in unknown), error=True)
         return 2
-    for each in found.timelines:
-        say(_lines(each, options.metric, options.last))
     if options.svg is not None:
         from pytest_llmeval.reports.timeline_svg import history_svg
 
         drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
         write_text(options.svg, [history_svg(drawn, metrics)])
+    for each in found.timelines:
+        say(_lines(each, options.metric, options.last))
     return 0
 
 
@@ -85,6 +86,7 @@ def _suite(given: str) -> Path:
         return Path(given)
     from pytest_llmeval.cli.suite_file import suite_files
     from pytest_llmeval.data.files.beside import stem_of
+    from pytest_llmeval.snapshots.timelines import noted_paths
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
     found = [path for path, names in files.items() if given in names]
@@ -92,6 +94,8 @@ def _suite(given: str) -> Path:
         return found[0]
     if found:
         raise LlmevalError(f"found {len(found)} suites {given!r}, expected one: {', '.join(map(str, found))}")
+    if given in noted_paths(Path.cwd()):
+        return Path(given)  # the file is gone, its runs are not
     near = suggest(given, {name for names in files.values() for name in names})
     raise LlmevalError(f"found no suite {given!r} here, expected a suite file or the name of one{near}")
 
@@ -149,7 +153,7 @@ def _table(points: Sequence["Point"], changes: Iterable[Sequence[str]], metric: 
     rows = [
         (
             each.when,
-            printable(each.commit[:_COMMIT]),
+            printable(each.commit).encode("ascii", "backslashreplace").decode()[:_COMMIT],
             _short(each.values.get(metric)),
             interval(*each.intervals[metric]) if metric in each.intervals else "",
             _gates(each),
@@ -182,4 +186,8 @@ def _gates(point: "Point") -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(printable(text), _WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    """Return a text in lines that fit; East Asian characters and emoji take two columns."""
+    wide = any(east_asian_width(each) in "WF" for each in text)
+    return textwrap.wrap(
+        printable(text), _WIDTH // 2 if wide else _WIDTH, subsequent_indent="  ", break_on_hyphens=False
+    ) or [""]

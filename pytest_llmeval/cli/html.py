@@ -63,11 +63,24 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
         PageRun(label, data, is_baseline=baseline is not None and place == len(reports))
         for place, (label, (data, _)) in enumerate(zip(labels, documents, strict=True))
     ]
+    runs[0] = _with_history(runs[0])
     against = len(paths) - 1 if baseline is not None else 1
     if against < len(paths):
         first = sum(len(suites) for _, suites in documents[:against])
         runs[0] = _compared(runs[0], documents[0][1], documents[against][1], labels[against], first)
     return runs
+
+
+def _with_history(run: "PageRun") -> "PageRun":
+    """Return a run whose suites have their history: reports name suites from the folder that has it."""
+    from pytest_llmeval.reports.html.past import past_points
+    from pytest_llmeval.reports.timeline import timeline_of
+    from pytest_llmeval.snapshots.timelines import read_history
+
+    root = Path.cwd()
+    found = {path: read_history(root / path, root).timelines for path in {each["path"] for each in run.suites}}
+    suites = [{**each, "history": past_points(timeline_of(each["suite"], found[each["path"]]))} for each in run.suites]
+    return replace(run, data={**run.data, "suites": suites})
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:

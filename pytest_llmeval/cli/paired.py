@@ -32,6 +32,15 @@ class PairedScores(NamedTuple):
     pairing: Pairing
     cluster_by: str | None
 
+    @property
+    def vanished(self) -> list[str]:
+        """Metrics that have a value in the baseline and none in the run."""
+        return [name for name in self.evaluator.metrics if _scored(self.there, name) and not _scored(self.here, name)]
+
+
+def _scored(suite: RecordedSuite, metric: str) -> bool:
+    return any(case.metrics.get(metric) is not None for case in suite.cases)
+
 
 def paired_scores(here: RecordedSuite, there: RecordedSuite, metrics: Sequence[str] | None = None) -> PairedScores:
     """Return the scores of two suites over the cases that ran in both, which may be none.

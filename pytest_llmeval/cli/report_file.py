@@ -2,10 +2,13 @@
 
 __all__ = (
     "RecordedCase",
+    "RecordedRun",
     "RecordedScores",
     "RecordedSuite",
+    "RecordedUsage",
     "read_document",
     "read_report",
+    "read_run",
     "results_of",
     "score_records",
 )
@@ -42,6 +45,8 @@ class RecordedCase:
     details: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    line: int = 0
+    lines: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def ran(self) -> bool:
@@ -65,6 +70,35 @@ class RecordedClusters:
 
 
 @dataclass(frozen=True)
+class RecordedGate:
+    """The verdict on a gate."""
+
+    gate: str
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RecordedVerdict:
+    """The verdict on a metric against its approved value."""
+
+    metric: str
+    outcome: str
+    reason: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class RecordedUsage:
+    """What a report says of the cost of a suite; ``None`` where that is not known."""
+
+    verdicts: int = 0
+    calls: int = 0
+    cost_usd: float | None = None
+    target_cost_usd: float | None = None
+
+
+@dataclass(frozen=True)
 class RecordedSuite:
     """A suite of a report."""
 
@@ -77,6 +111,9 @@ class RecordedSuite:
     lower_is_better: tuple[str, ...] = ()
     clusters: RecordedClusters | None = None
     variant: str = ""
+    gates: tuple[RecordedGate, ...] = ()
+    snapshot: tuple[RecordedVerdict, ...] = ()
+    usage: RecordedUsage | None = None
 
     @property
     def bare_name(self) -> str:
@@ -93,27 +130,43 @@ class RecordedSuite:
 
 
 @dataclass(frozen=True)
-class _Report:
-    """The part of a report that is read."""
+class RecordedStart:
+    """When and of what a run was; empty where the report does not say it."""
+
+    started_at: str = ""
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A report."""
 
     suites: tuple[RecordedSuite, ...]
+    run: RecordedStart = RecordedStart()
+    faults: dict[str, list[str]] = field(default_factory=dict)
 
 
 def read_report(path: Path) -> tuple[RecordedSuite, ...]:
-    """Read the suites of a JSON report.
-
-    Raises:
-        SuiteError: The file cannot be read, or it is no report of a version known here.
-    """
-    return read_document(path)[1]
+    """Read the suites of a JSON report; see `read_run`."""
+    return read_run(path).suites
 
 
 def read_document(path: Path) -> tuple[Mapping[str, Any], tuple[RecordedSuite, ...]]:
-    """Read all that a JSON report says, and its suites as `read_report` returns them.
+    """Read all that a JSON report says, and its suites as `read_report` returns them; see `read_run`."""
+    data, run = _read(path)
+    return data, run.suites
+
+
+def read_run(path: Path) -> RecordedRun:
+    """Read a JSON report.
 
     Raises:
         SuiteError: The file cannot be read, or it is no report of a version known here.
     """
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], RecordedRun]:
     document = load_json(path, str(path))
     data = document.data
     if not isinstance(data, Mapping) or "schema_version" not in data:
@@ -122,18 +175,18 @@ def read_document(path: Path) -> tuple[Mapping[str, Any], tuple[RecordedSuite, .
     if version != SCHEMA_VERSION:
         message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
         raise SuiteError([document.fault(("schema_version",), message)])
-    report, faults = check(TypeAdapter(_Report), _Report, data, document, ())
+    run, faults = check(TypeAdapter(RecordedRun), RecordedRun, data, document, ())
     if faults:
         raise SuiteError(faults)
-    assert isinstance(report, _Report)
-    for place, suite in enumerate(report.suites):
+    assert isinstance(run, RecordedRun)
+    for place, suite in enumerate(run.suites):
         ids: set[str] = set()
         for number, case in enumerate(suite.cases):
             if case.id in ids:
                 message = f"found {case.id!r} twice, expected it once"
                 raise SuiteError([document.fault(("suites", place, "cases", number, "id"), message)])
             ids.add(case.id)
-    return data, report.suites
+    return data, run
 
 
 def results_of(suites: Sequence[RecordedSuite], path: Path) -> list[RecordedSuite]:

@@ -16,6 +16,8 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import bucket_names
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import systems_json
+from pytest_llmeval.reports.tables import FilledTable
+from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.usage import UsageReport
 
 SCHEMA_VERSION = 1
@@ -58,7 +60,8 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         **({"usage": _usage(suite.usage)} if suite.usage is not None else {}),
         **({"stability": suite.stability} if suite.stability else {}),
         "groups": groups,
-        "gates": [asdict(gate) for gate in suite.gates],
+        **({"tables": [_table(each) for each in suite.tables]} if suite.tables else {}),
+        "gates": [_gate(gate) for gate in suite.gates],
         **({"snapshot": [asdict(verdict) for verdict in suite.snapshot]} if suite.snapshot else {}),
         "cases": [
             {
@@ -78,6 +81,25 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         "error_buckets": [
             {**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.named_buckets
         ],
+    }
+
+
+def _gate(gate: GateResult) -> dict[str, Any]:
+    """Write a gate, with the bounds of its interval only where the gate has one of its own."""
+    written = asdict(gate)
+    bounds = written.pop("interval")
+    return written if bounds is None else written | {"low": bounds[0], "high": bounds[1]}
+
+
+def _table(table: FilledTable) -> dict[str, Any]:
+    """Write a table as every report draws it, for a confusion matrix with the cases behind its cells."""
+    return {
+        "title": table.title,
+        "headers": list(table.headers),
+        "rows": [list(row) for row in table.rows],
+        **({"cases": [[*place, list(ids)] for place, ids in table.cases.items()]} if table.cases else {}),
+        **({"left_out": table.left_out} if table.left_out else {}),
+        **({"note": table.note} if table.note else {}),
     }
 
 

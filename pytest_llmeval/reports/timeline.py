@@ -1,9 +1,9 @@
 """The history of a suite as data: runs and approvals with values, intervals, gates, and what changed between them."""
 
-__all__ = ("Point", "Timeline")
+__all__ = ("Point", "Timeline", "timeline_of")
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -92,3 +92,9 @@ class Timeline:
             cases = point.cases if point.cases is not None else cases
             found.append(tuple(sorted(changed)))
         return found
+
+
+def timeline_of(suite: str, timelines: Iterable[Timeline]) -> Timeline | None:
+    """Return the history of a suite, or of a variant of it, by its name with the variant in brackets."""
+    named = [each for each in timelines if suite.endswith(each.variant)]
+    return max(named, key=lambda each: len(each.variant), default=None)

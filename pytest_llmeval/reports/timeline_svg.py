@@ -2,7 +2,7 @@
 
 __all__ = ("history_svg",)
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from pytest_llmeval.core.wording import interval, number, printable
@@ -13,6 +13,7 @@ _LEFT, _RIGHT = 210, 590
 _ROW = 64
 _PLOT = 44
 _TITLE = 30
+_DAYS = 12
 _LEGEND = 28
 _LONGEST = 26
 _TITLE_LONGEST = 90
@@ -47,6 +48,8 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
         for name in metrics[each.title]:
             parts += _chart(each, name, top)
             top += _ROW
+        parts += _days(each.points, top - 4)
+        top += _DAYS
     parts += _legend(top + 14)
     label = ", ".join(_text(each.title, _TITLE_LONGEST) for each in timelines)
     height = top + _LEGEND
@@ -81,12 +84,12 @@ def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
                 f'<line class="changed" x1="{x}" x2="{x}" y1="{top + 2}" y2="{top + _PLOT + 4}">'
                 f"<title>changed: {', '.join(changed)}</title></line>"
             )
-    for run in scale.unbroken():
-        ends = [points[place].intervals.get(metric) for place in run]
-        if all(ends):
-            there = [f"{scale.x(place):.1f},{scale.y(end[1]):.1f}" for place, end in zip(run, ends, strict=True) if end]
-            back = [f"{scale.x(place):.1f},{scale.y(end[0]):.1f}" for place, end in zip(run, ends, strict=True) if end]
-            yield f'<polygon class="band" points="{" ".join([*there, *reversed(back)])}"/>'
+    bands = {place: ends for place in scale.values if (ends := points[place].intervals.get(metric))}
+    for run in _unbroken(bands):
+        there = [f"{scale.x(place):.1f},{scale.y(bands[place][1]):.1f}" for place in run]
+        back = [f"{scale.x(place):.1f},{scale.y(bands[place][0]):.1f}" for place in reversed(run)]
+        yield f'<polygon class="band" points="{" ".join([*there, *back])}"/>'
+    for run in _unbroken(scale.values):
         line = " ".join(f"{scale.x(place):.1f},{scale.y(scale.values[place]):.1f}" for place in run)
         yield f'<polyline class="line" points="{line}"/>'
     for place, value in scale.values.items():
@@ -111,16 +114,23 @@ class _Scale:
         share = (value - self.low) / span if span > _SMALLEST_SPAN else 0.5
         return self.top + _PLOT - (_PLOT - 6) * share
 
-    def unbroken(self) -> Iterator[list[int]]:
-        """Yield runs of points that follow each other without one that lacks a value."""
-        run: list[int] = []
-        for place in self.values:
-            if run and place != run[-1] + 1:
-                yield run
-                run = []
-            run.append(place)
-        if run:
+
+def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
+    """Yield runs of places that follow each other."""
+    run: list[int] = []
+    for place in places:
+        if run and place != run[-1] + 1:
             yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run
+
+
+def _days(points: Sequence[Point], y: int) -> Iterator[str]:
+    """Yield the days of the first and the last point."""
+    for point, x, anchor in ((points[0], _LEFT, "start"), (points[-1], _RIGHT, "end")) if points else ():
+        yield f'<text class="muted" x="{x}" y="{y}" text-anchor="{anchor}">{point.time:%Y-%m-%d}</text>'
 
 
 def _mark(point: Point, metric: str, x: float, y: float) -> str:

@@ -1,6 +1,7 @@
 """Gates, the limits on a suite: grammar and verdicts."""
 
 __all__ = (
+    "EVERYTHING",
     "GRAMMAR",
     "STATISTICS",
     "Bound",
@@ -18,7 +19,7 @@ __all__ = (
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
@@ -93,6 +94,8 @@ class GateResult:
         value: What was compared; with ``by``, the group that is furthest from its limit.
         limit: The number that it was compared with.
         reason: One sentence for people.
+        interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
+        line: Of the gate in its file; 0 where it has none.
     """
 
     gate: str
@@ -100,6 +103,8 @@ class GateResult:
     value: float | None
     limit: float | None
     reason: str
+    interval: tuple[float, float] | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,7 @@ class Gate:
         partial: Judge even if some cases did not run.
         min_scored: How many cases must have a score; with fewer, the gate fails.
         system: The system that the gate is about; empty for every one.
+        line: In its file; 0 where it has none.
     """
 
     metric: str
@@ -128,6 +134,7 @@ class Gate:
     partial: bool = False
     min_scored: int = 0
     system: str = ""
+    line: int = field(default=0, repr=False, compare=False)
 
     def __str__(self) -> str:
         subject = self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
@@ -243,7 +250,7 @@ class Gate:
 
     def _verdict(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
         bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
-        return GateResult(str(self), outcome, value, bound.limit, reason)
+        return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
 
 
 def _percentile(scores: "FloatArray | None", statistic: str) -> float | None:
@@ -325,6 +332,9 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         system=str(data.get("system") or ""),
     )
 
+
+EVERYTHING = "*"
+"""Stands for all metrics where a verdict concerns the whole snapshot."""
 
 Kind: TypeAlias = Literal[
     "unchanged",

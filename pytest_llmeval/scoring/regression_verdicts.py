@@ -185,7 +185,9 @@ def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     ]
     if gate.by is None:
         _, outcome, drop, reason = verdicts[0]
-        return _result(gate, outcome, drop, reason)
+        found = finding.examined[0].found
+        bounds = None if found is None else _change(gate, found.drop, found.interval)[1]
+        return replace(_result(gate, outcome, drop, reason), interval=bounds)
     note = f"; not judged, under {counted(gate.min_cases, 'case')}: {', '.join(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
     group, outcome, drop, reason = max(failed or verdicts, key=lambda each: -math.inf if each[2] is None else each[2])
@@ -211,8 +213,8 @@ def _change(
 def _result(gate: RegressionGate, outcome: GateOutcome, drop: float | None, reason: str) -> GateResult:
     """Return the verdict on a gate, with the gain or the drop that it is about."""
     if gate.gains:
-        return GateResult(str(gate), outcome, None if drop is None else -drop, gate.least_gain, reason)
-    return GateResult(str(gate), outcome, drop, gate.max_drop, reason)
+        return GateResult(str(gate), outcome, None if drop is None else -drop, gate.least_gain, reason, line=gate.line)
+    return GateResult(str(gate), outcome, drop, gate.max_drop, reason, line=gate.line)
 
 
 def _p(value: float) -> str:

@@ -1,6 +1,6 @@
 """The history of a suite, read from the local history of runs and from score files."""
 
-__all__ = ("History", "read_history")
+__all__ = ("History", "noted_paths", "read_history")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -77,6 +77,11 @@ def read_history(suite: Path, root: Path) -> History:
         name = "".join(f"[{part}]" for part in (test, variant) if part)
         timelines.append(Timeline(shown, name, points))
     return History(timelines, faults)
+
+
+def noted_paths(root: Path) -> set[str]:
+    """Return the suite files, as reports name them, that the local history of a folder has runs of."""
+    return {line.path for line in _lines(root, [])}
 
 
 def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:

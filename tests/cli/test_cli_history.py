@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from histories import note_runs, run_line, write_approvals
+from wcwidth import wcswidth
 
 from pytest_llmeval.cli import main
 
@@ -65,6 +66,11 @@ def test_the_history_of_a_suite_is_found_from_any_folder(
     assert shown("../s.eval.yaml")[0] == "s.eval.yaml: 1 run, 0 approvals"
 
 
+def test_the_runs_of_a_suite_that_is_gone_are_shown(shown: Shown, tmp_path: Path) -> None:
+    note_runs(tmp_path, run_line(1, path="gone/old.eval.yaml"))
+    assert shown("gone/old.eval.yaml")[0] == "gone/old.eval.yaml: 1 run, 0 approvals"
+
+
 def test_an_unknown_or_ambiguous_name_is_refused(shown: Shown, tmp_path: Path) -> None:
     expected = "found no suite 'suport' here, expected a suite file or the name of one (did you mean 'support'?)"
     assert shown("suport", code=2, error=True) == [expected]
@@ -114,13 +120,13 @@ def test_left_out_lines_are_counted_and_named(shown: Shown, tmp_path: Path) -> N
 
 
 def test_nothing_is_wider_than_80_columns(shown: Shown, tmp_path: Path) -> None:
-    wide = "\u202ewide name " * 30
+    wide = "\u202ewide name 東京" * 30
     values = {wide: -99_999.5, "x" * 200: 1e300}
     gates = {wide: "failed", **{str(n): "failed" for n in range(120)}}
-    more = {"intervals": {wide: [-99_999.5, -99_999.5]}, "gates": gates, "variant": wide, "commit": wide}
+    more = {"intervals": {wide: [-99_999.5, -99_999.5]}, "gates": gates, "variant": wide, "commit": "\u202e東" * 9}
     note_runs(tmp_path, run_line(1, values=values, **more), run_line(2, values=values, **more))
     lines = shown("s")
-    assert max(map(len, lines)) <= 80
+    assert max(map(wcswidth, lines)) <= 80
     assert "\u202e" not in "".join(lines)
 
 

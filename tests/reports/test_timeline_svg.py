@@ -55,6 +55,19 @@ def test_a_run_without_value_breaks_the_line() -> None:
     assert lines == [1, 2]
 
 
+def test_only_runs_with_intervals_have_a_band() -> None:
+    known = {"f1": (0.4, 0.6)}
+    image = drawn(point(0.5, intervals=known), point(0.5), point(0.5, intervals=known), point(0.6, intervals=known))
+    assert [each.get("points", "").count(",") for each in image.iter(f"{NAME}polygon")] == [2, 4]
+    assert [each.get("points", "").count(",") for each in image.iter(f"{NAME}polyline")] == [4]
+
+
+def test_the_first_and_the_last_day_stand_below() -> None:
+    image = drawn(point(0.5), Point(datetime(2026, 3, 4, tzinfo=UTC), values={"f1": 1.0}))
+    texts = [each.text for each in image.iter(f"{NAME}text")]
+    assert [each for each in texts if each and each.startswith("2026")] == ["2026-01-02", "2026-03-04"]
+
+
 def test_equal_values_are_drawn_in_the_middle() -> None:
     image = drawn(point(0.5), point(0.5))
     *dots, _ = (each.get("cy") for each in image.iter(f"{NAME}circle") if each.get("class") == "dot")

@@ -42,8 +42,9 @@ def test_an_approved_run_leaves_scores_and_a_line_of_history(tmp_path: Path) -> 
     assert set(outcomes(persisted)) == {("s.eval.yaml", "passed")}
     (scores,) = tmp_path.glob("*/s.scores.json")
     assert json.loads(scores.read_text())["metrics"]["length"]["value"] == 4.0
-    (line,) = (tmp_path / HISTORY).read_text().splitlines()
-    assert json.loads(line)["values"]["length"] == 4.0
+    (line,) = map(json.loads, (tmp_path / HISTORY).read_text().splitlines())
+    assert line["values"]["length"] == 4.0
+    assert line["basis"].keys() == {"data", "evaluator", "judge"}
 
 
 def test_scores_that_cannot_be_written_fail_in_place_of_their_approval(tmp_path: Path) -> None:

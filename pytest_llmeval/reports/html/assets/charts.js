@@ -14,7 +14,7 @@ function axis(values) {
  */
 function numberLine(gate) {
   const { value, limit, outcome, line } = gate;
-  if (value === null || limit === null || !line.operator) return null;
+  if (typeof value !== "number" || typeof limit !== "number" || !line.operator) return null;
   const hasInterval = line.low !== undefined && line.high !== undefined;
   const [from, to] = axis([value, limit, ...(hasInterval ? [line.low, line.high] : [])]);
   const WIDTH = 240;
@@ -66,14 +66,14 @@ function changeLine(change, reach) {
 }
 
 /**
- * Draw how a metric went over the runs; approved ones are marked.
- * @param {{time: string, approved: boolean, values: Object<string, number|null>}[]} history
+ * Draw how a metric went over the runs; approved ones are marked, and lines stand where data, judge or evaluator changed.
+ * @param {{time: string, approved: boolean, changed: string[], values: Object<string, number|null>}[]} history
  * @param {string} metric
  * @returns {Element|null}
  */
 function sparkline(history, metric) {
   const points = history
-    .map((run, place) => ({ place, value: run.values[metric], approved: run.approved, time: run.time }))
+    .map((run, place) => ({ place, value: run.values[metric], approved: run.approved, time: run.time, changed: run.changed }))
     .filter((each) => typeof each.value === "number");
   if (points.length < 2) return null;
   const values = points.map((each) => each.value);
@@ -87,6 +87,9 @@ function sparkline(history, metric) {
     "svg:svg",
     { class: "sparkline", viewBox: "0 0 160 32", role: "img", "aria-label": said },
     h("svg:title", {}, said),
+    points.filter((each) => each.changed.length).map((each) =>
+      h("svg:line", { class: "break", x1: x(each.place), x2: x(each.place), y1: 2, y2: 30 }, h("svg:title", {}, `${each.time}: ${t("changed")}: ${each.changed.map((name) => t(name)).join(t(", "))}`)),
+    ),
     h("svg:polyline", { points: points.map((each) => `${x(each.place)},${y(each.value)}`).join(" ") }),
     points.map((each) =>
       each.approved || each === points.at(-1)

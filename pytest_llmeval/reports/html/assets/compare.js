@@ -22,8 +22,8 @@ function drawComparison(group, place) {
     return [
       h("section", {}, h("h2", {}, t("{now} against {before}", { now: sourceName(entry), before: sourceName(head.entries[entry].pair) })), drawChangeCounts(counts, place), drawChanges(head.entries[entry], place)),
       h("section", {}, h("h2", {}, t("Scores of single cases")), h("div", { class: "filters" }, chosen), points.length ? scatter(points, { lower: lowerIsBetter(entry, metric), names: [t("before"), t("now")], open }) : h("p", { class: "empty" }, t("No case has a score in both runs."))),
-      drawMoved(rows, metric, ["regressed", "worse"], t("Regressed"), place),
-      drawMoved(rows, metric, ["fixed", "better"], t("Fixed"), place),
+      drawMoved(rows, metric, ["regressed", "worse"], t("Regressed or worse"), place),
+      drawMoved(rows, metric, ["fixed", "better"], t("Fixed or better"), place),
     ];
   });
 }
@@ -37,7 +37,8 @@ function around(rows, metric) {
 /** @param {Map<string, number>} counts @param {number} place @returns {Element} */
 function drawChangeCounts(counts, place) {
   const names = ["regressed", "fixed", "worse", "better", "equal", "new"].filter((name) => counts.get(name));
-  return h("p", { class: "counts" }, names.map((name) => [h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: "@change" }) }, `${counts.get(name)} ${t(name)}`), " "]));
+  const link = (name) => h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: "@change" }) }, `${counts.get(name)} ${t(name)}`);
+  return h("p", { class: "counts" }, names.map((name, at) => [at ? " · " : "", link(name)]));
 }
 
 /** @param {Row[]} rows @param {string} metric @param {string[]} kinds @param {string} title @param {number} place @returns {any} */

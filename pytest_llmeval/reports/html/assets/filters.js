@@ -55,8 +55,6 @@ function filtered(rows, wanted, main) {
 /** @param {string} change @param {string} wanted @returns {boolean} */
 function isChange(change, wanted) {
   if (wanted === "changed") return change !== "equal" && change !== "new";
-  if (wanted === "worse") return change === "worse" || change === "regressed";
-  if (wanted === "better") return change === "better" || change === "fixed";
   return change === wanted;
 }
 

@@ -182,10 +182,10 @@ function drawChanges(entry, place) {
   return h(
     "div",
     { class: "changes" },
-    h("h3", {}, t("Against {baseline}", { baseline: against })),
+    state.view === "comparison" ? null : h("h3", {}, t("Against {baseline}", { baseline: against })),
     moved.length ? table(headers, rows, { texts: [0, 1], caption: t("Against {baseline}", { baseline: against }) }) : null,
     same ? h("p", { class: "quiet" }, counted(same, "{n} metric unchanged", "{n} metrics unchanged")) : null,
-    entry.pair === null ? null : h("p", {}, h("a", { href: linkTo({ ...NO_FILTERS, view: "comparison", suite: place }) }, t("Compare case by case"))),
+    entry.pair === null || state.view === "comparison" ? null : h("p", {}, h("a", { href: linkTo({ ...NO_FILTERS, view: "comparison", suite: place }) }, t("Compare case by case"))),
   );
 }
 

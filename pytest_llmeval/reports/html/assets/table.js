@@ -137,8 +137,12 @@ function drawFilters(group, main) {
     statuses.length ? choice(t("Repeats"), "repeats", state.repeats, statuses.map((each) => [each, outcomeName(each)]), (value) => go({ repeats: value })) : null,
     compared ? choice(t("Change"), "change", state.change, Object.entries(changes), (value) => go({ change: value })) : null,
     choice(t("Metric"), "metric", state.metric, metricsOf(group).map((each) => [each, each]), (value) => go({ metric: value }), main),
-    h("label", {}, t("from"), h("input", { name: "min", inputmode: "decimal", size: 5, value: state.min, input: typed("min") })),
-    h("label", {}, t("to"), h("input", { name: "max", inputmode: "decimal", size: 5, value: state.max, input: typed("max") })),
+    h(
+      "div",
+      { class: "range" },
+      h("label", {}, t("from"), h("input", { name: "min", inputmode: "decimal", size: 5, value: state.min, input: typed("min") })),
+      h("label", {}, t("to"), h("input", { name: "max", inputmode: "decimal", size: 5, value: state.max, input: typed("max") })),
+    ),
     filtering ? h("button", { type: "button", class: "reset", click: () => go({ ...NO_FILTERS }) }, t("Clear filters")) : null,
   );
 }

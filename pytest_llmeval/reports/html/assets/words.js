@@ -32,7 +32,7 @@ function number(value) {
 function signed(value) {
   if (value === null || value === undefined) return "n/a";
   const text = number(value);
-  return value > 0 && Number(text) !== 0 ? `+${text}` : text.replace("-", "−");
+  return value > 0 && Number(text) !== 0 ? `+${text}` : text;
 }
 
 /** @param {number|null|undefined} low @param {number|null|undefined} high @returns {string} */

@@ -1,0 +1,328 @@
+"""The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
+
+__all__ = ("MARKER", "Comparison", "comment_text", "compare_runs", "failure_text")
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, TypeVar
+
+from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
+from pytest_llmeval.cli.report_file import RecordedCase, RecordedRun, RecordedSuite
+from pytest_llmeval.core.results import PASS_RATE
+from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.reports.markdown import text
+from pytest_llmeval.scoring.comparison.compare import Difference, differences
+from pytest_llmeval.scoring.comparison.multiplicity import holm
+
+MARKER = "<!-- pytest-llmeval -->"
+"""The first line of every comment, by which a workflow finds the one that it wrote before."""
+
+_SECTION = 7_500
+"""Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
+_LISTED = 50
+_CASES = 10
+_SAID = 3
+_CONFIDENCE = 0.95
+_BAD = ("failed", "errored")
+_SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
+
+
+_Item = TypeVar("_Item")
+
+
+class Change(NamedTuple):
+    """A metric of a suite in both runs."""
+
+    suite: RecordedSuite
+    metric: str
+    found: Difference
+    p_value: float
+
+
+class Regressed(NamedTuple):
+    """A case that is worse than in the baseline; `rank` sorts the worst first."""
+
+    suite: RecordedSuite
+    case: RecordedCase
+    change: str
+    rank: tuple[bool, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run beside its baseline.
+
+    Attributes:
+        fell: Metrics whose fall is established, by Holm's method over the metrics of a suite.
+        rose: As above, those that got better.
+        unclear: Those for which neither is established.
+        regressed: Cases that got worse, the worst first.
+        notes: What was not compared.
+    """
+
+    fell: list[Change] = field(default_factory=list)
+    rose: list[Change] = field(default_factory=list)
+    unclear: list[Change] = field(default_factory=list)
+    regressed: list[Regressed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def compare_runs(run: RecordedRun, baseline: RecordedRun) -> Comparison:
+    """Compare two runs over the cases that ran in both."""
+    found = Comparison()
+    pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
+    for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
+        found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
+    for here, there in pairs:
+        measured = [name for name in here.metrics if name in there.metrics]
+        changed = [name for name in measured if here.metrics[name].signature != there.metrics[name].signature]
+        pair = paired_scores(here, there, [name for name in measured if name not in changed])
+        found.notes.extend(f"{here.suite}: {name} is computed in another way" for name in changed)
+        found.notes.extend(f"{here.suite}: {name} no longer has a value" for name in pair.vanished)
+        found.notes.extend(f"{here.suite}: {each}" for each in _left_out(pair))
+        if pair.here.cases:
+            _sort(found, pair)
+            found.regressed.extend(_regressed(pair))
+    found.regressed.sort(key=lambda each: each.rank, reverse=True)
+    return found
+
+
+def _left_out(pair: PairedScores) -> Iterator[str]:
+    for ids, where in zip(pair.alone, ("this run", "the baseline"), strict=True):
+        if ids:
+            yield f"{counted(len(ids), 'case')} ran only in {where}"
+    if not pair.here.cases:
+        yield "no case ran in both"
+
+
+def _sort(found: Comparison, pair: PairedScores) -> None:
+    """Add the metrics of a suite to those that fell, rose, or may have done either."""
+    names = [*pair.evaluator.metrics, PASS_RATE]
+    rows = pair.pairing.everything()
+    compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
+    metrics = {name: each for name, each in compared.items() if each.difference}
+    adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
+    for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
+        change = Change(pair.here, name, each, p_value)
+        if p_value > 1 - _CONFIDENCE:
+            found.unclear.append(change)
+        else:
+            (found.fell if (each.drop or 0) > 0 else found.rose).append(change)
+
+
+def _regressed(pair: PairedScores) -> Iterator[Regressed]:
+    before = {case.id: case for case in pair.there.cases}
+    for case in pair.here.cases:
+        old = before[case.id]
+        newly = case.outcome in _BAD and old.outcome not in _BAD
+        drops = []
+        for name in pair.evaluator.metrics:
+            now, then = case.metrics.get(name), old.metrics.get(name)
+            if now is not None and then is not None:
+                drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
+        drop, metric = max(drops, default=(0.0, ""))
+        if newly or drop > 0:
+            parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
+            if drop > 0:
+                parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
+            yield Regressed(pair.here, case, "; ".join(parts), (newly, drop))
+
+
+def failure_text(faults: Sequence[object]) -> str:
+    """Return the comment on a run whose report cannot be used."""
+    return (
+        "\n".join([MARKER, "## Evaluation: **no report**", "", *_bounded(list(map(str, faults)), _item, "fault")])
+        + "\n"
+    )
+
+
+def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: str = "") -> str:
+    """Return the comment on a run.
+
+    Args:
+        run: The report.
+        baseline: That of the run to compare with; ``None`` if there is none.
+        absent: Why there is none.
+    """
+    found = compare_runs(run, baseline) if baseline is not None else None
+    blocks = [_summary(run, found), _origin(run, baseline, absent)]
+    verdicts = [each for suite in run.suites for each in _verdicts(suite)]
+    verdicts.sort(key=lambda each: each[0] != "failed")
+    blocks += _table("Gates", ("verdict", "suite", "gate", "reason"), verdicts, _verdict)
+    if found is not None:
+        for title, changes in (("Fell", found.fell), ("Rose", found.rose)):
+            blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
+        headers = ("case", "change", "what is wrong")
+        blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        blocks += _list("Not compared", found.notes)
+    else:
+        bad = [(suite, case) for suite in run.suites for case in suite.cases if case.outcome in _BAD]
+        blocks += _table("Failing cases", ("case", "outcome", "what is wrong"), bad, _failing_case, most=_CASES)
+    blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
+    cost = [row for suite in run.suites for row in _cost(suite, baseline)]
+    blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
+    return "\n\n".join([f"{MARKER}\n## Evaluation: {_outcome(run)}", *blocks]) + "\n"
+
+
+def _outcome(run: RecordedRun) -> str:
+    """Return the verdict on the run; one that judged nothing, or not all, has not passed."""
+    suites = run.suites
+    outcomes = [verdict[0] for suite in suites for verdict in _verdicts(suite)]
+    if run.faults or "failed" in outcomes or any(_count(suites, each) for each in _BAD):
+        return "**failed**"
+    if not suites:
+        return "**no suite ran**"
+    return "**incomplete**" if "not_judged" in outcomes or _count(suites, "not_run") else "passed"
+
+
+def _count(suites: Iterable[RecordedSuite], outcome: str) -> int:
+    return sum(suite.counts.get(outcome, 0) for suite in suites)
+
+
+def _summary(run: RecordedRun, found: Comparison | None) -> str:
+    outcomes = ("passed", "failed", "errored", "skipped", "not_run")
+    counts = [(count, name.replace("_", " ")) for name in outcomes if (count := _count(run.suites, name))]
+    parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(f'{n} {name}' for n, name in counts)}"]
+    gates = [gate.outcome for suite in run.suites for gate in suite.gates]
+    if gates:
+        others = [(gates.count(each), each.replace("_", " ")) for each in ("failed", "not_judged") if each in gates]
+        rest = "".join(f", {count} {name}" for count, name in others)
+        parts.append(f"{counted(len(gates), 'gate')}: {gates.count('passed')} passed{rest}")
+    of_run = "; ".join(parts).rstrip(": ") + "."
+    if found is None:
+        return of_run
+    return (
+        f"{of_run} Against the baseline: {counted(len(found.fell), 'metric')} fell and {len(found.rose)} rose "
+        f"(established), {len(found.unclear)} moved within chance; {counted(len(found.regressed), 'case')} got worse."
+    )
+
+
+def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
+    """Say when and of what run and baseline were, and how old the baseline is."""
+    parts = [f"Run {_start(run)}."]
+    if baseline is not None:
+        parts.append(f"Baseline {_start(baseline)}{_age(run, baseline)}.")
+    elif absent:
+        parts.append(f"No baseline: {text(absent)}.")
+    return " ".join(parts)
+
+
+def _start(run: RecordedRun) -> str:
+    time, commit = _moment(run), run.run.commit
+    shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
+    return f"{shown}, commit {text(commit[:12])}" if commit else shown
+
+
+def _moment(run: RecordedRun) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(run.run.started_at)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _age(run: RecordedRun, baseline: RecordedRun) -> str:
+    now, then = _moment(run), _moment(baseline)
+    if now is None or then is None:
+        return ""
+    age = abs(now - then)
+    for unit, noun in ((timedelta(days=1), "day"), (timedelta(hours=1), "hour"), (timedelta(minutes=1), "minute")):
+        if age >= unit:
+            return f", {counted(age // unit, noun)} {'earlier' if then < now else 'LATER'}"
+    return ""
+
+
+def _verdicts(suite: RecordedSuite) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the gates of a suite, and what its snapshot says of metrics that changed."""
+    for gate in suite.gates:
+        yield gate.outcome, suite.suite, gate.gate, gate.reason
+    for each in suite.snapshot:
+        if each.outcome != "passed":
+            yield each.outcome, suite.suite, f"snapshot {each.metric}", each.reason
+
+
+def _verdict(cells: Sequence[str]) -> Sequence[str]:
+    outcome, *others = cells
+    return (_SIGNS.get(outcome, text(outcome)), *map(text, others))
+
+
+_CHANGED = ("suite", "metric", "baseline", "now", "change", "95% interval", "cases")
+
+
+def _changed(change: Change) -> tuple[str, ...]:
+    found = change.found
+    values = (number(found.baseline), number(found.value), number(found.difference), interval(found.low, found.high))
+    return (text(change.suite.suite), text(change.metric), *values, str(found.cases))
+
+
+def _regressed_case(found: Regressed) -> Sequence[str]:
+    return (_case(found.suite, found.case), text(found.change), _said(found.case))
+
+
+def _failing_case(found: tuple[RecordedSuite, RecordedCase]) -> Sequence[str]:
+    return (_case(*found), found[1].outcome, _said(found[1]))
+
+
+def _case(suite: RecordedSuite, case: RecordedCase) -> str:
+    place = f"{suite.path}:{case.line}" if case.line else suite.path
+    return f"{text(case.id)}<br>{text(place)}"
+
+
+def _said(case: RecordedCase) -> str:
+    """Return what is wrong with the answer, in the evaluators' words, or else why the case failed."""
+    said = [f"{label}: {line}" for label, lines in case.lines.items() for line in lines]
+    return "<br>".join(map(text, said[:_SAID] or [case.reason or ""]))
+
+
+def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[str, ...]]:
+    usage = suite.usage
+    if usage is None:
+        return
+    before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
+    old = before.get((suite.path, suite.suite))
+    was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
+    yield (text(suite.suite), str(usage.calls), number(usage.cost_usd), number(usage.target_cost_usd), was)
+
+
+def _table(
+    title: str,
+    headers: Sequence[str],
+    items: Sequence[_Item],
+    row: Callable[[_Item], Sequence[str]],
+    *,
+    note: str = "",
+    most: int = _LISTED,
+) -> list[str]:
+    """Return a section with a table; nothing where there is no item."""
+    if not items:
+        return []
+    lines = [_row(headers), _row(["---"] * len(headers))]
+    body = _bounded(items, lambda each: _row(row(each)), "row", most)
+    return [f"### {title}", *([note] if note else []), "\n".join([*lines, *body])]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _list(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"### {title}", "\n".join(_bounded(lines, _item, "line"))] if lines else []
+
+
+def _item(line: str) -> str:
+    return f"- {text(line)}"
+
+
+def _bounded(items: Sequence[_Item], written: Callable[[_Item], str], noun: str, most: int = _LISTED) -> list[str]:
+    """Return lines for as many items as a section may have, and how many more there are."""
+    kept: list[str] = []
+    room = _SECTION
+    for each in items[:most]:
+        line = written(each)
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    rest = len(items) - len(kept)
+    return [*kept, *(["", f"... and {counted(rest, f'more {noun}')}."] if rest else [])]

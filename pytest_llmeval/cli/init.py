@@ -1,0 +1,155 @@
+"""The command ``llmeval init``: a first suite, a workflow and settings for a project; nothing is overwritten."""
+
+__all__ = ("add_arguments",)
+
+import json
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.project import Project, TargetPlace, find_target
+from pytest_llmeval.core.errors import LlmevalError
+
+_SUITES = "evals"
+_IGNORED = (".llmeval/", "eval-baseline/", "eval-reports/")
+_REPORT = "eval-reports/report.json"
+_NEXT = (
+    f"pytest --llmeval {_SUITES}",
+    f"pytest --llmeval {_SUITES} --llmeval-report={_REPORT}",
+    f"llmeval comment {_REPORT}",
+)
+_PACKAGE = "pytest-llmeval-suite"
+_CONFTEST = '''\
+"""Lets suites name the modules of the project."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]{below}))
+'''
+
+
+class _Step(NamedTuple):
+    """A file that is written, extended, or left as it is.
+
+    Attributes:
+        path: Relative to the project.
+        text: What is written; nothing if it is left.
+        left: Why.
+        adds: Whether the text is added to a file that may exist.
+    """
+
+    path: str
+    text: str = ""
+    left: str = ""
+    adds: bool = False
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Write a first suite, a CI workflow, and the settings that they need. Files that exist are left as they are; "
+        "to .gitignore and pyproject.toml only what is missing is added. What is written passes at once."
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (default: .)")
+    host = parser.add_mutually_exclusive_group()
+    host.add_argument("--github", action="store_const", const="github", dest="host", help="write a GitHub workflow")
+    host.add_argument("--gitlab", action="store_const", const="gitlab", dest="host", help="write a GitLab pipeline")
+    parser.add_argument("--target", metavar="MODULE:NAME", help="the function to evaluate, such as my_app:answer")
+    parser.set_defaults(run=_init)
+
+
+def _init(options: Namespace) -> int:
+    folder = options.folder
+    try:
+        target = find_target(folder, options.target) if options.target else None
+        folder.mkdir(parents=True, exist_ok=True)
+        project = Project(folder)
+        for step in _steps(project, options.host or project.host, target):
+            say([_done(folder, step)])
+    except LlmevalError as error:
+        say([error], error=True)
+        return 2
+    except OSError as error:
+        say([f"{error.filename or folder}: not written: {error.strerror}"], error=True)
+        return 2
+    where = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
+    say(["", "Next:", *(f"  {where}{each}" for each in _NEXT)])
+    return 0
+
+
+def _steps(project: Project, host: str, target: TargetPlace | None) -> Iterator[_Step]:
+    suite = _template("recorded.txt") if target is None else _template("target.txt").replace("TARGET", target.name)
+    yield _Step(f"{_SUITES}/first.eval.yaml", suite)
+    paths = () if target is None else (target.root,)
+    yield from _settings(project, paths)
+    yield from _ignored(project)
+    yield from _workflow(project, host)
+
+
+def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
+    """Yield what makes modules importable: pytest's section if there is none yet, or else a conftest."""
+    lines = ["[tool.pytest.ini_options]", "llmeval = false  # true collects eval suites without --llmeval"]
+    lines += [f'pythonpath = ["{each}"]' for each in paths]
+    settings = project.pytest_settings()
+    added = project.added_to_pyproject("\n".join(lines)) if not settings.file else ""
+    if added:
+        yield _Step("pyproject.toml", added, adds=True)
+        return
+    yield _Step("pyproject.toml", left=settings.file or "it is no TOML that could be extended")
+    for each in paths:
+        if each not in settings.pythonpath:
+            below = "" if each == "." else f' / "{each}"'
+            yield _Step(f"{_SUITES}/conftest.py", _CONFTEST.format(below=below))
+
+
+def _ignored(project: Project) -> Iterator[_Step]:
+    present = project.lines(".gitignore")
+    missing = [each for each in _IGNORED if not {each, each.rstrip("/"), f"/{each}"} & present]
+    if missing:
+        yield _Step(".gitignore", project.added(".gitignore", missing), adds=True)
+    else:
+        yield _Step(".gitignore", left="it ignores all that runs write")
+
+
+def _workflow(project: Project, host: str) -> Iterator[_Step]:
+    place = ".github/workflows/evals.yml" if host == "github" else ".gitlab-ci.yml"
+    root = project.repository
+    if root is not None and root != project.folder.resolve():
+        yield _Step(place, left=f"workflows belong into the root of the repository, {root}")
+        return
+    if host == "gitlab" and (project.folder / place).exists():
+        included = "evals.gitlab-ci.yml"
+        yield _Step(place, left=f"it exists: add the line 'include: {included}'")
+        place = included
+    text = _template(f"{host}.yml").replace('"main"', json.dumps(project.branch))
+    install = " ".join(["pip install", *project.requirements, _PACKAGE])
+    yield _Step(place, text.replace(f"pip install {_PACKAGE}", install))
+
+
+def _template(name: str) -> str:
+    return files("pytest_llmeval.cli").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _done(folder: Path, step: _Step) -> str:
+    """Do a step, and return what was done."""
+    path = folder / step.path
+    if step.left:
+        return f"left     {step.path}: {step.left}"
+    if step.adds:
+        from pytest_llmeval.data.files.writing import append_text
+
+        existed = path.exists()
+        append_text(path, step.text)
+        return f"{'extended' if existed else 'wrote   '} {step.path}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(step.text)
+    except FileExistsError:
+        return f"left     {step.path}: it exists"
+    return f"wrote    {step.path}"

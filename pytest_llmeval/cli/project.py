@@ -1,0 +1,224 @@
+"""What can be found out about a project without running any of it."""
+
+__all__ = ("Project", "TargetPlace", "find_target")
+
+import ast
+import configparser
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import suggest
+
+_ROOTS: Final = (".", "src")
+"""Folders of a project that modules are imported from."""
+
+_INI_FILES: Final = (
+    ("pytest.toml", ""),
+    (".pytest.toml", ""),
+    ("pytest.ini", ""),
+    (".pytest.ini", ""),
+    ("tox.ini", "pytest"),
+    ("setup.cfg", "tool:pytest"),
+)
+"""Files that can hold pytest's settings, and the section that makes them do so."""
+
+
+class TargetPlace(NamedTuple):
+    """A function to evaluate.
+
+    Attributes:
+        name: ``module:name``.
+        root: The folder of the project that its module is imported from: ``.`` or ``src``.
+    """
+
+    name: str
+    root: str
+
+
+class PytestSettings(NamedTuple):
+    """Where the settings of pytest are.
+
+    Attributes:
+        file: Why none are to be added; empty where there are none.
+        pythonpath: The folders that pytest imports from.
+    """
+
+    file: str = ""
+    pythonpath: Sequence[str] = ()
+
+
+def find_target(folder: Path, name: str) -> TargetPlace:
+    """Return where a project defines a function.
+
+    Raises:
+        LlmevalError: It does not, or the function does not take an input alone; the message says what was found.
+    """
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")]):
+        raise LlmevalError(f"--target: found {name!r}, expected MODULE:NAME, such as my_app:answer")
+    for root in _ROOTS:
+        path = folder.joinpath(root, *module.split("."))
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                _check(name, file, attribute.partition(".")[0])
+                return TargetPlace(name, root)
+    near = suggest(module, {each for root in _ROOTS for each in _modules(folder / root)})
+    raise LlmevalError(f"--target {name}: found no module {module!r} in {folder} or {folder / 'src'}{near}")
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    with suppress(OSError):
+        for each in folder.iterdir():
+            if each.suffix == ".py" or (each / "__init__.py").is_file():
+                yield each.stem
+
+
+def _check(name: str, file: Path, attribute: str) -> None:
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except (SyntaxError, ValueError) as error:
+        raise LlmevalError(f"--target {name}: {file} is no Python module: {error}") from None
+    found = dict(_defined(tree))
+    if attribute not in found:
+        raise LlmevalError(f"--target {name}: found no {attribute!r} in {file}{suggest(attribute, found)}")
+    node = found[attribute]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _takes_one(node.args):
+        raise LlmevalError(f"--target {name}: {file}:{node.lineno} takes other arguments, expected the input alone")
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the names that a module defines or imports at its top, each with its statement."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((each.id, node) for each in targets if isinstance(each, ast.Name))
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((each.asname or each.name, node) for each in node.names)
+
+
+def _takes_one(arguments: ast.arguments) -> bool:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    required = len(positional) - len(arguments.defaults)
+    named = any(default is None for default in arguments.kw_defaults)
+    return required <= 1 and bool(positional or arguments.vararg) and not named
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with a project.
+
+    Attributes:
+        folder: Its root.
+    """
+
+    folder: Path
+
+    def _text(self, name: str) -> str:
+        """Return the text of a file of the project; nothing where it is not there."""
+        try:
+            return (self.folder / name).read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError:
+            raise LlmevalError(f"{self.folder / name}: found no UTF-8, expected it") from None
+
+    def lines(self, name: str) -> set[str]:
+        """Return the lines of a file, without white space around them."""
+        return {each.strip() for each in self._text(name).splitlines()}
+
+    def added(self, name: str, lines: Sequence[str]) -> str:
+        """Return the text that adds lines to the end of a file, in the line ends that it has."""
+        before = self._text(name)
+        end = "\r\n" if "\r\n" in before else "\n"
+        return ("" if not before or before.endswith("\n") else end) + "".join(f"{each}{end}" for each in lines)
+
+    @cached_property
+    def _pyproject(self) -> Mapping[str, Any] | None:
+        """The data of ``pyproject.toml``; ``None`` where that is no TOML."""
+        try:
+            return tomllib.loads(self._text("pyproject.toml"))
+        except tomllib.TOMLDecodeError:
+            return None
+
+    def added_to_pyproject(self, section: str) -> str:
+        """Return the text that adds a section to ``pyproject.toml``; nothing where that would not be TOML."""
+        before = self._text("pyproject.toml")
+        text = self.added("pyproject.toml", [*([""] if before else []), *section.split("\n")])
+        try:
+            tool = tomllib.loads(before + text)["tool"]
+        except tomllib.TOMLDecodeError:
+            return ""
+        return text if isinstance(tool, Mapping) else ""  # a list would get the section into its last element
+
+    def pytest_settings(self) -> PytestSettings:
+        """Return where the settings of pytest are."""
+        for name, section in _INI_FILES:
+            if (self.folder / name).is_file() and (not section or self._has_section(name, section)):
+                return PytestSettings(f"pytest reads its settings from {name}")
+        tool = (self._pyproject or {}).get("tool", {})
+        pytest = tool.get("pytest") if isinstance(tool, Mapping) else None
+        if pytest is None:
+            return PytestSettings()
+        options = pytest.get("ini_options", pytest) if isinstance(pytest, Mapping) else {}
+        paths = options.get("pythonpath", ()) if isinstance(options, Mapping) else ()
+        listed = paths.split() if isinstance(paths, str) else paths if isinstance(paths, list) else []
+        return PytestSettings("it has settings of pytest", [str(each).rstrip("/") for each in listed])
+
+    def _has_section(self, name: str, section: str) -> bool:
+        parser = configparser.RawConfigParser(strict=False)
+        with suppress(configparser.Error):
+            parser.read_string(self._text(name))
+        return parser.has_section(section)
+
+    @property
+    def requirements(self) -> list[str]:
+        """What pip installs of the project."""
+        found = ["-r", "requirements.txt"] if (self.folder / "requirements.txt").is_file() else []
+        data = self._pyproject or {}
+        built = "project" in data or "build-system" in data or (self.folder / "setup.py").is_file()
+        return [*found, *(["-e", "."] if built else [])]
+
+    @property
+    def host(self) -> str:
+        """Where the repository is hosted: ``github`` or ``gitlab``; GitHub where nothing says it."""
+        if (self.folder / ".github").is_dir():
+            return "github"
+        remotes = self._git("remote", "-v")
+        return "gitlab" if (self.folder / ".gitlab-ci.yml").is_file() or "gitlab" in remotes else "github"
+
+    @property
+    def repository(self) -> Path | None:
+        """The root of the git repository that the project is in; ``None`` outside one."""
+        found = self._git("rev-parse", "--show-toplevel")
+        return Path(found).resolve() if found else None
+
+    @property
+    def branch(self) -> str:
+        """The main branch."""
+        remote = self._git("symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
+        current = self._git("symbolic-ref", "--short", "HEAD")
+        return remote or ("master" if current == "master" else "main")
+
+    def _git(self, *arguments: str) -> str:
+        try:
+            done = subprocess.run(  # noqa: S603 (fixed arguments)
+                ["git", *arguments],  # noqa: S607 (git is found where the user's shell finds it)
+                cwd=self.folder,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=10,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        return done.stdout.strip()

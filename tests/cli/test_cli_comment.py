@@ -1,0 +1,282 @@
+"""``llmeval comment``: what it says, how long it gets, and that text of cases does nothing in it."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded_runs import recorded_case, recorded_suite, write_run
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.cli.comment_text import MARKER, comment_text
+from pytest_llmeval.cli.report_file import RecordedRun, read_run
+
+Commented = Callable[..., str]
+
+
+@pytest.fixture
+def commented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Commented:
+    """Runs the command on two reports and returns what it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, code: int = 0) -> str:
+        assert main(["comment", *arguments]) == code
+        return capsys.readouterr().out
+
+    return run
+
+
+def cases(right: int, count: int = 40) -> list[dict[str, Any]]:
+    return [recorded_case(f"c{n}", f1=float(n < right)) for n in range(count)]
+
+
+def gate(outcome: str, name: str = "f1 >= 0.5") -> dict[str, Any]:
+    return {"gate": name, "outcome": outcome, "value": 0.1, "limit": 0.5, "reason": f"it {outcome}"}
+
+
+def test_a_comment_begins_with_the_marker_and_the_verdict(commented: Commented, tmp_path: Path) -> None:
+    write_run(tmp_path / "r.json", recorded_suite(cases(40), gates=[gate("passed")]))
+    assert commented("r.json").splitlines() == [
+        "<!-- pytest-llmeval -->",
+        "## Evaluation: passed",
+        "",
+        "40 cases: 40 passed; 1 gate: 1 passed.",
+        "",
+        "Run of 2026-01-02 10:00 UTC, commit cccccccccccc.",
+        "",
+        "### Gates",
+        "",
+        "| verdict | suite | gate | reason |",
+        "| --- | --- | --- | --- |",
+        "| passed | s | f1 \\>= 0.5 | it passed |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suite", "verdict"),
+    [
+        ({"gates": [gate("failed")]}, "**failed**"),
+        ({"gates": [gate("not_judged")]}, "**incomplete**"),
+        ({"snapshot": [{"metric": "f1", "kind": "missing", "outcome": "failed", "reason": "gone"}]}, "**failed**"),
+        ({"counts": {"total": 3, "errored": 1}}, "**failed**"),
+        ({"counts": {"total": 3, "not_run": 1}}, "**incomplete**"),
+        ({}, "passed"),
+    ],
+)
+def test_only_a_whole_run_without_failure_has_passed(
+    commented: Commented, tmp_path: Path, suite: dict[str, Any], verdict: str
+) -> None:
+    write_run(tmp_path / "r.json", recorded_suite(cases(2, 3), **suite))
+    assert commented("r.json").splitlines()[1] == f"## Evaluation: {verdict}"
+
+
+def test_a_run_without_suites_or_with_faulty_files_has_not_passed(commented: Commented, tmp_path: Path) -> None:
+    write_run(tmp_path / "r.json")
+    assert "## Evaluation: **no suite ran**" in commented("r.json")
+    write_run(tmp_path / "r.json", recorded_suite(cases(3)), faults={"b.eval.yaml": ["found x, expected y"]})
+    text = commented("r.json")
+    assert "## Evaluation: **failed**" in text
+    assert "### Faulty files\n\n- b.eval.yaml: found x, expected y\n" in text
+
+
+def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented, tmp_path: Path) -> None:
+    def scored(a: int, b: int, c: int, d: int) -> list[dict[str, Any]]:
+        return [
+            recorded_case(str(n), down=float(n < a), up=float(n < b), cost=float(n < c), luck=float(n < d))
+            for n in range(40)
+        ]
+
+    lower = {"lower_is_better": ["cost"]}
+    write_run(tmp_path / "b.json", recorded_suite(scored(40, 20, 10, 20), **lower), day=1)
+    write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
+    text = commented("r.json", "--baseline", "b.json")
+    assert "2 metrics fell and 1 rose (established), 1 moved within chance; 30 cases got worse." in text
+    fell, _, rose = text.partition("### Fell")[2].partition("### Rose")
+    assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
+        ("down", "1.0000", "0.5000", "-0.5000"),
+        ("cost", "0.2500", "0.8750", "0.6250"),
+    ]
+    assert re.findall(r"^\| s \| (\w+) ", rose, re.MULTILINE) == ["up"]
+    assert "Baseline of 2026-01-01 10:00 UTC, commit cccccccccccc, 3 days earlier." in text
+
+
+def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, tmp_path: Path) -> None:
+    before = [recorded_case("a", f1=1.0), recorded_case("b", f1=1.0), recorded_case("c", f1=0.5)]
+    now = [
+        recorded_case("a", f1=0.75),
+        recorded_case("b", "failed", f1=0.5) | {"line": 7, "lines": {"text": ["missing", "extra: kyoto"]}},
+        recorded_case("c", f1=0.75),
+    ]
+    write_run(tmp_path / "b.json", recorded_suite(before))
+    write_run(tmp_path / "r.json", recorded_suite(now))
+    table = commented("r.json", "--baseline", "b.json").partition("### Worst regressed cases\n\n")[2]
+    assert table.splitlines()[2:] == [
+        "| b<br>s.eval.yaml:7 | passed -\\> failed; f1 1.0000 -\\> 0.5000 | text: missing<br>text: extra: kyoto |",
+        "| a<br>s.eval.yaml | f1 1.0000 -\\> 0.7500 |  |",
+    ]
+
+
+def test_without_a_baseline_failing_cases_are_listed(commented: Commented, tmp_path: Path) -> None:
+    bad = recorded_case("b", "errored") | {"reason": "no answer", "line": 3}
+    write_run(tmp_path / "r.json", recorded_suite([recorded_case("a", f1=1.0), bad]))
+    assert "### Failing cases" in (text := commented("r.json"))
+    assert text.endswith("| b<br>s.eval.yaml:3 | errored | no answer |\n")
+
+
+def test_a_missing_baseline_is_mentioned(commented: Commented, tmp_path: Path) -> None:
+    write_run(tmp_path / "r.json", recorded_suite(cases(3)))
+    assert "No baseline: gone.json does not exist." in commented("r.json", "--baseline", "gone.json")
+
+
+def test_a_report_that_cannot_be_used_is_said_in_the_comment(commented: Commented, tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text("{", encoding="utf-8")
+    for name in ("cut.json", "gone.json"):
+        assert commented(name, code=2).startswith(f"{MARKER}\n## Evaluation: **no report**\n\n- {name}")
+
+
+def test_a_baseline_that_cannot_be_used_does_not_hide_the_run(commented: Commented, tmp_path: Path) -> None:
+    write_run(tmp_path / "r.json", recorded_suite(cases(3)))
+    (tmp_path / "cut.json").write_text("{", encoding="utf-8")
+    text = commented("r.json", "--baseline", "cut.json", code=2)
+    assert text.startswith(f"{MARKER}\n## Evaluation: passed\n\n40 cases: 40 passed.\n")
+    assert "No baseline: cut.json:1:2 found the end of the text" in text
+
+
+def test_what_is_not_compared_is_said(commented: Commented, tmp_path: Path) -> None:
+    before, now = recorded_suite(cases(40)), recorded_suite(cases(20)[2:])
+    before["metrics"]["f1"]["signature"] = "v:1"
+    write_run(tmp_path / "b.json", before, recorded_suite(cases(1), suite="old"))
+    write_run(tmp_path / "r.json", now, recorded_suite(cases(1), suite="new"))
+    notes = commented("r.json", "--baseline", "b.json").partition("### Not compared\n\n")[2]
+    assert notes.splitlines() == [
+        "- new \\(s.eval.yaml\\) is only in this run",
+        "- old \\(s.eval.yaml\\) is only in the baseline",
+        "- s: f1 is computed in another way",
+        "- s: 2 cases ran only in the baseline",
+    ]
+
+
+def test_cost_stands_beside_that_of_the_baseline(commented: Commented, tmp_path: Path) -> None:
+    usage = {"verdicts": 4, "calls": 3, "cost_usd": 0.25, "target_cost_usd": None}
+    write_run(tmp_path / "b.json", recorded_suite(cases(3), usage=usage | {"cost_usd": 0.125}))
+    write_run(tmp_path / "r.json", recorded_suite(cases(3), usage=usage))
+    assert commented("r.json", "--baseline", "b.json").endswith("| s | 3 | 0.2500 | n/a | 0.1250 + n/a |\n")
+
+
+def test_a_comment_can_be_written_to_a_file(commented: Commented, tmp_path: Path) -> None:
+    write_run(tmp_path / "r.json", recorded_suite(cases(3)))
+    assert commented("r.json", "-o", "c.md") == ""
+    assert (tmp_path / "c.md").read_text(encoding="utf-8") == commented("r.json")
+
+
+HOSTILE = (
+    *("@octocat", "a@b.example", "fixes #12", "o/r#12", "GH-12", "!12", "https://x.example", "www.x.example"),
+    *("<img src=x>", "<script>", "![i](https://x.example)", "[l](javascript:x)", MARKER, "<!--", "-->", "</td>"),
+    *(
+        "`",
+        "``` `@me`",
+        "|",
+        "\\|",
+        "\\\\|",
+        "\\",
+        "\\`@me",
+        "| --- |",
+        "\n\n# h\n",
+        "- [ ] t",
+        "&lt;",
+        "$x$",
+        "a *b* _c_",
+    ),
+    *("\u202e", "\u200b@me", "\x00", "\x1b[31m", "~~~", "```\n", "[^1]", "<details>", "{{ x }}", "👩‍🔬 😀", "日本"),
+)
+TEXTS = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=5).map(" ".join) | st.lists(
+    st.sampled_from(HOSTILE), max_size=4
+).map("".join)
+
+
+def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RecordedRun, str]:
+    """Return a run whose every text is hostile, and its text as an absent baseline."""
+    names = [texts[n % len(texts)] + str(n) for n in range(size)]
+    listed = [
+        recorded_case(name, "failed", f1=0.0) | {"reason": texts[-1], "line": 3, "lines": {texts[0]: texts}}
+        for name in names
+    ]
+    suite = recorded_suite(
+        listed,
+        suite=texts[0],
+        path=texts[-1],
+        gates=[gate("failed", name) | {"reason": texts[0]} for name in names],
+        snapshot=[{"metric": texts[0], "kind": "x", "outcome": texts[-1], "reason": texts[0]}],
+        usage={"calls": 1},
+    )
+    run = {"started_at": texts[0], "commit": texts[0]}
+    return read_run(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
+
+
+class Shown(HTMLParser):
+    """The tags of a page, and its text outside code."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.comments: list[str] = []
+        self.said: list[str] = []
+        self._code = 0
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag + "".join(name for name, _ in attrs))
+        self._code += tag == "code"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._code -= tag == "code"
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    def handle_data(self, data: str) -> None:
+        if not self._code:
+            self.said.append(data)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_text_of_cases_does_nothing(texts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        run, absent = hostile_run(Path(folder), texts, 3)
+    written = comment_text(run, absent=absent)
+    assert written.startswith(MARKER)
+    assert written.count(MARKER) == 1
+    shown = Shown(cmarkgfm.github_flavored_markdown_to_html(written, Options.CMARK_OPT_UNSAFE))
+    known = {"h2", "h3", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "code", "br", "ul", "li"}
+    assert shown.tags <= known
+    assert shown.comments == [MARKER.removeprefix("<!--").removesuffix("-->")]
+    for said in shown.said:
+        assert re.search(r"@\w|[#!]\d|gh-\d|://|www\.", said, re.IGNORECASE) is None
+        assert "\u202e" not in said
+
+
+@settings(max_examples=10)  # a comparison takes its time
+@given(st.lists(TEXTS.map(lambda text: text * 60), min_size=1, max_size=4), st.integers(1, 200))
+def test_a_comment_stays_below_60_000_characters(texts: list[str], size: int) -> None:
+    with TemporaryDirectory() as folder:
+        run, absent = hostile_run(Path(folder), texts, size)
+    for written in (comment_text(run, absent=absent), comment_text(run, run)):
+        assert len(written) < 60_000
+
+
+def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    run, absent = hostile_run(tmp_path, ["\U000e0001" * 400], 300)
+    written = comment_text(run, absent=absent)
+    assert 10_000 < len(written) < 60_000
+    assert re.findall(r"^\.\.\. and (\d+) more row", written, re.MULTILINE) == ["301", "300"]
+    plain, _ = hostile_run(tmp_path, ["a"], 300)
+    rows = re.findall(r"^\.\.\. and (\d+) more row", comment_text(plain), re.MULTILINE)
+    assert rows == ["251", "290"]

@@ -1,0 +1,190 @@
+"""Numbers, comparison, languages and accessibility of the HTML report in a real browser."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_selenium_python import Axe
+from pages import Browser, case, report, suite
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.page import to_page
+
+CALL = {"name": "lookup", "arguments": {"topic": "refunds"}, "result": "30 days", "status": "ok"}
+TURNS = [{"role": "user", "content": "How long?"}, {"role": "assistant", "content": "30 days", "tool_calls": [CALL]}]
+
+
+def metric(value: float) -> dict[str, Any]:
+    known = {"value": value, "mean": value, "low": value - 0.1, "high": value + 0.1, "scored": 2}
+    return {**known, "undefined": 0, "errored": 0, "missing": 0, "signature": ""}
+
+
+def run(scores: list[float], **more: Any) -> dict[str, Any]:
+    cases = [
+        case(
+            f"c{place}",
+            "passed" if score >= 0.5 else "failed",
+            score,
+            labels={"kind": "even" if place % 2 == 0 else "odd"},
+            input="q",
+            expected={"total": 3, "name": "x"},
+            prediction={"name": "x", "total": 3 if score >= 0.5 else 4},
+        )
+        for place, score in enumerate(scores)
+    ]
+    cases[0] |= {"prediction": {"messages": TURNS, "tool_calls": [CALL]}}
+    cases[1]["details"] = {"repeats": {"times": 3, "passed": 1, "status": "flaky", "spread": {}}}
+    groups = {
+        "kind": {
+            "even": {"cases": 2, "metrics": {"f1": metric(0.9)}},
+            "odd": {"cases": 2, "metrics": {"f1": metric(0.2)}},
+        }
+    }
+    matrix = {"title": "Kinds", "headers": ["true / predicted", "even", "odd"], "rows": [["even", 1, 1], ["odd", 0, 2]]}
+    cells = [[0, 1, ["c0"]], [0, 2, ["c2"]], [1, 2, ["c1", "c3"]]]
+    gates = [{"gate": "f1 >= 0.9", "outcome": "failed", "value": 0.6, "limit": 0.9, "reason": "f1 is 0.6"}]
+    return report(suite(cases, groups=groups, tables=[{**matrix, "cases": cells}], gates=gates, **more))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "run.json").write_text(json.dumps(run([1.0, 0.0, 0.9, 0.4] + [0.2] * 16)))
+    (folder / "base.json").write_text(json.dumps(run([0.5, 0.8, 0.9, 0.3] + [0.9] * 16)))
+    arguments = [
+        "html",
+        str(folder / "run.json"),
+        "--baseline",
+        str(folder / "base.json"),
+        "-o",
+        str(folder / "page.html"),
+    ]
+    assert main(arguments) == 0
+    return folder / "page.html"
+
+
+def test_what_fell_against_the_baseline_is_on_the_first_screen(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.texts(".changes .kind.fell") == ["fell", "fell"]
+    assert browser.texts(".changes h3") == ["Against base.json"]
+
+
+def test_cells_of_matrices_and_groups_lead_to_their_cases(browser: Browser, page: Path) -> None:
+    browser.open(page, "view=numbers")
+    browser.run("document.querySelector('.matrix.right.heat4 a').click()")
+    browser.settle()
+    assert browser.ids() == ["c1", "c3"]
+    browser.go("view=numbers")
+    browser.run("[...document.querySelectorAll('td a')].find((each) => each.textContent === 'even').click()")
+    browser.settle()
+    assert set(browser.ids()) == {f"c{place}" for place in range(0, 20, 2)}
+
+
+def test_cases_are_filtered_by_their_change_and_by_their_repeats(browser: Browser, page: Path) -> None:
+    browser.open(page, "view=cases")
+    for change, found in (("better", ["c0", "c3"]), ("equal", ["c2"])):
+        browser.choose("change", change)
+        assert browser.ids() == found
+    browser.choose("change", "")
+    browser.choose("repeats", "flaky")
+    assert browser.ids() == ["c1"]
+
+
+def test_the_comparison_lists_regressed_cases_and_opens_both_answers(browser: Browser, page: Path) -> None:
+    browser.open(page, "view=comparison")
+    assert browser.texts("main h2")[2] == "Regressed or worse (17)"
+    assert browser.run("return document.querySelectorAll('.scatter .dot.rose').length") == 2
+    browser.run("document.querySelector('.moved summary').click()")
+    browser.until("document.querySelector('.moved del')")
+    assert browser.texts(".moved del") == ['"total": 3']
+    assert browser.texts(".moved ins") == ['"total": 4']
+
+
+def test_a_case_shows_differences_of_json_turns_and_calls_of_tools(browser: Browser, page: Path) -> None:
+    browser.open(page, "view=cases&case=0/c1")
+    assert browser.texts(".case pre.json del")[0] == '"total": 3'
+    assert "1 of 3 passed: flaky" in browser.find(".case").text
+    browser.go("view=cases&case=0/c0")
+    browser.until("document.querySelector('.case h2').textContent.includes('c0')")
+    assert browser.texts(".turns .role")[:2] == ["user", "assistant"]
+    assert browser.texts(".case > section .timeline .tool") == ["lookup"]
+
+
+def test_the_interface_is_chinese_where_the_browser_prefers_it(browser: Browser, page: Path) -> None:
+    browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "zh-CN"})
+    try:
+        browser.open(page)
+        assert browser.texts(".tabs a") == ["概览", "数据", "用例", "比较"]
+        assert browser.run("return document.documentElement.lang") == "zh"
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "en-US"})
+
+
+@pytest.mark.parametrize(
+    ("view", "scheme"),
+    [
+        ("", "light"),
+        ("view=numbers", "light"),
+        ("view=cases", "light"),
+        ("view=comparison", "light"),
+        ("view=cases&case=0/c1", "light"),
+        ("", "dark"),
+        ("view=numbers", "dark"),
+        ("view=cases&case=0/c1", "dark"),
+    ],
+)
+def test_assistive_software_finds_no_serious_obstacle(browser: Browser, page: Path, view: str, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.open(page, view)
+    axe = Axe(browser.driver)
+    axe.inject()
+    found = [
+        each
+        for each in axe.run(options={"resultTypes": ["violations"]})["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found] == []
+
+
+def test_no_view_is_wider_than_a_narrow_screen(browser: Browser, page: Path) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        for view in ("", "view=numbers", "view=cases", "view=comparison", "view=cases&case=0/c0"):
+            browser.open(page, view)
+            assert browser.run(
+                "const {scrollWidth, clientWidth} = document.documentElement; return scrollWidth <= clientWidth"
+            ), view
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+COUNTED = """
+window.unpacked = 0;
+const Unpacking = window.DecompressionStream;
+window.DecompressionStream = class extends Unpacking { constructor(form) { super(form); window.unpacked += 1; } };
+"""
+
+
+def test_a_large_page_unpacks_the_columns_of_its_cases_and_the_piece_of_the_case_that_opens(
+    browser: Browser, tmp_path: Path
+) -> None:
+    cases = [case(f"c{place}", f1=place / 10_000, input="q" * 100) for place in range(10_000)]
+    (tmp_path / "large.html").write_text(to_page([PageRun("", report(suite(cases)))]).html)
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": COUNTED})
+    try:
+        browser.open(tmp_path / "large.html", "view=cases&sort=-f1")
+        assert browser.run("return window.unpacked") == 1
+        assert 10 < len(browser.ids()) < 60
+        browser.run("document.querySelector('.scroller').scrollTop = 5000 * 36")
+        browser.until("document.querySelector('[data-row=\"5000\"]')")
+        assert "c4999" in browser.ids()
+        assert len(browser.ids()) < 60
+        browser.go("view=cases&case=0/c17")
+        browser.until("document.querySelector('.case')")
+        assert browser.run("return window.unpacked") == 2
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
