@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sides import pytest_command, ratio_line, run_cpu_s
+from sides import pytest_command, ratio_line, run_s
 
 from pytest_llmeval import Case, get_evaluator, score
 
@@ -62,7 +62,7 @@ def whole_runs(cases: list[dict[str, object]], rounds: int, metric: str, mode: s
             (project / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in cases))
             (project / "cases.eval.json").write_text(suite(metric, mode, group_by))
             commands.append(pytest_command(project, "--llmeval"))
-        pairs = [tuple(run_cpu_s(command) for command in commands) for _ in range(rounds)]
+        pairs = [tuple(run_s(command)[0] for command in commands) for _ in range(rounds)]
     return ratio_line(f"{metric}, whole process, mode {mode}", [(grouped, plain) for plain, grouped in pairs])
 
 

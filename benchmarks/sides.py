@@ -1,6 +1,6 @@
 """Two sides of a comparison: commands, their processor time, and a ratio with its spread. Shared by benchmarks."""
 
-__all__ = ("clean_environment", "pytest_command", "ratio_line", "run_cpu_s")
+__all__ = ("clean_environment", "pytest_command", "ratio_line", "run_s")
 
 import os
 import resource
@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -38,18 +39,19 @@ def pytest_command(folder: Path, *options: str, ours: bool = True, plugins: Sequ
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *loaded, *options, str(folder)]
 
 
-def run_cpu_s(command: list[str]) -> float:
-    """Run a command; return its user and system seconds.
+def run_s(command: list[str]) -> tuple[float, float]:
+    """Run a command; return its processor seconds, user and system, and its wall seconds.
 
     Raises:
         SystemExit: It failed.
     """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
 
 
 def ratio_line(what: str, pairs: Sequence[tuple[float, float]]) -> str:
