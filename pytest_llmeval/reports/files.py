@@ -1,6 +1,6 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = ("write_reports",)
+__all__ = ("SUFFIXES", "write_reports")
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +12,9 @@ from pytest_llmeval.reports.html.report import write_html
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.reports.markdown import append_markdown, write_markdown
 from pytest_llmeval.reports.terminal import write_plain_text
+
+SUFFIXES = (".html", ".json", ".md", ".txt")
+"""Of report files; the suffix decides the form."""
 
 
 def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
