@@ -4,7 +4,7 @@ __all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compa
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
@@ -15,6 +15,7 @@ from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
@@ -214,21 +215,13 @@ def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
 
 
 def _start(run: RecordedRun) -> str:
-    time, commit = _moment(run), run.run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {text(commit[:12])}" if commit else shown
 
 
-def _moment(run: RecordedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.run.started_at)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _age(run: RecordedRun, baseline: RecordedRun) -> str:
-    now, then = _moment(run), _moment(baseline)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
