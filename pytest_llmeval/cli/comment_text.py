@@ -4,7 +4,7 @@ __all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compa
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
@@ -15,11 +15,12 @@ from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
 
-_SECTION = 7_500
+_SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
 _LISTED = 50
 _CASES = 10
@@ -156,6 +157,7 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
             blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
         headers = ("case", "change", "what is wrong")
         blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        blocks += _table("Moved within chance", _CHANGED, found.unclear, _changed, most=_CASES)
         blocks += _list("Not compared", found.notes)
     else:
         bad = [(suite, case) for suite in run.suites for case in suite.cases if case.outcome in _BAD]
@@ -213,21 +215,13 @@ def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
 
 
 def _start(run: RecordedRun) -> str:
-    time, commit = _moment(run), run.run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {text(commit[:12])}" if commit else shown
 
 
-def _moment(run: RecordedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.run.started_at)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _age(run: RecordedRun, baseline: RecordedRun) -> str:
-    now, then = _moment(run), _moment(baseline)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
@@ -281,7 +275,7 @@ def _said(case: RecordedCase) -> str:
 
 def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
-    if usage is None:
+    if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
