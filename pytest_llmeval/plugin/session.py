@@ -144,6 +144,7 @@ class Run:
             broken=self.broken,
             judges_off=self.runner.options.mode == "off",
             texts=self.config.getoption("llmeval_texts"),
+            compares=any(Path(each).suffix == ".html" for each in self.config.getoption("llmeval_report")),
         )
 
     def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:
