@@ -5,12 +5,12 @@ the machine hits both. Run: ``python benchmarks/checks.py [CASES] [ROUNDS]``.
 """
 
 import json
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from per_case import timed
 
 CHECKS = [
     {"contains": "30 days"},
@@ -48,14 +48,6 @@ def write_projects(folder: Path, cases: int) -> dict[str, list[str]]:
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--llmeval", str(project)]
             commands[f"{mode:5} {side}"] = command
     return commands
-
-
-def timed(command: list[str]) -> float:
-    """Run a command; return user plus system seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main(cases: int = 10_000, rounds: int = 5) -> None:

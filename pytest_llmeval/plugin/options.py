@@ -226,6 +226,12 @@ def report_paths(config: pytest.Config) -> list[Path]:
     return paths
 
 
+def _shows_passed_cases(config: pytest.Config) -> bool:
+    """Return whether a report, or the terminal, shows what is wrong with cases that pass."""
+    shown = config.getoption("llmeval_report") or config.getoption("verbose") > 0 or "GITHUB_STEP_SUMMARY" in os.environ
+    return bool(shown) and config.getoption("llmeval_texts") != "none"
+
+
 def make_runner(config: pytest.Config) -> "CaseRunner":
     """Return what runs the cases of this process, with the recorded predictions that the user asked for.
 
@@ -240,12 +246,13 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     options = judge_options(config)
     signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
     in_turn = bool(config.getoption("usepdb", False))
+    explains_all = _shows_passed_cases(config)
     name = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
     if name is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return CaseRunner(options, None, signals, in_turn)
+        return CaseRunner(options, None, signals, in_turn, explains_all)
     path = config.invocation_params.dir / name
     try:
         if mode != "replay":
@@ -258,7 +265,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return CaseRunner(options, recordings, signals, in_turn)
+    return CaseRunner(options, recordings, signals, in_turn, explains_all)
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":

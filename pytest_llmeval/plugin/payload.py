@@ -15,7 +15,7 @@ __all__ = (
 )
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from pytest_llmeval.reports.failures import Place, explain
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.services.secrets import presentable
+from pytest_llmeval.services.secrets import presentable, secret_values
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import recording
 
@@ -73,11 +73,13 @@ def encode(
         all_answers: Whether to add the answers of cases with which nothing is wrong.
     """
     entries = []
+    hidden: Collection[str] | None = None
     for execution in executions:
         record = execution.record
         entry = _entry(record)
         if all_answers or record.lines or record.outcome != "passed":
-            entry |= _shown(record, secrets)
+            hidden = secret_values(secrets) if hidden is None else hidden
+            entry |= _shown(record, hidden)
         if predictions:
             made = [
                 recording(key.shown, key.variant, case, repeat)
@@ -107,7 +109,7 @@ def _entry(record: CaseRecord) -> dict[str, Any]:
     return entry | {name: value for name, value in optional.items() if value}
 
 
-def _shown(record: CaseRecord, secrets: Sequence[str]) -> dict[str, Any]:
+def _shown(record: CaseRecord, secrets: Collection[str]) -> dict[str, Any]:
     """Return what people see of a case with which something is wrong."""
     answers = [(shown_value(each.value, secrets), each.times) for each in record.answers]
     optional = {"lines": record.lines, "answers": answers}

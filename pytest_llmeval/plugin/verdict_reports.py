@@ -23,6 +23,7 @@ class VerdictReport(NamedTuple):
         name: Behind the file in the node id, such as ``gate[f1 >= 0.7]``.
         outcome: ``not_judged`` is reported as skipped.
         reason: One sentence for people.
+        line: Where the file says it; 0 where it does not.
     """
 
     path: str
@@ -30,16 +31,21 @@ class VerdictReport(NamedTuple):
     name: str
     outcome: Literal["passed", "failed", "not_judged"]
     reason: str
+    line: int = 0
 
 
 def verdict_report(key_and_verdict: SuiteVerdict) -> VerdictReport:
     """Name a verdict on a suite as the suite's items are named: the variant in brackets behind it."""
     key, verdict = key_and_verdict
     variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
-    kind, subject = ("gate", verdict.gate) if isinstance(verdict, GateResult) else ("snapshot", verdict.metric)
+    if isinstance(verdict, GateResult):
+        kind, subject, line = "gate", verdict.gate, verdict.line
+    else:
+        kind, subject, line = "snapshot", verdict.metric, 0
     failed = verdict.outcome == "failed"
-    reason = f"{key.shown}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
-    return VerdictReport(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason)
+    place = f"{key.shown}:{line}" if line else key.shown
+    reason = f"{place}: {kind} {subject}: {verdict.reason}" if failed else verdict.reason
+    return VerdictReport(key.path, key.shown, f"{kind}[{subject}]{variant}", verdict.outcome, reason, line)
 
 
 def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
@@ -54,8 +60,8 @@ def emit(session: pytest.Session, verdicts: Sequence[VerdictReport]) -> None:
         if each.outcome == "failed":
             outcome, reason = "failed", each.reason
         elif each.outcome == "not_judged":
-            outcome, reason = "skipped", (each.path, 0, f"Skipped: {each.reason}")
-        nodeid, location = f"{each.shown}::{each.name}", (each.shown, 0, each.name)
+            outcome, reason = "skipped", (each.path, each.line, f"Skipped: {each.reason}")
+        nodeid, location = f"{each.shown}::{each.name}", (each.shown, max(each.line, 1) - 1, each.name)
         for phase in (
             pytest.TestReport(nodeid, location, {}, "passed", None, "setup"),
             pytest.TestReport(nodeid, location, {}, outcome, reason, "call"),

@@ -65,6 +65,7 @@ class CaseRunner:
         recordings: Predictions of earlier runs, if the user named a file.
         signals: Exceptions that mean more than an error.
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
+        explains_all: Whether evaluators say what is wrong with cases that pass, too: reports list the worst cases.
         background: Where calls are made.
         judges: Of all suites.
     """
@@ -73,6 +74,7 @@ class CaseRunner:
     recordings: "Recordings | None" = None
     signals: Signals = Signals()
     in_turn: bool = False
+    explains_all: bool = True
 
     def __post_init__(self) -> None:
         self.background = Background()
@@ -129,7 +131,8 @@ class CaseRunner:
             ] * suite.repeats.times
         else:
             answers = self._answers(loaded, given, following, early)
-        execution = execute_repeats(suite, answers, self._measured.measure if recorded else None)
+        measure = self._measured.measure if recorded else None
+        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all)
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
         record = replace(execution.record, duration_s=time.perf_counter() - started)

@@ -63,13 +63,14 @@ class Execution:
 Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
 
-def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> Execution:
+def execute(suite: Suite, answer: "Answer", measure: Measure | None = None, *, explains_all: bool = True) -> Execution:
     """Score one answer to a case.
 
     Args:
         suite: The case's suite.
         answer: Its prediction and what judges said, or why there is none.
         measure: Measures with an evaluator that needs no judge; default: the case alone.
+        explains_all: Whether evaluators say what is wrong with an answer that passes, too.
 
     Returns:
         The execution. Nothing is raised for what the target, a judge or an evaluator did: it is in the record.
@@ -96,15 +97,18 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None) -> E
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
     execution = _concluded(suite, [answer], suite.evaluators, observations, errors)
-    return _with_costs(execution, [answer], explained(suite, case, observations), [AnswerShown(case.prediction)])
+    lines = explained(suite, case, observations) if explains_all or execution.record.outcome != "passed" else {}
+    return _with_costs(execution, [answer], lines, [AnswerShown(case.prediction)])
 
 
-def execute_repeats(suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None) -> Execution:
+def execute_repeats(
+    suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None, *, explains_all: bool = True
+) -> Execution:
     """Score several answers to one case: one reduced score per metric, and how much the answers differ.
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
-    parts = [execute(suite, answer, measure) for answer in answers]
+    parts = [execute(suite, answer, measure, explains_all=explains_all) for answer in answers]
     if len(parts) == 1:
         return parts[0]
     passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]

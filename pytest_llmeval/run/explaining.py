@@ -14,7 +14,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseRecord
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.services.secrets import presentable, secret_values, without
+from pytest_llmeval.services.secrets import secret_values, without
 from pytest_llmeval.suite.suite import Suite
 
 _MOST_LINES = 20
@@ -28,7 +28,10 @@ def explained(suite: Suite, case: Case, observations: Mapping[str, Observation])
         label: list(_lines(suite.evaluators[label], suite.readings[label], case, observation))
         for label, observation in observations.items()
     }
-    return {label: _presentable(lines, suite.secret_variables) for label, lines in said.items() if lines}
+    if not any(said.values()):
+        return {}
+    secrets = secret_values(suite.secret_variables)
+    return {label: _presentable(lines, secrets) for label, lines in said.items() if lines}
 
 
 def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Observation) -> Iterator[str]:
@@ -46,8 +49,7 @@ def _lines(evaluator: Evaluator, reading: Reading, case: Case, observation: Obse
 
 
 def _presentable(lines: Sequence[str], secrets: Iterable[str]) -> list[str]:
-    shown = [as_line(line) for line in lines[:_MOST_LINES]]
-    shown = presentable("\n".join(shown), secrets).split("\n")
+    shown = [printable(without(as_line(line), secrets)) for line in lines[:_MOST_LINES]]
     return [*shown, f"... and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else shown
 
 
@@ -69,11 +71,16 @@ def failing_answers(records: Sequence[CaseRecord]) -> tuple[Mapping[str, Sequenc
 
 
 def shown_value(value: Any, secrets: Iterable[str]) -> Any:
-    """Return a value as reports show it: without secrets, and a large one as text that is cut."""
+    """Return a value as reports show it: without secrets, and a large one as text that is cut.
+
+    Args:
+        value: JSON data.
+        secrets: As of `secret_values`.
+    """
     if value is MISSING:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    clean = without(text, secret_values(secrets))
+    clean = without(text, secrets)
     if clean != text or len(text) > _LONGEST:
         return cut(printable(clean, lines=True), _LONGEST)
     return value

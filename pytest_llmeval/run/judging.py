@@ -23,6 +23,7 @@ from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
+from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.snapshots.baselines import examine_regressions
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper
@@ -213,9 +214,10 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
 def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
     """Yield the cases of rows, with input and expected as reports show them where an answer is shown."""
     answered = {row.id for row in rows if row.answers}
+    secrets = secret_values(suite.secret_variables)
     for case in suite.cases:
         if case.id in answered:
-            given, expected = (shown_value(each, suite.secret_variables) for each in (case.input, case.expected))
+            given, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
             yield replace(case, input=given, expected=expected)
         else:
             yield replace(case, input=None, expected=None)

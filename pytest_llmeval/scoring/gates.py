@@ -18,7 +18,7 @@ __all__ = (
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
@@ -94,6 +94,7 @@ class GateResult:
         limit: The number that it was compared with.
         reason: One sentence for people.
         interval: Of `value`, where that is a change against another run; else the interval is that of the metric.
+        line: Of the gate in its file; 0 where it has none.
     """
 
     gate: str
@@ -102,6 +103,7 @@ class GateResult:
     limit: float | None
     reason: str
     interval: tuple[float, float] | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Gate:
         partial: Judge even if some cases did not run.
         min_scored: How many cases must have a score; with fewer, the gate fails.
         system: The system that the gate is about; empty for every one.
+        line: In its file; 0 where it has none.
     """
 
     metric: str
@@ -130,6 +133,7 @@ class Gate:
     partial: bool = False
     min_scored: int = 0
     system: str = ""
+    line: int = field(default=0, repr=False, compare=False)
 
     def __str__(self) -> str:
         subject = self.metric if self.statistic == "value" else f"{self.statistic}({self.metric})"
@@ -245,7 +249,7 @@ class Gate:
 
     def _verdict(self, outcome: GateOutcome, value: float | None, reason: str) -> GateResult:
         bound = next((b for b in self.bounds if value is not None and not b.holds(value)), self.bounds[0])
-        return GateResult(str(self), outcome, value, bound.limit, reason)
+        return GateResult(str(self), outcome, value, bound.limit, reason, line=self.line)
 
 
 def _percentile(scores: "FloatArray | None", statistic: str) -> float | None:

@@ -12,7 +12,7 @@ __all__ = (
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pytest_llmeval.core.wording import limit
@@ -80,6 +80,7 @@ class RegressionGate:
         system: The system that the gate is about; empty for every one.
         against: The system that it is compared with; empty for the baseline.
         gains: Whether the metric must have risen, by the negative of `max_drop`.
+        line: In its file; 0 where it has none.
     """
 
     metric: str
@@ -103,6 +104,7 @@ class RegressionGate:
     system: str = ""
     against: str = ""
     gains: bool = False
+    line: int = field(default=0, repr=False, compare=False)
 
     def __str__(self) -> str:
         text = f"{'drift' if self.anchored else 'drop'}({self.subject}) <= {limit(self.max_drop)}"

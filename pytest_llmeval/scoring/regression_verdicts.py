@@ -213,8 +213,8 @@ def _change(
 def _result(gate: RegressionGate, outcome: GateOutcome, drop: float | None, reason: str) -> GateResult:
     """Return the verdict on a gate, with the gain or the drop that it is about."""
     if gate.gains:
-        return GateResult(str(gate), outcome, None if drop is None else -drop, gate.least_gain, reason)
-    return GateResult(str(gate), outcome, drop, gate.max_drop, reason)
+        return GateResult(str(gate), outcome, None if drop is None else -drop, gate.least_gain, reason, line=gate.line)
+    return GateResult(str(gate), outcome, drop, gate.max_drop, reason, line=gate.line)
 
 
 def _p(value: float) -> str:

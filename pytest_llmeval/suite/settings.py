@@ -230,7 +230,7 @@ class SettingsReader(PartReader):
             name = f"{gate}[{gate.system}]" if gate.system else str(gate)
             if name in gates:
                 self.fault(place, f"found the gate {name!r} twice, expected it once")
-            gates[name] = gate
+            gates[name] = replace(gate, line=self.document.locate(place)[0])
         return tuple(gates.values())
 
     def _check_gate(self, gate: Gate | RegressionGate, entry: Any, place: tuple[str | int, ...]) -> None:

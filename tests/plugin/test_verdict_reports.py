@@ -56,6 +56,7 @@ def test_what_is_not_judged_counts_as_skipped() -> None:
     ("verdict", "name", "reason"),
     [
         (GateResult("f1 >= 1", "failed", 0.5, 1, "low"), "gate[f1 >= 1]", "s.eval.yaml: gate f1 >= 1: low"),
+        (GateResult("f1 >= 1", "failed", 0.5, 1, "low", line=7), "gate[f1 >= 1]", "s.eval.yaml:7: gate f1 >= 1: low"),
         (GateResult("f1 >= 1", "passed", 1, 1, "fine"), "gate[f1 >= 1]", "fine"),
         (Verdict("f1", "fell_beyond", "failed", reason="fell"), "snapshot[f1]", "s.eval.yaml: snapshot f1: fell"),
     ],

@@ -78,7 +78,7 @@ def test_the_json_report_has_exactly_the_promised_keys() -> None:
     for group in suite["groups"]["kind"].values():
         assert set(group) == {"cases", "metrics"}
         assert set(group["metrics"]["f1"]) == METRIC_KEYS
-    assert [set(gate) for gate in suite["gates"]] == [{"gate", "outcome", "value", "limit", "reason"}] * 3
+    assert [set(gate) for gate in suite["gates"]] == [{"gate", "outcome", "value", "limit", "reason", "line"}] * 3
     assert [set(case) for case in suite["cases"]] == [
         {"id", "outcome", "metrics", "details", "reason", "duration_s", "labels"}
     ] * 4

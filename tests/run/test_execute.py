@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from lengths import Length, key_of, length_suite
 
-from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError
+from pytest_llmeval import Case, Evaluator, MissingDataError, Observation, PredictionError, get_evaluator
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
@@ -51,6 +51,18 @@ def test_a_passing_case_has_its_prediction_observations_and_scores() -> None:
     assert (execution.case.prediction, record.outcome, record.reason) == ("four", "passed", None)
     assert record.observations == {"length": Observation({"letters": 4})}
     assert execution.scores(suite()) == {"length": 4.0}
+
+
+def test_a_case_that_passes_is_explained_only_for_reports_that_show_it() -> None:
+    words = {"text": get_evaluator("text", metrics=["f1"])}
+    answers = (Answer(Case("c", expected="a b", prediction="a c")),)
+
+    def lines(limit: float, *, explains_all: bool) -> list[str]:
+        checked = suite(limits={"f1": Limit(min=limit)}, **words)
+        return list(module.execute_repeats(checked, answers, explains_all=explains_all).record.lines)
+
+    assert [lines(0, explains_all=explains) for explains in (True, False)] == [["text"], []]
+    assert [lines(1, explains_all=explains) for explains in (True, False)] == [["text"], ["text"]]
 
 
 def test_a_case_that_carries_its_prediction_asks_nobody() -> None:

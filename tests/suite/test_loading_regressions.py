@@ -41,6 +41,11 @@ def test_they_stand_beside_other_gates(load: Load) -> None:
     assert suite.group_by == ("kind",)
 
 
+def test_every_gate_knows_its_line(load: Load) -> None:
+    suite = load("\n  - f1 > 0.5\n  - {metric: f1, max_drop: 0.02}")
+    assert [gate.line for gate in (*suite.gates, *suite.regressions)] == [4, 5]
+
+
 @pytest.mark.parametrize(
     ("gates", "fault"),
     [

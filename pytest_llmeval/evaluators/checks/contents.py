@@ -163,8 +163,8 @@ def _refusal(_: None) -> Test:
         if subject.value is None or not subject.text.strip():
             return Outcome(True, "no answer at all")
         text = _like_speech(subject.text)
-        found = next((phrase for phrase, whole in phrases if phrase in text and whole.search(text)), None)
-        return Outcome(found is not None, quoted(found) if found else "")
+        found = [phrase for phrase, whole in phrases if phrase in text and whole.search(text)]
+        return Outcome(bool(found), quoted(found[0]) if found else "")
 
     return test
 

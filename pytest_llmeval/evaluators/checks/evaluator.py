@@ -14,7 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import Check, Finding, View, not_made
+from pytest_llmeval.evaluators.checks.tree import MET, Check, Finding, View, not_made
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _RATE = "check_rate"
 _MET, _MADE = "met[", "made["
+_MOST_LISTS = 256
 
 
 @dataclass(frozen=True)
@@ -69,47 +70,48 @@ class Checks(Evaluator):
 
     def of(self, case: Case) -> Sequence[Check]:
         """Return the checks of a case: the suite's, then its own."""
-        return (*self.ready, *_read(case.checks)) if case.checks else self.ready
+        return self._made_of(case).checks
+
+    def _made_of(self, case: Case) -> "_CheckList":
+        """Return the checks of a case. Cases of a suite file that share their own checks have one object of them."""
+        found = self._lists.get(id(case.checks))
+        if found is None or found.own is not case.checks:
+            if len(self._lists) >= _MOST_LISTS:
+                self._lists.clear()
+            checks = (*self.ready, *_read(case.checks))
+            others = self.names.difference([check.name for check in checks])
+            absent = {self.metric_of(name): "no such check" for name in sorted(others)}
+            all_met = _tally((check, MET) for check in checks)
+            found = self._lists[id(case.checks)] = _CheckList(case.checks, checks, all_met, absent)
+        return found
+
+    @cached_property
+    def _lists(self) -> "dict[int, _CheckList]":
+        return {}
 
     def _observed(self, view: View) -> Observation:
-        checks = self.of(view.case)
-        if not checks:
+        made = self._made_of(view.case)
+        if not made.checks:
             return Observation({}, undefined={_RATE: "no check"})
-        counts: dict[str, float] = defaultdict(float)
-        unmet: list[str] = []
-        unknown: list[tuple[str, Finding]] = []
-        for check in checks:
-            finding = check.node.find(view)
-            if finding.met is None:
-                unknown.append((self.metric_of(check.name), finding._replace(text=check.line(finding))))
-                continue
-            made, met = _count_names(check.name)
-            counts["weight"] += check.weight
-            counts[made] += 1
-            if finding.met:
-                counts["met"] += check.weight
-                counts[met] += 1
-            else:
-                unmet.append(check.line(finding))
+        findings = [check.node.find(view) for check in made.checks]
+        if all(finding.met for finding in findings):
+            return Observation(made.all_met, undefined=made.absent)
+        found = list(zip(made.checks, findings, strict=True))
+        unmet = [check.line(finding) for check, finding in found if finding.met is False]
+        unknown = [
+            (self.metric_of(check.name), finding._replace(text=check.line(finding)))
+            for check, finding in found
+            if finding.met is None
+        ]
         errors = _errors(unknown)
-        if errors:
-            counts = _without(counts, errors)
+        counts = _tally(found)
         return Observation(
-            counts,
+            _without(counts, errors) if errors else counts,
             details={"wrong": unmet} if unmet else {},
-            undefined=self._absent(checks) if view.case.checks else self._absent_elsewhere,
+            undefined=made.absent,
             malformed=_summary(unmet) if unmet else None,
             errored=errors,
         )
-
-    @cached_property
-    def _absent_elsewhere(self) -> dict[str, str]:
-        return self._absent(self.ready)
-
-    def _absent(self, checks: Sequence[Check]) -> dict[str, str]:
-        """Say which metrics a case has no part in, since other cases have these checks."""
-        others = self.names.difference([check.name for check in checks])
-        return {self.metric_of(name): "no such check" for name in sorted(others)}
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return shares of the checks made."""
@@ -117,6 +119,23 @@ class Checks(Evaluator):
         names = sorted(self.names.union(made))
         by_name = {self.metric_of(name): sums[f"{_MET}{name}]"] / sums[f"{_MADE}{name}]"] for name in names}
         return {_RATE: sums["met"] / sums["weight"], **by_name}
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckList:
+    """The checks of cases that share them.
+
+    Attributes:
+        own: Those of the cases alone, as they stand there.
+        checks: All of them.
+        all_met: What is counted in a case that meets all of them, as most do.
+        absent: Metrics in which the cases have no part, since only others have these checks.
+    """
+
+    own: Sequence[Any]
+    checks: Sequence[Check]
+    all_met: Mapping[str, float]
+    absent: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -168,6 +187,21 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     if host.faults:
         raise ValueError("; ".join(host.faults))
     return read
+
+
+def _tally(found: Iterable[tuple[Check, Finding]]) -> dict[str, float]:
+    """Count checks, and add up their weights; those that could not be made are left out."""
+    counts: dict[str, float] = defaultdict(float)
+    for check, finding in found:
+        if finding.met is None:
+            continue
+        made, met = _count_names(check.name)
+        counts["weight"] += check.weight
+        counts[made] += 1
+        if finding.met:
+            counts["met"] += check.weight
+            counts[met] += 1
+    return counts
 
 
 @lru_cache(maxsize=1024)

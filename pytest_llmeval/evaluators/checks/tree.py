@@ -1,6 +1,6 @@
 """A check that is ready to run, alone or composed of others, and what it finds in a case."""
 
-__all__ = ("Check", "Composed", "Finding", "InTurns", "Leaf", "View", "not_made")
+__all__ = ("MET", "Check", "Composed", "Finding", "InTurns", "Leaf", "View", "not_made")
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,8 @@ class Finding(NamedTuple):
     cause: str = ""
 
 
-_MET = Finding(True)
+MET = Finding(True)
+_DEFAULT = Parts()
 
 
 def not_made(findings: Iterable[Finding]) -> dict[str, str]:
@@ -69,6 +70,9 @@ class View:
         """
         found = self._subjects.get(on)
         if found is None:
+            if on is None and type(self.case.prediction) is str and self._parts is _DEFAULT:
+                found = self._subjects[on] = Subject(self.case.prediction, self.case)
+                return found
             try:
                 value = _reading(on, self._parts).view(self.case).prediction
             except PredictionError as error:
@@ -84,7 +88,7 @@ class View:
         """
         try:
             if self._turns is None:
-                parts = Parts() if self.case.conversation else self._parts
+                parts = _DEFAULT if self.case.conversation else self._parts
                 self._turns = [View(each, self.verdicts) for each in turns_of(self.case, parts)]
             return chosen_turns(list(enumerate(self._turns, 1)), turn)
         except PredictionError as error:
@@ -92,7 +96,7 @@ class View:
 
     @property
     def _parts(self) -> Parts:
-        return Parts() if self.case.origin is None else self.case.origin.parts
+        return _DEFAULT if self.case.origin is None else self.case.origin.parts
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +151,7 @@ class Leaf:
         except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
             return Finding(None, self.written, format_error(error))
         if met is not self.negated:
-            return _MET
+            return MET
         said = found if isinstance(found, str) else found()
         return Finding(False, f"found {said or subject.show()}, expected {self.written}")
 
@@ -188,7 +192,7 @@ class Composed:
         if met < self.least <= met + unknown:
             return _merged(found)
         if (met >= self.least) is not self.negated:
-            return _MET
+            return MET
         unmet = [each.text for each in found if each.met is False]
         if not self.written:
             return Finding(False, "; ".join(unmet))
@@ -232,7 +236,7 @@ class InTurns:
         unmet = [each.text for each in found if each.met is False]
         if unmet:
             return Finding(False, "; ".join(unmet))
-        return _merged(found) if any(each.met is None for each in found) else _MET
+        return _merged(found) if any(each.met is None for each in found) else MET
 
 
 def _merged(findings: Iterable[Finding]) -> Finding:

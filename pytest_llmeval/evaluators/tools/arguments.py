@@ -2,6 +2,7 @@
 
 __all__ = ("ArgumentRules", "Pairing", "pair_calls")
 
+import marshal
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,12 +59,18 @@ class ArgumentRules:
         defaults = self._rules(call.name)[1]
         return {**defaults, **(call.arguments or {})} if defaults else call.arguments or {}
 
-    def key(self, call: Call) -> Hashable | None:
-        """Return a normal form that calls of a tool share if and only if they agree; ``None`` if there is none."""
-        node = self._rules(call.name)[0]
-        if self.mode == "partial" or self.ignored or not node.transitive:
-            return None
-        key = node.key(self._completed(call))
+    @property
+    def plain(self) -> bool:
+        """Whether all arguments must be the expected ones."""
+        return self.mode == "exact" and not (self.ignored or self.comparators)
+
+    def has_keys(self, tool: str) -> bool:
+        """Return whether calls of a tool agree if and only if their keys are equal."""
+        return self.mode != "partial" and not self.ignored and self._rules(tool)[0].transitive
+
+    def key(self, call: Call) -> Hashable:
+        """Return the normal form of the arguments of a call."""
+        key = self._rules(call.name)[0].key(self._completed(call))
         return () if key is None else key
 
     def differences(self, expected: Call, made: Call) -> Outcome:
@@ -117,19 +124,25 @@ def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRu
     Raises:
         EvaluatorError: There are too many calls of one tool to compare all of them.
     """
+    alike = _written_alike(expected, made) if rules.plain else []
+    rows, columns = _unpaired(alike, len(expected), len(made))
     by_name: defaultdict[str, tuple[list[Call], list[Call]]] = defaultdict(lambda: ([], []))
-    for side, calls in enumerate((expected, made)):
+    for side, calls in enumerate(([expected[row] for row in rows], [made[column] for column in columns])):
         for call in calls:
             by_name[call.name][side].append(call)
     missing: list[Call] = []
     extra: list[Call] = []
     lines: list[str] = []
-    stated = agreeing = 0
+    stated = agreeing = len(alike)
     for wanted, called in by_name.values():
+        if not wanted or not called:
+            missing += wanted
+            extra += called
+            continue
         compares = rules.mode != "ignore"
         spoken = [call for call in wanted if call.arguments is not None and compares]
         silent = [call for call in wanted if call.arguments is None or not compares]
-        equal, others = _best(spoken, called, rules) if spoken and called else ([], [])
+        equal, others = _best(spoken, called, rules) if spoken else ([], [])
         agreeing += len(equal)
         for row, column in others:
             differences = rules.differences(spoken[row], called[column])
@@ -146,12 +159,28 @@ def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRu
 _Pairs: TypeAlias = list[tuple[int, int]]
 
 
+def _written_alike(expected: Sequence[Call], made: Sequence[Call]) -> _Pairs:
+    """Return as many pairs as possible of calls that are written in the same way, as most calls that agree are."""
+    return first_pairs(map(_written, expected), map(_written, made))
+
+
+def _written(call: Call) -> bytes | None:
+    """Return name and arguments as bytes; ``None`` where nothing is said of arguments, or they are no JSON data."""
+    if call.arguments is None:
+        return None
+    try:
+        # Several times faster than a normal form. Version 2 has no references, so equal bytes mean equal data.
+        return marshal.dumps((call.name, call.arguments), 2)  # type: ignore[arg-type]  # ValueError if it cannot
+    except ValueError:
+        return None
+
+
 def _best(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
     """Return the best pairs of calls of one tool, by index: those that are known to agree, and others."""
     if len(expected) == len(made) == 1:
         return [], [(0, 0)]
-    if rules.key(expected[0]) is not None:
-        equal = _equal(expected, made, rules)
+    if rules.has_keys(expected[0].name):
+        equal = first_pairs(map(rules.key, expected), map(rules.key, made))
         # No other calls agree, so the pairing of the rest matters for the explanation alone.
         left, right = _unpaired(equal, len(expected), len(made))
         if not left or not right:
@@ -168,19 +197,6 @@ def _best(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) 
     paired = (agreeing + 1) * (fewer + 1)
     weights = [[paired + len(each.right) + (0 if each.faults else agreeing) for each in line] for line in outcomes]
     return [], assign(weights)
-
-
-def _equal(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> _Pairs:
-    """Return as many pairs as possible of calls whose normal forms are equal."""
-    if rules.comparators:
-        return first_pairs(map(rules.key, expected), map(rules.key, made))
-    # Most calls that agree are written alike, and to see this is several times faster than their normal forms.
-    alike = first_pairs([repr(call.arguments) for call in expected], [repr(call.arguments) for call in made])
-    left, right = _unpaired(alike, len(expected), len(made))
-    if not left or not right:
-        return alike
-    others = first_pairs([rules.key(expected[row]) for row in left], [rules.key(made[column]) for column in right])
-    return alike + [(left[row], right[column]) for row, column in others]
 
 
 def _unpaired(pairs: _Pairs, expected: int, made: int) -> tuple[list[int], list[int]]:

@@ -93,7 +93,7 @@ def read_expected(expected: Any) -> list[Call] | None:
 def _expected_call(value: Any, index: int) -> Call:
     if isinstance(value, str):
         return Call(value, None) if value else Call("", None, fault=f"[{index}]: found an empty text, expected a name")
-    return _call(value, index)
+    return _plain(value) or _call(value, index)
 
 
 def _type(item: Mapping[str, Any]) -> Any:
@@ -131,8 +131,9 @@ def _joined(items: Iterable[Any]) -> list[Call]:
     calls: list[Call] = []
     read: list[Any] = []
     for item in items:
-        if not (isinstance(item, dict) and _type(item) in _RESULTS):
-            calls.append(_call(item, len(calls)))
+        call = _plain(item)
+        if call is not None or not (isinstance(item, dict) and _type(item) in _RESULTS):
+            calls.append(call or _call(item, len(calls)))
             read.append(item)
         elif _failed(item) or _type(item) == "retry-prompt":
             wanted = _id(item)
@@ -154,6 +155,14 @@ def _id(item: Any) -> str:
 def _failed(item: Mapping[str, Any]) -> bool:
     status = item.get("status", item.get("outcome"))
     return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
+
+
+def _plain(item: Any) -> Call | None:
+    """Return a call that has a name and arguments and nothing else, as most have; ``None`` for any other item."""
+    if type(item) is not dict or len(item) != 2:  # noqa: PLR2004 (name and arguments)
+        return None
+    name, arguments = item.get("name"), item.get("arguments")
+    return Call(name, arguments) if name and type(name) is str and type(arguments) is dict else None
 
 
 def _call(item: Any, index: int) -> Call:

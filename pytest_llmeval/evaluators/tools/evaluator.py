@@ -2,7 +2,6 @@
 
 __all__ = ("Tools",)
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,13 +15,13 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import Count, MetricTable, ReportTable
 from pytest_llmeval.evaluators.fields.build import build_record
 from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
-from pytest_llmeval.evaluators.fields.values import exact_key
+from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
 from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, Pairing, pair_calls
 from pytest_llmeval.evaluators.tools.calls import Call, MissingTraceError, read_expected, read_trace
 from pytest_llmeval.evaluators.tools.limits import CallLimits
 from pytest_llmeval.evaluators.tools.schemas import ToolSchemas, read_schemas
-from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows, shared
+from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -191,9 +190,11 @@ class Tools(Evaluator):
 
     def _loops(self, calls: Sequence[Call]) -> int:
         """Return how many calls repeat an earlier one, arguments included."""
-        times = Counter(call.name for call in calls)
-        again = [call for call in calls if times[call.name] > 1]
-        return len(again) - len({(call.name, exact_key(self._rules.kept(call))) for call in again})
+        kept = [(call.name, self._rules.kept(call)) for call in calls]
+        # Where texts and numbers alone tell all calls apart, their normal forms are not needed.
+        if len({(name, _scalars(arguments)) for name, arguments in kept}) == len(kept):
+            return 0
+        return len(kept) - len({(name, exact_key(arguments)) for name, arguments in kept})
 
     def _undefined(self, expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing) -> dict[str, str]:
         undefined = {}
@@ -228,6 +229,10 @@ class Tools(Evaluator):
         return {metric.name: metrics[metric.name] for metric in self.describe()}
 
 
+def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
+    return frozenset([each for each in arguments.values() if type(each) in SCALARS])
+
+
 def _compared(expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing, order: Order) -> dict[str, float]:
     names = [call.name for call in expected]
     called = [call.name for call in calls]
@@ -235,7 +240,7 @@ def _compared(expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing,
         "compared.cases": 1,
         "tools.expected": len(names),
         "tools.compared": len(called),
-        "tools.shared": shared(names, called),
+        "tools.shared": len(names) - len(pairing.missing),
         "tools.in_order": common_subsequence(names, called),
         "tools.follows": int(follows(names, called, order)),
         "arguments.stated": pairing.stated,

@@ -1,6 +1,6 @@
 """Sequences of tool names, compared."""
 
-__all__ = ("ORDERS", "Order", "common_subsequence", "follows", "shared")
+__all__ = ("ORDERS", "Order", "common_subsequence", "follows")
 
 from collections import Counter
 from collections.abc import Sequence
@@ -39,24 +39,12 @@ def follows(expected: Sequence[str], called: Sequence[str], order: Order) -> boo
     return right <= made if order == "superset" else made <= right
 
 
-def shared(expected: Sequence[str], called: Sequence[str]) -> int:
-    """Return how many names both have, each as often as it occurs in both."""
-    return (Counter(expected) & Counter(called)).total()
-
-
 def common_subsequence(expected: Sequence[str], called: Sequence[str]) -> int:
     """Return the length of the longest common subsequence.
 
     >>> common_subsequence("abcd", "badc")
     2
     """
-    if expected == called:
-        return len(expected)
-    lengths = [0] * (len(called) + 1)
-    for name in expected:
-        diagonal = 0
-        for column, other in enumerate(called, 1):
-            above = lengths[column]
-            lengths[column] = diagonal + 1 if name == other else max(above, lengths[column - 1])
-            diagonal = above
-    return lengths[-1]
+    from rapidfuzz.distance import LCSseq
+
+    return len(expected) if expected == called else LCSseq.similarity(expected, called)

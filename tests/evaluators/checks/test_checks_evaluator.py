@@ -47,6 +47,16 @@ def test_a_case_has_the_checks_of_the_suite_and_its_own() -> None:
     assert found.details == {"wrong": ["found 'ab', expected contains: 'z'"]}
 
 
+def test_every_case_is_held_to_its_own_checks_however_many_lists_there_are() -> None:
+    texts = [f"text {number}" for number in range(600)]
+    cases = [Case(text, prediction=text, checks=read_checks({"equals": text})) for text in texts]
+    cases.append(Case("other", prediction="other", checks=read_checks({"equals": "text 1"})))
+    measured = [checks_evaluator(()).measure(case).counts["made[equals]"] for case in cases]
+    shared = checks_evaluator(())
+    assert measured == [1] * 601
+    assert [shared.measure(case).malformed is None for case in cases] == [True] * 600 + [False]
+
+
 def test_a_case_without_checks_has_no_rate() -> None:
     assert Checks().measure(Case("a", prediction="x")).undefined == {"check_rate": "no check"}
 

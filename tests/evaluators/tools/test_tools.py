@@ -161,6 +161,8 @@ def test_loops_are_calls_made_again_with_the_same_arguments() -> None:
     made = [call("a", x=1), call("b"), call("a", x=2), call("a", x=1), call("b"), call("b"), call("a", x=True)]
     assert evaluated(None, made)["loops"] == 3
     assert evaluated(None, [call("a", n=1, r_id=1), call("a", n=1, r_id=2)])["loops"] == 0
+    nested = [call("a", at={"x": 1}), call("a", at={"x": 2})]
+    assert [evaluated(None, calls)["loops"] for calls in (nested, [*nested, call("a", at={"x": 1.0})])] == [0, 1]
     ignored = {"ignore_arguments": ["*_id"]}
     assert evaluated(None, [call("a", n=1, r_id=1), call("a", n=1, r_id=2)], **ignored)["loops"] == 1
 
