@@ -38,8 +38,11 @@ def pieces_of(page: Page) -> dict[str, Any]:
         ({"gate": "median(f1) >= 0.7"}, {"operator": ">="}),
         ({"gate": "f1 >= 0.7 by language"}, {"operator": ">="}),
         ({"gate": "f1 >= 0.2 and f1 <= 0.9", "limit": 0.9}, {"operator": "<=", "low": 0.6, "high": 0.8}),
-        ({"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05}, {"operator": "<=", "low": -0.01, "high": 0.05}),
-        ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">="}),
+        (
+            {"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05},
+            {"operator": "<=", "relative": True, "low": -0.01, "high": 0.05},
+        ),
+        ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">=", "relative": True}),
         ({"gate": "summary"}, {}),
         ({}, {}),
     ],
