@@ -1,6 +1,6 @@
 """The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
 
-__all__ = ("MARKER", "Comparison", "comment_text", "compare_runs", "failure_text")
+__all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compare_runs", "failure_text")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
+from pytest_llmeval.scoring.limits import TOLERANCE
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
@@ -122,9 +123,9 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             if now is not None and then is not None:
                 drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
         drop, metric = max(drops, default=(0.0, ""))
-        if newly or drop > 0:
+        if newly or drop > TOLERANCE:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
-            if drop > 0:
+            if drop > TOLERANCE:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
             yield Regressed(pair.here, case, "; ".join(parts), (newly, drop))
 
@@ -148,7 +149,7 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     found = compare_runs(run, baseline) if baseline is not None else None
     blocks = [_summary(run, found), _origin(run, baseline, absent)]
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
-    verdicts.sort(key=lambda each: each[0] != "failed")
+    verdicts.sort(key=lambda each: (each[0] != "failed", each[0] == "passed"))
     blocks += _table("Gates", ("verdict", "suite", "gate", "reason"), verdicts, _verdict)
     if found is not None:
         for title, changes in (("Fell", found.fell), ("Rose", found.rose)):

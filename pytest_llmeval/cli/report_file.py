@@ -19,8 +19,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -175,7 +173,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], RecordedRun]:
     if version != SCHEMA_VERSION:
         message = f"found {version!r}, expected {SCHEMA_VERSION}, the version that this program reads"
         raise SuiteError([document.fault(("schema_version",), message)])
-    run, faults = check(TypeAdapter(RecordedRun), RecordedRun, data, document, ())
+    run, faults = check(RecordedRun, data, document, ())
     if faults:
         raise SuiteError(faults)
     assert isinstance(run, RecordedRun)

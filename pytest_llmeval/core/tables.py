@@ -77,16 +77,22 @@ class LabelTable:
         title: The line above the table; empty for none.
         header: Of the column of labels.
         columns: Header to family, as declared: ``{"F1": "f1[label]"}``.
+        counts: Headers of the columns that count something; their numbers are shown as whole ones where they are.
     """
 
     title: str
     header: str
     columns: Mapping[str, str]
+    counts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for family in self.columns.values():
             if "[" not in family:
                 raise ValueError(f"table {self.title!r}: found {family!r}, expected a family such as 'f1[label]'")
+        for header in self.counts:
+            if header not in self.columns:
+                expected = f"expected one of the columns {', '.join(self.columns)}"
+                raise ValueError(f"table {self.title!r}: found the column {header!r} in counts, {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,7 @@ class ConfusionMatrix:
         title: The line above the table; empty for none.
         labels: Those to show first, in this order, whether they occur or not; others follow in sorted order.
         counts: What the names of the counts begin with.
+        metrics: The family of metrics, as declared, that has the same numbers; reports do not list it once more.
 
     Example:
         >>> matrix = ConfusionMatrix("Emotions", labels=("joy", "anger"))
@@ -109,6 +116,12 @@ class ConfusionMatrix:
     title: str
     labels: Sequence[Label] = ()
     counts: str = CELL
+    metrics: str = ""
+
+    def __post_init__(self) -> None:
+        if self.metrics and "[" not in self.metrics:
+            expected = "expected a family such as 'confusion[true->predicted]'"
+            raise ValueError(f"table {self.title!r}: found {self.metrics!r}, {expected}")
 
     def count(self, true: Label | None, predicted: Label | None) -> str:
         """Return the name of a count, for observations; ``None`` stands for no label."""
@@ -137,6 +150,8 @@ def metric_names(table: ReportTable) -> Iterator[str]:
         yield from (cell for _, cells in table.rows for cell in cells if isinstance(cell, str))
     elif isinstance(table, LabelTable | CaseTable):
         yield from (cell for cell in table.columns.values() if isinstance(cell, str))
+    elif table.metrics:
+        yield table.metrics
 
 
 def has_counts(table: ReportTable) -> bool:

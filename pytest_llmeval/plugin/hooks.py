@@ -91,9 +91,12 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if not worker:
         from pytest_llmeval.plugin.progress import Progress
+        from pytest_llmeval.plugin.pytest_private import know_passing
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
+        from pytest_llmeval.plugin.verdict_reports import CATEGORIES
 
+        know_passing(CATEGORIES)
         refuse_anchor_alone(config)
         refuse_misnamed_suites(config)
         paths = report_paths(config)
@@ -240,8 +243,10 @@ class ControllerHooks:
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
         from pytest_llmeval.plugin.payload import keys_of
+        from pytest_llmeval.plugin.verdict_reports import category_of
 
         self._keys_of = keys_of
+        self._category_of = category_of
         self._run = run
         self._paths = paths
         self._written: list[Path] = []
@@ -250,6 +255,14 @@ class ControllerHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather results; they are taken off the report, which others keep."""
         self._run.take(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: "pytest.CollectReport | pytest.TestReport"
+    ) -> tuple[str, str, str] | None:
+        """Count gates and snapshots apart from cases, without a letter each."""
+        category = self._category_of(report)
+        return (category, "", report.outcome.upper()) if category else None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""

@@ -178,11 +178,13 @@ class Run:
             The files written; the notes have the reason for missing ones.
         """
         from pytest_llmeval.reports.files import write_reports
-        from pytest_llmeval.run.past_runs import with_past
 
         assert self.report is not None
-        drawn = any(path.suffix == ".html" for path in paths)
-        report = with_past(self.report, self.config.rootpath) if drawn else self.report
+        report = self.report
+        if any(path.suffix == ".html" for path in paths):
+            from pytest_llmeval.run.past_runs import with_past
+
+            report = with_past(report, self.config.rootpath)
         written, missing = write_reports(report, paths)
         self.notes += missing
         return written

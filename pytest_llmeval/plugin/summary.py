@@ -10,7 +10,8 @@ import pytest
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.pytest_private import terminal_width
 from pytest_llmeval.reports.data import RunReport
-from pytest_llmeval.reports.terminal import Line, render
+from pytest_llmeval.reports.layout import Line
+from pytest_llmeval.reports.terminal import render
 
 
 def print_summary(

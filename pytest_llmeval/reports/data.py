@@ -2,6 +2,7 @@
 
 __all__ = ("OUTCOMES", "RunReport", "SuiteReport")
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.reports.timeline import Timeline
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.usage import UsageReport
+
+_COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
+_SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
+"""What a gate is about: a metric, or a statistic or drop of it such as ``drop(mean(f1))``."""
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
@@ -63,6 +68,28 @@ class SuiteReport:
     variant: str = ""
     changes: Changes | None = None
     past: Timeline | None = None
+
+    @property
+    def base_name(self) -> str:
+        """The name without the system or variant."""
+        return self.suite.removesuffix(f"[{self.variant}]")
+
+    @property
+    def failed(self) -> bool:
+        """Whether a case, a gate or a score against the approved ones failed."""
+        outcomes = {
+            *(each.outcome for each in self.result.cases),
+            *(each.outcome for each in self.gates),
+            *(each.outcome for each in self.snapshot),
+        }
+        return bool(outcomes & {"failed", "errored"})
+
+    @property
+    def gated(self) -> list[str]:
+        """The metrics that gates judge, each once, in the order of the gates."""
+        judged = (_SUBJECT.fullmatch(_COMPARED.split(each.gate, maxsplit=1)[0]) for each in self.gates)
+        names = dict.fromkeys(found["metric"] for found in judged if found is not None)
+        return [name for name in names if self.result.find(name) is not None]
 
     @property
     def named_buckets(self) -> list[FilledBucket]:

@@ -2,25 +2,31 @@
 
 __all__ = ("append_markdown", "text", "to_markdown", "write_markdown")
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
 from pytest_llmeval.core.explanations import as_line
-from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
+from pytest_llmeval.core.wording import counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.reports.systems import system_tables
+from pytest_llmeval.reports.layout import TextTable
+from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.overview import Row, brief, rows_of, totals
+from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
 """What becomes a link, a mention or a reference after Markdown has been read, so that a backslash does not stop it."""
 _LISTED = 50
 _LONGEST = 300
+_GLANCE = 100
+"""Characters that the metrics of a suite get in the table of all suites."""
 _SAID = 3
 """Lines about a case in the table of the worst."""
 
@@ -49,94 +55,131 @@ def _table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
+def _drawn(table: TextTable, level: str = "###") -> list[str]:
+    """Return a table with its title."""
+    title = [f"{level} {text(table.title)}", ""] if table.title else []
+    return [*title, _table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
+
+
+def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
+    """Fold lines below a name; inside HTML, text is HTML, and GitHub finds no links in code."""
+    summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
+    return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
+
+
 def to_markdown(report: RunReport) -> str:
-    """Return the report as GitHub-flavoured Markdown."""
-    lines = ["# Evaluation report", ""]
+    """Return the report as GitHub-flavoured Markdown: verdict, suites at a glance, what failed, the rest folded."""
     commit = f", commit `{report.commit[:12]}`" if report.commit else ""
+    lines = ["# Evaluation report", "", *_verdict(report)]
     lines += [
         f"{report.started_at}, {seconds(report.duration_s)}, pytest-llmeval-suite {report.version}{commit}",
         "",
     ]
-    for suite in report.suites:
-        lines += _suite(suite)
-    for systems in report.systems:
-        lines += [f"## {text(systems.title)}", ""]
-        for table in system_tables(systems, metrics=systems.metrics, joined=True):
-            lines += [f"### {text(table.title)}", ""] if table.title else []
-            lines += [_table([list(map(text, row)) for row in table.rows], list(map(text, table.headers))), ""]
-    if not report.suites:
+    suites = sorted(report.suites, key=_urgency)
+    if suites:
+        rows = [_at_a_glance(row) for row in rows_of(suites)]
+        lines += [_table(rows, ("verdict", "suite", "cases", "gates", "metrics of gates")), ""]
+    else:
         lines += ["No suite ran.", ""]
     if report.faults:
         rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
         lines += ["## Faulty files", "", _table(rows[:_LISTED], ("suite", "fault")), ""]
         if len(rows) > _LISTED:
             lines += [f"... and {len(rows) - _LISTED} more.", ""]
+    for suite in suites:
+        if suite.failed:
+            lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
+    for systems in report.systems:
+        lines += _systems(systems, [each.failed for each in suites if systems.has(each.path, each.base_name)])
+    for suite in suites:
+        if not suite.failed:
+            lines += _folded(suite.suite, f" {_counts(suite)}", _suite(suite))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _suite(suite: SuiteReport) -> list[str]:
+def _verdict(report: RunReport) -> list[str]:
+    if not (report.suites or report.faults):
+        return []
+    counts = totals(report.suites)
+    failed = bool(report.faults) or counts.colour == "red"
+    word = "FAILED" if failed else "Passed" if counts.colour == "green" else "Incomplete"
+    faults = [f"{counted(len(report.faults), 'faulty file')}"] if report.faults else []
+    return [f"**{word}**: {'; '.join([*faults, *([counts.text] if report.suites else [])])}", ""]
+
+
+def _urgency(suite: SuiteReport) -> int:
+    """Return 0 for a suite with a failure, 1 for one that changed, 2 for the others."""
+    changed = any(each.kind != "unchanged" for each in suite.snapshot)
+    return 0 if suite.failed else 1 if changed else 2
+
+
+def _at_a_glance(row: Row) -> tuple[str, ...]:
+    told, _ = brief(row, _GLANCE)
+    _, cases, gates = row.cells
+    verdict = "failed" if row.suite.failed else "passed"
+    return _SIGNS[verdict], text(row.suite.suite), cases, gates, text(told)
+
+
+def _counts(suite: SuiteReport) -> str:
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
     )
-    lines = [
-        f"## {text(suite.suite)}",
-        "",
-        (
-            f"{text(suite.path)}: {counted(suite.total, 'case')}: {counts}; "
-            f"pass rate {number(suite.result.pass_rate.value)}"
-        ),
-        "",
-    ]
+    return f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}"
+
+
+def _systems(systems: SystemsReport, failures: Iterable[bool]) -> list[str]:
+    """Return the systems of a suite side by side, folded where none of them has a failure."""
+    lines: list[str] = []
+    for table in system_tables(systems, metrics=systems.metrics, joined=True):
+        lines += _drawn(table)
+    return [f"## {text(systems.title)}", "", *lines] if any(failures) else _folded(systems.title, "", lines)
+
+
+def _suite(suite: SuiteReport) -> list[str]:
+    """Return what failed, what changed, the tables of evaluators, and the rest folded."""
+    lines = [f"{text(suite.path)}: {_counts(suite)}", ""]
     for line in (*asking_lines(suite), *cluster_lines(suite)):
         lines += [text(line), ""]
-    rows = [
-        (
-            text(name),
-            number(each.value),
-            interval(each.low, each.high),
-            number(each.mean),
-            str(each.scored),
-            str(each.undefined),
-            str(each.errored),
-            str(each.missing),
-        )
-        for name, each in suite.result.metrics.items()
-    ]
-    if rows:
-        lines += [
-            _table(rows, ("metric", "value", suite.interval_name, "mean", "scored", "undefined", "errored", "missing")),
-            "",
-        ]
+    gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
+    if gates:
+        rows = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
+        lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
+    changed = sorted(
+        (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
+    )
+    if changed:
+        changes = [(_SIGNS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
+        lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
+    lines += _failing(suite) + _notes(suite)
     for each in suite.tables:
-        if each.title:
-            lines += [f"### {text(each.title)}", ""]
-        lines += [_table([list(map(text, row)) for row in each.lines()], list(map(text, each.headers))), ""]
+        lines += _drawn(each.as_text())
         if each.left_out:
             lines += [f"... and {each.left_out} more.", ""]
         if each.note:
             lines += [text(each.note), ""]
-    if suite.gates:
-        gates = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in suite.gates]
-        lines += ["### Gates", "", _table(gates, ("verdict", "gate", "reason")), ""]
-    told = [each for each in suite.snapshot if each.kind != "unchanged"]
-    if told:
-        changes = [(_SIGNS[each.outcome], text(each.metric), text(each.reason)) for each in told]
-        lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
-    for key, groups in suite.result.groups.items():
-        names = list(suite.result.metrics)
-        body = [
-            (text(name), str(group.cases), *(number(group.metrics[metric].value) for metric in names))
-            for name, group in groups.items()
-        ]
-        lines += [f"### By {text(key)}", "", _table(body, (text(key), "cases", *map(text, names))), ""]
-    lines += _error_analysis(suite)
+    if not suite.failed:
+        return lines + _details(suite)
+    return lines + _folded(suite.suite, ": metrics, groups, kinds of errors, worst cases", _details(suite))
+
+
+def _failing(suite: SuiteReport) -> list[str]:
+    """Return a table of the failing cases."""
     bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
-    if bad:
-        listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
-        lines += ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
-        if len(bad) > _LISTED:
-            lines += [f"... and {len(bad) - _LISTED} more.", ""]
-    return lines + _notes(suite) + _worst(suite)
+    if not bad:
+        return []
+    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
+    lines = ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
+    return [*lines, f"... and {len(bad) - _LISTED} more.", ""] if len(bad) > _LISTED else lines
+
+
+def _details(suite: SuiteReport) -> list[str]:
+    """Return metrics, groups, kinds of errors and the worst cases."""
+    lines: list[str] = []
+    if metrics := listed_metrics(suite, in_tables=False):
+        lines += _drawn(metric_table(suite, metrics))
+    for key in suite.result.groups:
+        lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
+    return lines + _error_analysis(suite) + _worst(suite)
 
 
 def _notes(suite: SuiteReport) -> list[str]:

@@ -1,12 +1,14 @@
 """The tables of systems side by side, for all reports."""
 
-__all__ = ("SystemsReport", "TextTable", "system_tables", "systems_json")
+__all__ = ("SystemsReport", "system_tables", "systems_json")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_llmeval.core.wording import counted, interval, number
+from pytest_llmeval.reports.layout import TextTable
+from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
 
 
@@ -19,12 +21,18 @@ class SystemsReport:
         path: The file, relative to pytest's rootdir.
         table: The numbers.
         compare_by: The metrics by which systems are compared in groups, which reports show first.
+        joined: Tables of an evaluator with a column for each system.
     """
 
     suite: str
     path: str
     table: SystemTable
     compare_by: Sequence[str]
+    joined: Sequence[FilledTable] = ()
+
+    def has(self, path: str, base_name: str) -> bool:
+        """Return whether the suite of a path and name, without the system, is this one."""
+        return (path, base_name) == (self.path, self.suite)
 
     @property
     def title(self) -> str:
@@ -37,26 +45,8 @@ class SystemsReport:
         return list(dict.fromkeys([*self.compare_by, *self.table.metrics]))
 
 
-class TextTable(NamedTuple):
-    """A table as text.
-
-    Attributes:
-        title: Empty for the first one.
-        headers: Of the columns.
-        rows: The cells.
-        texts: Places of the columns that hold names.
-        optional: How many columns at the end can be left out where there is no room.
-    """
-
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    texts: Sequence[int] = (0,)
-    optional: int = 0
-
-
 def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool = False) -> Iterator[TextTable]:
-    """Yield the tables: values, differences to the reference, and groups.
+    """Yield the tables: values, differences to the reference, those of evaluators, and groups.
 
     Args:
         report: The systems.
@@ -68,7 +58,7 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
         (row.system, str(len(row.result.records)), *(_cell(row, metric, table.confidence) for metric in listed))
         for row in table.rows
     ]
-    yield TextTable("", ("system", "cases", *listed), rows, optional=len(listed) - 1)
+    yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
     between = f"{table.confidence * 100:g}% interval"
     headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
     changes = {metric: [(metric, *_change(row, metric)) for row in table.rows] for metric in metrics}
@@ -76,11 +66,19 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
     if joined:
         yield TextTable(f"all {against}", headers, [row for rows in changes.values() for row in rows], (0, 1))
     for metric, found in () if joined else changes.items():
-        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in found], optional=2)
+        # The interval of the value itself is in the table of metrics.
+        yield TextTable(f"{metric} {against}", headers[1:], [row[1:] for row in found], spare=(2, 6, 4))
+    yield from (each.as_text() for each in report.joined)
     for label, names in table.groups.items():
         for metric in report.compare_by:
             groups = [(row.system, *(_of_group(row, label, name, metric) for name in names)) for row in table.rows]
-            yield TextTable(f"{metric} by {label}", ("system", *names), groups, optional=len(names) - 1)
+            columns = ("system", *names)
+            yield TextTable(f"{metric} by {label}", columns, groups, spare=_from_the_end(len(columns), 2))
+
+
+def _from_the_end(columns: int, needed: int) -> Sequence[int]:
+    """Return the positions of the columns behind those that are needed, the last first."""
+    return range(columns - 1, needed - 1, -1)
 
 
 def _change(row: SystemRow, metric: str) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """The tables that evaluators declare, filled with the numbers of a result."""
 
-__all__ = ("FilledTable", "fill_tables")
+__all__ = ("FilledTable", "fill_tables", "join_tables")
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never
@@ -24,6 +24,7 @@ from pytest_llmeval.core.tables import (
     metric_names,
 )
 from pytest_llmeval.core.wording import number
+from pytest_llmeval.reports.layout import TextTable
 
 Cell: TypeAlias = str | float | None
 Row: TypeAlias = Sequence[Cell]
@@ -43,6 +44,8 @@ class FilledTable:
         metrics: Full names of the metrics whose values it contains.
         left_out: Rows beyond those that a report can show.
         note: The line below it; may be empty.
+        names: How many columns at its beginning name the row.
+        is_matrix: Whether its metrics are counts of a confusion matrix, of which it says everything.
         cases: Row and column of a cell of a confusion matrix to the ids of the cases that it counts.
     """
 
@@ -52,6 +55,8 @@ class FilledTable:
     metrics: frozenset[str]
     left_out: int = 0
     note: str = ""
+    names: int = 1
+    is_matrix: bool = False
     cases: Mapping[tuple[int, int], Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -66,6 +71,11 @@ class FilledTable:
         for first, *others in self.rows:
             yield ["" if first == above else _text(first), *map(_text, others)]
             above = first
+
+    def as_text(self) -> TextTable:
+        """Return the table as text; columns at its end can be left out, but not the first with numbers."""
+        spare = range(len(self.headers) - 1, self.names, -1)
+        return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
 
 
 def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
@@ -85,10 +95,37 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 title = f"{label}: {table.title}" if renamed else table.title
                 left_out = max(0, len(rows) - _MOST_ROWS)
                 note = _note(table, numbers)
-                filled.append(FilledTable(title, headers, rows[:_MOST_ROWS], numbers.shown(table), left_out, note))
+                shown = numbers.shown(table)
+                one = FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out, note)
                 if isinstance(table, ConfusionMatrix):
-                    filled[-1] = replace(filled[-1], cases=_counted_cases(table, numbers, headers, rows))
+                    one = replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
+                elif isinstance(table, MetricTable):
+                    one = replace(one, names=len(table.rows[0][0]))
+                filled.append(one)
     return filled
+
+
+def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTable]:
+    """Return the tables that have one column of metrics, such as the scores of components, with one for each system.
+
+    Args:
+        systems: System to the tables of its results.
+    """
+    joined = []
+    for table in next(iter(systems.values()), ()):
+        if len(table.headers) != table.names + 1 or not table.metrics:
+            continue
+        columns = {name: _column(table, tables) for name, tables in systems.items()}
+        names = [tuple(row[: table.names]) for row in table.rows]
+        rows = [(*each, *(column.get(each) for column in columns.values())) for each in names]
+        joined.append(replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
+    return joined
+
+
+def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell, ...], Cell]:
+    """Return the numbers of a system by the names of their rows, from its table of the same title."""
+    same = (each for each in among if (each.title, each.headers) == (table.title, table.headers))
+    return {tuple(row[: table.names]): row[-1] for each in same for row in each.rows}
 
 
 def _counted_cases(
@@ -139,6 +176,8 @@ class _Numbers:
             return frozenset(name for family in table.columns.values() for name in self.members(family).values())
         if isinstance(table, MetricTable):
             return frozenset(self.index.full_name(self.label, name) for name in metric_names(table))
+        if isinstance(table, ConfusionMatrix) and table.metrics:
+            return frozenset(self.members(table.metrics).values())
         return frozenset()
 
     @cached_property
@@ -146,6 +185,11 @@ class _Numbers:
         return Totals.of(
             record.observations[self.label] for record in self.result.records if self.label in record.observations
         )
+
+    def of_label(self, table: LabelTable, header: str, label: str) -> float | None:
+        """Return a cell of a table of labels."""
+        value = self.metric(f"{Metric(table.columns[header]).family}{label}]")
+        return _count(value) if value is not None and header in table.counts else value
 
     def of_all(self, cell: str | Count) -> Cell:
         """Return a cell of a table of all cases."""
@@ -169,7 +213,7 @@ def _layout(table: ReportTable, numbers: _Numbers) -> tuple[Sequence[str], list[
         return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
     if isinstance(table, LabelTable):
         return (table.header, *table.columns), [
-            [label, *(numbers.metric(f"{Metric(family).family}{label}]") for family in table.columns.values())]
+            [label, *(numbers.of_label(table, header, label) for header in table.columns)]
             for label in dict.fromkeys(label for family in table.columns.values() for label in numbers.members(family))
         ]
     if isinstance(table, ConfusionMatrix):

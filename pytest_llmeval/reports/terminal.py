@@ -1,49 +1,39 @@
-"""The summary of a run as lines: plain columns that work in 80 columns, without colour, with wide characters."""
+"""The summary of a run as lines: one screen when all is well, tables where something failed, all with ``-vv``."""
 
-__all__ = ("Line", "render", "write_plain_text")
+__all__ = ("render", "write_plain_text")
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
-
-from tabulate import tabulate
 
 from pytest_llmeval.core.explanations import cut
-from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.core.wording import counted, number, printable
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.reports.systems import TextTable, system_tables
+from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
+from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.overview import overview, totals, warnings
+from pytest_llmeval.reports.systems import SystemsReport, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
-
-class Line(NamedTuple):
-    """A line of text and its colour: ``green``, ``red``, ``yellow``, ``bold`` or none."""
-
-    text: str
-    colour: str = ""
-
-
-_NAME_WIDTH = 22
-"""Columns that names get on a terminal of 80 columns."""
-_OTHER_WIDTH = 58
-"""Columns that the numbers beside a name take."""
 _FILE_WIDTH = 100
+_READABLE = 160
+"""Wider terminals are not used to the end: the eye loses the line."""
 _SAID = 3
 """Lines about each of the worst cases."""
 _CUT = len("... (999 more characters)")
 _METRICS = 16
 """Metrics listed without ``-v``."""
+_CHANGES = 10
+"""Changed scores listed without ``-vv``."""
+_EVERYTHING = 2
 
 
 def write_plain_text(report: RunReport, path: Path) -> None:
-    """Write what the terminal shows to a file, without colour."""
-    lines = (line.text for line in render(report, verbosity=0, width=_FILE_WIDTH))
+    """Write what the terminal shows with ``-v`` to a file, without colour."""
+    lines = (line.text for line in render(report, verbosity=1, width=_FILE_WIDTH))
     write_text(path, ["".join(f"{line}\n" for line in lines)])
 
 
@@ -52,29 +42,52 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
 
     Args:
         report: The run.
-        verbosity: Below 0 only gates that do not pass; 0 metrics and gates; above 0 groups as well.
+        verbosity: Below 0 only gates and snapshots that do not pass; 0 a line for each suite, and the tables of those
+            with a failure; 1 the tables of all suites; above 1 everything.
         width: Of the terminal, in columns.
     """
-    for number_, suite in enumerate(report.suites):
-        if verbosity < 0:
+    if verbosity < 0:
+        for suite in report.suites:
             yield from (_gate(each, suite) for each in suite.gates if each.outcome == "failed")
             yield from (_verdict(each, suite) for each in suite.snapshot if each.outcome == "failed")
             yield from _not_judged(suite, suite.suite)
-            continue
-        if number_:
+        return
+    width = min(width, _READABLE)
+    short = [each for each in report.suites if not (verbosity or each.failed)]
+    if short:
+        yield from overview(short, width)
+        for suite in short:
+            yield from warnings(suite)
+    for place, suite in enumerate(each for each in report.suites if verbosity or each.failed):
+        if place or short:
             yield Line("")
         yield from _suite(suite, verbosity, width)
-    for systems in report.systems if verbosity >= 0 else ():
+    for systems in report.systems:
+        if verbosity or any(each.failed and systems.has(each.path, each.base_name) for each in report.suites):
+            yield from _systems(systems, verbosity, width)
+    if any(each.kind in ("improved", "new") for suite in report.suites for each in suite.snapshot):
+        yield Line("snapshot: approve improved and new metrics with --snapshot-update")
+    if report.suites:
+        yield totals(report.suites)
+
+
+def _systems(systems: SystemsReport, verbosity: int, width: int) -> Iterator[Line]:
+    """Show the systems of a suite side by side."""
+    yield Line("")
+    yield Line(printable(systems.title), "bold")
+    for table in system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by):
+        yield from _titled(table, width, everything=verbosity >= _EVERYTHING)
+
+
+def _titled(table: TextTable, width: int, *, everything: bool) -> Iterator[Line]:
+    if table.title:
         yield Line("")
-        yield Line(printable(systems.title), "bold")
-        for table in system_tables(systems, metrics=systems.metrics if verbosity > 0 else systems.compare_by):
-            if table.title:
-                yield Line("")
-                yield Line(printable(table.title))
-            yield from _fitted(table, width)
+        yield Line(printable(table.title))
+    yield from draw(table, width, everything=everything)
 
 
 def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
+    everything = verbosity >= _EVERYTHING
     yield Line(printable(f"{suite.suite}  ({suite.path})"), "bold")
     counts = ", ".join(
         f"{count} {name.replace('_', ' ')}" for name, count in suite.counts.items() if count and name != "total"
@@ -82,42 +95,33 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield Line(f"{counted(suite.total, 'case')}: {counts}; pass rate {number(suite.result.pass_rate.value)}")
     yield from map(Line, asking_lines(suite))
     yield from (Line(printable(line), "yellow" * line.startswith("warning")) for line in cluster_lines(suite))
-    rows = [
-        (
-            name,
-            number(each.value),
-            interval(each.low, each.high),
-            number(each.mean),
-            each.scored,
-            each.undefined,
-            each.errored,
-            each.missing,
-        )
-        for name, each in _listed(suite, verbosity).items()
-    ]
-    cut = len(rows) < len(suite.result.metrics)
-    if cut and suite.tables:  # the metrics listed are only some; a table says more
-        yield from _tables(suite)
-        yield Line("")
-    if rows:
-        headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
-        yield from _table(rows, headers, max(_NAME_WIDTH, width - _OTHER_WIDTH))
-    if cut:
-        yield Line(f"and {counted(len(suite.result.metrics) - len(rows), 'metric')} more (-v shows them)")
-    else:
-        yield from _tables(suite)
-    for key, groups in suite.result.groups.items():
-        if verbosity > 0:
+    for table in suite.tables:
+        if not table.title:
             yield Line("")
-            yield from _groups(key, suite, width)
+        yield from _titled(table.as_text(), width, everything=everything)
+        if table.left_out:
+            yield Line(f"and {counted(table.left_out, 'row')} more")
+        if table.note:
+            yield Line(printable(table.note))
+    listed = listed_metrics(suite, most=None if verbosity else _METRICS, in_tables=everything)
+    if listed:
+        if suite.tables:
+            yield Line("")
+        yield from draw(metric_table(suite, listed), width, everything=everything)
+    if rest := len(listed_metrics(suite)) - len(listed):
+        yield Line(f"{counted(rest, 'more metric')}: {'-vv' if verbosity else '-v or -vv'}")
+    for key, groups in suite.result.groups.items():
+        if verbosity:
+            yield Line("")
+            yield from draw(group_table(key, suite), width, everything=everything)
         else:
             yield Line(f"by {key}: {counted(len(groups), 'group')} (-v shows them)")
     if errors := _errors(suite):
         yield Line(printable(f"errors: {errors} (--llmeval-report=errors.json lists them)"))
     yield from (_gate(each) for each in suite.gates if each.outcome != "not_judged")
     yield from _not_judged(suite)
-    yield from _snapshot(suite, verbosity)
-    if verbosity > 0:
+    yield from _snapshot(suite, everything=everything)
+    if verbosity:
         yield from _worst(suite, width)
 
 
@@ -130,21 +134,11 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
     for case, score in suite.worst.scores.items():
         yield Line(printable(f"{number(score)}  {case}"))
         said = suite.note(case).said
-        yield from (Line(cut(f"  {printable(line)}", width - _CUT)) for line in said[:_SAID])
+        for line in said[:_SAID]:
+            text = f"  {printable(line)}"
+            yield Line(text if width_of(text) <= width else cut(text, width - _CUT))
         if len(said) > _SAID:
             yield Line(f"  and {counted(len(said) - _SAID, 'line')} more")
-
-
-def _tables(suite: SuiteReport) -> Iterator[Line]:
-    for each in suite.tables:
-        yield Line("")
-        if each.title:
-            yield Line(printable(each.title))
-        yield from _table(list(each.lines()), each.headers, left=each.text_columns)
-        if each.left_out:
-            yield Line(f"and {counted(each.left_out, 'row')} more")
-        if each.note:
-            yield Line(printable(each.note))
 
 
 def _errors(suite: SuiteReport) -> str:
@@ -157,15 +151,21 @@ def _errors(suite: SuiteReport) -> str:
     )
 
 
-def _snapshot(suite: SuiteReport, verbosity: int) -> Iterator[Line]:
-    """Tell what is not as approved; the rest is counted."""
+def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
+    """Say what is not as approved, failures first; the rest is counted."""
     unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
-    told = suite.snapshot if verbosity > 0 else [each for each in suite.snapshot if each.kind != "unchanged"]
-    yield from (_verdict(each) for each in told)
-    if unchanged and verbosity <= 0:
+    changed = [each for each in suite.snapshot if each.kind != "unchanged"]
+    changed.sort(key=lambda each: each.outcome != "failed")
+    shown = (
+        suite.snapshot if everything else changed[: max(_CHANGES, sum(each.outcome == "failed" for each in changed))]
+    )
+    yield from (_verdict(each) for each in shown)
+    if everything:
+        return
+    if rest := len(changed) - len(shown):
+        yield Line(f"snapshot: {counted(rest, 'more changed metric')}: -vv")
+    if unchanged:
         yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
-    if any(each.kind in ("improved", "new") for each in suite.snapshot):
-        yield Line("snapshot: approve improved and new metrics with --snapshot-update")
 
 
 def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
@@ -174,85 +174,6 @@ def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
         return Line(printable(f"{where}snapshot {verdict.reason}"), "yellow")
     word, colour = ("PASSED", "green") if verdict.outcome == "passed" else ("FAILED", "red")
     return Line(printable(f"snapshot {word}  {where}{verdict.metric}  ({verdict.reason})"), colour)
-
-
-def _listed(suite: SuiteReport, verbosity: int) -> Mapping[str, MetricValue]:
-    """Return the metrics to list: all if they are few or asked for, else those that gates judge and then the first.
-
-    What a table of an evaluator shows is listed only if it is asked for or judged.
-    """
-    metrics = suite.result.metrics
-    if verbosity > 0 or len(metrics) <= _METRICS:
-        return metrics
-    words = {word for gate in suite.gates for word in re.split(r"[\s()]+", gate.gate)}
-    judged = [name for name in metrics if name in words]
-    in_tables = {name for table in suite.tables for name in table.metrics}
-    others = [name for name in metrics if name not in in_tables]
-    chosen = set(list(dict.fromkeys([*judged, *others]))[: max(_METRICS, len(judged))])
-    return {name: value for name, value in metrics.items() if name in chosen}
-
-
-def _groups(key: str, suite: SuiteReport, width: int) -> Iterator[Line]:
-    names = list(suite.result.metrics)
-    # A column is as wide as its name or as a number such as 0.1234, after two spaces.
-    ends = accumulate(max(len(name), 6) + 2 for name in names)
-    room = width - _NAME_WIDTH - len("  cases")
-    fitting = max(1, sum(end <= room for end in ends))
-    rows = [
-        (name, group.cases, *(number(group.metrics[metric].value) for metric in names[:fitting]))
-        for name, group in suite.result.groups[key].items()
-    ]
-    yield from _table(rows, (key, "cases", *names[:fitting]))
-    if len(names) > fitting:
-        rest = ", ".join(names[fitting:])
-        if len(rest) > width - len("(and : see --llmeval-report)"):
-            rest = f"{len(names) - fitting} more metrics"
-        yield Line(printable(f"(and {rest}: see --llmeval-report)"))
-
-
-def _fitted(table: TextTable, width: int) -> Iterator[Line]:
-    """Draw a table without the columns at its end for which there is no room; these are named or counted."""
-    columns = list(zip(table.headers, *table.rows, strict=True))
-    ends = list(accumulate(max(map(len, column)) + 2 for column in columns))
-    least = len(columns) - table.optional
-    fitting = max(least, sum(end - 2 <= width for end in ends))
-    left = [place for place in table.texts if place < fitting]
-    yield from _table([row[:fitting] for row in table.rows], table.headers[:fitting], width, left)
-    if rest := table.headers[fitting:]:
-        named = ", ".join(rest)
-        named = named if len(named) < width // 2 else counted(len(rest), "column")
-        yield Line(printable(f"(and {named}: see --llmeval-report)"))
-
-
-def _folded(name: str, width: int) -> str:
-    """Break a name that is too long: before the label of a family, or else behind an underscore or a blank."""
-    lines = []
-    while len(name) > width:
-        end = name.find("[", 1, width + 1)
-        if end < 0:
-            end = max(name.rfind("_", 0, width), name.rfind(" ", 0, width)) + 1 or width
-        lines.append(name[:end])
-        name = name[end:]
-    return "\n".join([*lines, name])
-
-
-def _table(
-    rows: Sequence[Sequence[object]],
-    headers: Sequence[str],
-    name_width: int = _NAME_WIDTH,
-    left: Collection[int] = (0,),
-) -> Iterator[Line]:
-    cells = [[printable(str(cell)) for cell in row] for row in (headers, *rows)]
-    # The headers go in as a row: tabulate would make their columns two characters wider than needed.
-    text = tabulate(
-        [[_folded(name, name_width), *others] for name, *others in cells],
-        tablefmt="plain",
-        disable_numparse=True,
-        colalign=["left" if place in left else "right" for place in range(len(headers))],
-        maxcolwidths=[name_width, *[None] * (len(headers) - 1)],
-    )
-    for line in text.splitlines():
-        yield Line(line.rstrip())
 
 
 def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:

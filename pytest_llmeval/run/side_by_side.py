@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.systems import SystemsReport
+from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.scoring.comparison.systems import compare_systems
@@ -64,7 +65,8 @@ def side_by_side(variants: Mapping[str, JudgedSuite]) -> SystemsReport | None:
         results, reference, suite.metrics, confidence=suite.confidence or _CONFIDENCE, cluster_by=suite.cluster_by
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
-    return SystemsReport(name, first.key.shown, table, suite.compared_by or table.metrics[:1])
+    joined = join_tables({name: each.report.tables for name, each in ran.items()})
+    return SystemsReport(name, first.key.shown, table, suite.compared_by or table.metrics[:1], joined)
 
 
 def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:

@@ -1,6 +1,7 @@
 """Gates, the limits on a suite: grammar and verdicts."""
 
 __all__ = (
+    "EVERYTHING",
     "GRAMMAR",
     "STATISTICS",
     "Bound",
@@ -331,6 +332,9 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
         system=str(data.get("system") or ""),
     )
 
+
+EVERYTHING = "*"
+"""Stands for all metrics where a verdict concerns the whole snapshot."""
 
 Kind: TypeAlias = Literal[
     "unchanged",

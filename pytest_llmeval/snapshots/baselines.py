@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.scoring.comparison.matching import Matching
 from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.scoring.watched_gates import watched
@@ -24,7 +24,6 @@ from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
-    EVERYTHING,
     changed_cases,
     changed_measure,
     changed_signature,

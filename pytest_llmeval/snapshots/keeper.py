@@ -11,7 +11,7 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.snapshots.anchors import next_anchor
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
@@ -33,7 +33,6 @@ from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metri
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
-    EVERYTHING,
     changed_cases,
     judge_scores,
     not_comparable,

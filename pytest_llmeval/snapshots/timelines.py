@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.beside import OWN_FOLDER, stem_of
@@ -89,10 +89,9 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
     shown = HISTORY.as_posix()
     if not path.exists():
         return
-    adapter = TypeAdapter(_Line)
     left_out = 0
     for number, data in read_jsonl(path, shown, faults):
-        read = _read(adapter, Document(shown, data))
+        read = _read(Document(shown, data))
         if isinstance(read, _Line):
             yield read
         else:
@@ -103,11 +102,11 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
         faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 
 
-def _read(adapter: "TypeAdapter[_Line]", document: Document) -> "_Line | Fault":
+def _read(document: Document) -> "_Line | Fault":
     """Return the line of a document, or the first thing that is wrong with it."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
-    line, faults = check(adapter, _Line, document.data, document, ())
+    line, faults = check(_Line, document.data, document, ())
     if faults:
         return faults[0]
     assert isinstance(line, _Line)

@@ -1,7 +1,6 @@
 """Verdicts on scores against approved ones. Pure: no files, no pytest."""
 
 __all__ = (
-    "EVERYTHING",
     "changed_cases",
     "changed_measure",
     "changed_signature",
@@ -19,14 +18,11 @@ from typing import Literal
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
-
-EVERYTHING = "*"
-"""Stands for all metrics where a verdict concerns the whole snapshot."""
 
 _UNIT = 1.5 * 10**-DIGITS
 """Two machines may round to neighbouring last digits."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import recorded_case, recorded_suite, write_run
 
+from pytest_llmeval.cli import comment_text as comment_module
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.comment_text import MARKER, comment_text
+from pytest_llmeval.cli.comment_text import MARKER, Change, Comparison, Regressed, comment_text
 from pytest_llmeval.cli.report_file import RecordedRun, read_run
+from pytest_llmeval.scoring.comparison.compare import Difference
 
 Commented = Callable[..., str]
 
@@ -280,3 +283,17 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     rows = re.findall(r"^\.\.\. and (\d+) more row", comment_text(plain), re.MULTILINE)
     assert rows == ["251", "290"]
+
+
+def test_seven_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = hostile_run(tmp_path, ["*" * 20], 300)
+    suite = replace(run.suites[0], suite="*" * 80)
+    difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
+    changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
+    worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, 1.0))] * 300
+    found = Comparison(fell=changes, rose=changes, regressed=worse, notes=["*" * 290] * 300)
+    monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
+    faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=(suite,) * 300)
+    written = comment_text(faulty, faulty)
+    assert written.count("### ") == 7
+    assert 45_000 < len(written) < 60_000

@@ -43,7 +43,7 @@ class Ran:
     Attributes:
         code: Exit code.
         text: Everything it printed.
-        counts: Outcome to number, as in the last line.
+        counts: Outcome to number, as in the last line; gates and snapshots with the tests.
         report: The JSON report, or an empty mapping if none was written.
     """
 
@@ -136,13 +136,16 @@ class Project:
         line += [f"-n{workers}"] if workers else []
         done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers, cold=cold)
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        lines = done.out.splitlines()
-        counts = pytest.RunResult.parse_summary_nouns(lines) if _has_counts(lines) else {}
-        return Ran(done.code, done.out + done.err, counts, found)
+        return Ran(done.code, done.out + done.err, _counts(done.out.splitlines()), found)
 
 
-def _has_counts(lines: Sequence[str]) -> bool:
-    return any(re.search(r"\b\d+ \w+.* in \d", line) for line in lines[-3:])
+def _counts(lines: Sequence[str]) -> dict[str, int]:
+    line = next((line for line in reversed(lines[-3:]) if re.search(r"\b\d+ \w+.* in \d", line)), "")
+    counts: dict[str, int] = {}
+    for count, noun in re.findall(r"(\d+) (?:(?:gate|snapshot)s? )?([a-z]+)", line):
+        name = {"error": "errors", "warning": "warnings", "not": "skipped"}.get(noun, noun)
+        counts[name] = counts.get(name, 0) + int(count)
+    return counts
 
 
 @pytest.fixture

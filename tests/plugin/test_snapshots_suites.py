@@ -1,6 +1,7 @@
 """Snapshots of suites: who has one, what is compared, what is shown, and what a suite's variants get."""
 
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +152,9 @@ def test_reports_say_what_changed_and_what_to_approve(project: "Project") -> Non
     project.suite("s.eval.yaml", red(20, wrong=0), snapshot=True, mode="bulk")
     ran = project.run("--llmeval-report=report.md")
     section = ran.section("llmeval")
-    assert "snapshot PASSED  f1  (rose from 0.5 to 1: improved)" in section
-    assert "snapshot: 1 metric as approved" in section
+    assert "  rose: exact_match, f1; exact_match 1.0000" in section
+    assert "20 cases, 3 snapshots passed" in section
+    assert re.search(r"= 1 passed, 3 snapshots passed in ", ran.text)
     assert "snapshot: approve improved and new metrics with --snapshot-update" in section
     assert "rose from 0.5 to 1: improved" in (project.path / "report.md").read_text(encoding="utf-8")
     assert ran.suites["s"]["snapshot"][1] == {

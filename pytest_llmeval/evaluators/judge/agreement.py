@@ -15,6 +15,7 @@ from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cells
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.tables import ConfusionMatrix
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.judge.people import is_labelled, people_fault, people_of, without_people
@@ -31,6 +32,7 @@ from pytest_llmeval.judge.contract import Question, Verdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.core.tables import ReportTable
 
 _CONTINUOUS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _BINARY = (0.0, 1.0)
@@ -40,6 +42,7 @@ _OVER_CASES = ("cohen_kappa", "weighted_kappa", "krippendorff_alpha", "pearson")
 _ONE_CASE = "needs several cases"
 _ABSENT = "no human score"
 _FEWEST_LEVELS = 2
+_CONFUSION = "confusion[human->judge]"
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,12 @@ class JudgeAgreement(Judge):
         return [
             *(Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()),
             Metric("mae", higher_is_better=False, high=None, signature=signature),
-            Metric("confusion[human->judge]", high=None, signature=signature),
+            Metric(_CONFUSION, high=None, signature=signature),
         ]
+
+    def tables(self) -> "Sequence[ReportTable]":
+        """Return the confusion matrix of the levels."""
+        return [ConfusionMatrix("Levels: people by row, judge by column", self._levels(), metrics=_CONFUSION)]
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the human scores, and what `Judge.check` finds."""

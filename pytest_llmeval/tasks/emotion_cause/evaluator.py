@@ -156,6 +156,7 @@ class EmotionCause(Evaluator):
                 f"Emotions, {name}",
                 "emotion",
                 {part: f"{name}_{part}[emotion]" for part in PARTS} | {"support": _SUPPORT},
+                ("support",),
             )
             for name in self._reported
         ]

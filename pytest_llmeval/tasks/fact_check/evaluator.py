@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
 
 _WEIGHTS: Final = {"verdict": 0.4, "evidence": 0.3, "explanation": 0.3}
+_CONFUSION: Final = "confusion[gold->predicted]"
 _LIMITS: Final = {
     "verdict_errors": ("verdict_accuracy", 1.0),
     "low_evidence_f1": ("evidence_f1", 0.3),
@@ -179,7 +180,7 @@ class FactCheck(JudgedEvaluator):
             Metric("verdict_accuracy[verdict]", signature=verdict),
             of_evidence("evidence_f1[verdict]"),
             *defects,
-            Metric("confusion[gold->predicted]", high=None, signature=verdict),
+            Metric(_CONFUSION, high=None, signature=verdict),
         ]
 
     def _evidence_signature(self) -> str:
@@ -199,7 +200,7 @@ class FactCheck(JudgedEvaluator):
         columns = {"accuracy": "verdict_accuracy[verdict]", "evidence F1": "evidence_f1[verdict]"}
         return [
             LabelTable("", "gold verdict", columns),
-            ConfusionMatrix("verdicts: gold by row, predicted by column", VERDICTS),
+            ConfusionMatrix("verdicts: gold by row, predicted by column", VERDICTS, metrics=_CONFUSION),
         ]
 
     def error_buckets(self) -> Sequence[ErrorBucket]:

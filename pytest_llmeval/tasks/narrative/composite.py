@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation, Sums
+from pytest_llmeval.core.tables import MetricTable
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative import report
@@ -162,8 +163,12 @@ class Narrative(NarrativeEvaluator):
         ]
 
     def tables(self) -> "Sequence[ReportTable]":
-        """Return the table of the gaps in the ground truth, part by part."""
-        return [gaps_table({component: _count_name(component, GAPS) for component in COMPONENTS})]
+        """Return the scores of the components, and the gaps in the ground truth, part by part."""
+        scores = [((name,), (_score_name(name),)) for name in self._names]
+        return [
+            MetricTable("Components", ("component", "score"), [*scores, (("overall",), ("overall_score",))]),
+            gaps_table({component: _count_name(component, GAPS) for component in COMPONENTS}),
+        ]
 
     def measure(self, case: Case) -> Observation:
         """Count one story, also in the components of a user's own; see `NarrativeEvaluator.measure`."""

@@ -1,0 +1,183 @@
+"""A run on one screen: a line for each suite without a failure, and what people must see although nothing fails."""
+
+__all__ = ("Row", "brief", "overview", "rows_of", "totals", "warnings")
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.reports.clusters import cluster_lines
+from pytest_llmeval.reports.data import OUTCOMES, SuiteReport
+from pytest_llmeval.reports.layout import Line, padded, width_of
+from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+
+_HEADERS = ("suite", "cases", "gates")
+_CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
+
+
+class Row(NamedTuple):
+    """A suite, or one of its systems, on one line.
+
+    Attributes:
+        suite: Its report.
+        cells: Name, cases and gates; further systems of a suite have their own name alone.
+        metrics: Those that gates judge, the same ones for all systems of a suite.
+    """
+
+    suite: SuiteReport
+    cells: tuple[str, str, str]
+    metrics: Sequence[str]
+
+
+def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
+    """Yield a line for each suite: cases, gates, what changed against the approved scores, metrics of gates.
+
+    Args:
+        suites: Without a failure.
+        width: Of the terminal, in columns. Metrics for which there is no room are counted.
+    """
+    rows = rows_of(suites)
+    confidences = {each.interval_name for each in suites}
+    between = confidences.pop() if len(confidences) == 1 else "interval"
+    widths = [max(map(width_of, column)) for column in zip(_HEADERS, *(row.cells for row in rows), strict=True)]
+    yield Line(f"{_start(_HEADERS, widths)}  metrics of gates, {between}", "bold")
+    left_out = 0
+    for row in rows:
+        start = _start(row.cells, widths)
+        text, more = brief(row, width - width_of(start) - 2)
+        left_out += more
+        yield Line(f"{start}  {text}".rstrip(), "yellow" if _is_doubtful(row.suite) else "")
+    if left_out:
+        yield Line(f"{counted(left_out, 'more metric')} of gates: -v or a wider terminal")
+
+
+def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return " ".join(
+        padded(cell, size, left=not place) for place, (cell, size) in enumerate(zip(cells, widths, strict=True))
+    )
+
+
+def rows_of(suites: Sequence[SuiteReport]) -> list[Row]:
+    """Return the rows of suites; systems of a suite stand beside each other."""
+    groups = groupby(suites, lambda each: (each.path, each.base_name))
+    return [row for _, group in groups for row in _rows(list(group))]
+
+
+def _rows(variants: Sequence[SuiteReport]) -> Iterator[Row]:
+    judged = list(dict.fromkeys(name for each in variants for name in each.gated))
+    for place, suite in enumerate(variants):
+        name = printable(f"  [{suite.variant}]" if place else suite.suite)
+        passed = suite.counts["passed"]
+        cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
+        holding = sum(each.outcome == "passed" for each in suite.gates)
+        gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
+        yield Row(suite, (name, cases, gates), judged or list(suite.result.metrics)[:1])
+
+
+def brief(row: Row, room: int) -> tuple[str, int]:
+    """Return what changed and the metrics of gates, with how many of these found no room.
+
+    The first metric is worth more than decimals of its interval; the others are told in full or not at all.
+    """
+    found = {name: row.suite.result.find(name) for name in row.metrics}
+    changes = "".join(f"{each}; " for each in _changes(row.suite, room))
+    room -= width_of(changes)
+    parts: list[str] = []
+    left = len(found)
+    for name, value in found.items():
+        forms = [f"{printable(name)} {form}" for form in _forms(value)]
+        fitting = (each for each in (forms[:1] if parts else forms) if width_of(", ".join([*parts, each])) <= room)
+        text = next(fitting, None)
+        if text is None:
+            break
+        parts.append(text)
+        left -= 1
+    text = ", ".join(parts)
+    more = f"{text} +{left}".strip() if left else text
+    return changes + (more if width_of(more) <= room else text), left
+
+
+def _forms(value: MetricValue | None) -> Iterator[str]:
+    """Yield a value with its interval, with that rounded, and alone."""
+    if value is None:
+        yield number(None)
+        return
+    if value.low is not None and value.high is not None:
+        yield f"{number(value.value)} {interval(value.low, value.high)}"
+        yield f"{number(value.value)} {value.low:.2f}..{value.high:.2f}"
+    yield number(value.value)
+
+
+def _changes(suite: SuiteReport, room: int) -> list[str]:
+    """Return how scores differ from the approved ones: which do, or how many where these are many."""
+    moved: dict[str, list[str]] = {}
+    for each in suite.snapshot:
+        if each.metric != EVERYTHING and (word := _word(each)):
+            moved.setdefault(word, []).append(printable(each.metric))
+    listed = {word: moved[word] for word in _CHANGES if word in moved}
+    named = [f"{word}: {', '.join(names)}" for word, names in listed.items()]
+    if width_of(", ".join(named)) <= room // 2:
+        return named
+    return [f"{word}: {counted(len(names), 'metric')}" for word, names in listed.items()]
+
+
+def _word(verdict: Verdict) -> str:
+    """Return what happened to a score, or nothing."""
+    if verdict.kind in ("improved", "fell_within"):  # of some metrics less is better
+        return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"
+    return "cannot tell" if verdict.kind in ("rose_within", "not_comparable") else verdict.kind
+
+
+def _is_doubtful(suite: SuiteReport) -> bool:
+    """Return whether something passed that people should look at."""
+    doubtful = ("fell_within", "not_comparable", "vanished")
+    return any(each.kind in doubtful for each in suite.snapshot) or any(
+        each.outcome == "not_judged" for each in suite.gates
+    )
+
+
+def warnings(suite: SuiteReport) -> Iterator[Line]:
+    """Yield what people must see of a suite without a failure."""
+    for each in suite.snapshot:
+        if each.outcome == "not_judged" or each.metric == EVERYTHING:
+            yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
+    waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
+    if waiting:
+        text = f"{suite.suite}: {len(waiting)} of {len(suite.gates)} gates {waiting[0].reason}"
+        yield Line(printable(text), "yellow")
+    if suite.stability.get("flaky"):
+        yield Line(
+            printable(f"{suite.suite}: {suite.stability['flaky']} of {counted(suite.total, 'case')} flaky"), "yellow"
+        )
+    if suite.left_out:
+        yield Line(printable(f"{suite.suite}: only predicted cases: {suite.left_out} left out"))
+    for line in cluster_lines(suite):
+        if line.startswith("warning"):
+            yield Line(printable(f"{suite.suite}: {line}"), "yellow")
+
+
+def totals(suites: Sequence[SuiteReport]) -> Line:
+    """Return how many cases, gates and snapshots of a run passed, each kind counted apart."""
+    kinds: dict[str, Counter[str]] = {
+        "case": Counter(),
+        "gate": Counter(each.outcome for suite in suites for each in suite.gates),
+        "snapshot": Counter(each.outcome for suite in suites for each in suite.snapshot),
+    }
+    for suite in suites:
+        kinds["case"].update({outcome: suite.counts[outcome] for outcome in OUTCOMES})
+    found = {
+        kind: {name: seen[name] for name in (*OUTCOMES, "not_judged") if seen[name]}
+        for kind, seen in kinds.items()
+        if seen.total()
+    }
+    outcomes = {name for counts in found.values() for name in counts}
+    if outcomes <= {"passed"}:
+        return Line(f"{', '.join(counted(counts['passed'], kind) for kind, counts in found.items())} passed", "green")
+    text = "; ".join(
+        f"{kind}s: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+        for kind, counts in found.items()
+    )
+    return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")
