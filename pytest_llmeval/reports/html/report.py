@@ -39,7 +39,7 @@ def _runs(report: RunReport) -> list[PageRun]:
         cases = each.changes.cases if each.changes else ()
         pairs.append(len(suites) + len(approved) if cases else None)
         if cases:
-            named = {name: suite[name] for name in ("suite", "path", "variant") if name in suite}
+            named: dict[str, Any] = {name: suite[name] for name in ("suite", "path", "variant") if name in suite}
             approved.append({**named, "counts": {}, "cases": _scores(cases)})
     run = PageRun("", {**data, "suites": suites}, pairs=pairs)
     return [run, PageRun(_APPROVED, {"suites": approved}, is_baseline=True)] if approved else [run]
