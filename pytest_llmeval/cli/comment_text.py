@@ -19,7 +19,7 @@ from pytest_llmeval.scoring.limits import TOLERANCE
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
 
-_SECTION = 7_500
+_SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
 _LISTED = 50
 _CASES = 10
@@ -156,6 +156,7 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
             blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
         headers = ("case", "change", "what is wrong")
         blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        blocks += _table("Moved within chance", _CHANGED, found.unclear, _changed, most=_CASES)
         blocks += _list("Not compared", found.notes)
     else:
         bad = [(suite, case) for suite in run.suites for case in suite.cases if case.outcome in _BAD]
@@ -163,7 +164,10 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
-    return "\n\n".join([f"{MARKER}\n## Evaluation: {_outcome(run)}", *blocks]) + "\n"
+    outcome = _outcome(run)
+    if outcome == "passed" and found is not None and found.fell:
+        outcome = f"passed, but {counted(len(found.fell), 'metric')} fell"
+    return "\n\n".join([f"{MARKER}\n## Evaluation: {outcome}", *blocks]) + "\n"
 
 
 def _outcome(run: RecordedRun) -> str:
@@ -278,7 +282,7 @@ def _said(case: RecordedCase) -> str:
 
 def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
-    if usage is None:
+    if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))

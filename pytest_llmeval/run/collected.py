@@ -62,6 +62,7 @@ class CollectedRun:
         judges_off: Whether judges were switched off.
         texts: Of which cases reports have input, expected and prediction.
         compares: Whether a report shows what changed since scores were approved.
+        shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
     """
 
     started: datetime
@@ -71,6 +72,7 @@ class CollectedRun:
     judges_off: bool = False
     texts: Texts = "failing"
     compares: bool = False
+    shard: str = ""
 
     @property
     def started_at(self) -> str:
