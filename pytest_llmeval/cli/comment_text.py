@@ -4,7 +4,7 @@ __all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compa
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
@@ -15,12 +15,15 @@ from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
 
 _SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
+_MOST = 10**12
+"""Largest number of cases that is shown: a forged one can have thousands of digits."""
 _LISTED = 50
 _CASES = 10
 _SAID = 3
@@ -102,10 +105,12 @@ def _sort(found: Comparison, pair: PairedScores) -> None:
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
     compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
-    metrics = {name: each for name, each in compared.items() if each.difference}
+    metrics = {name: each for name, each in compared.items() if each.difference is not None}
     adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
     for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
         change = Change(pair.here, name, each, p_value)
+        if not each.difference:
+            continue
         if p_value > 1 - _CONFIDENCE:
             found.unclear.append(change)
         else:
@@ -182,7 +187,7 @@ def _outcome(run: RecordedRun) -> str:
 
 
 def _count(suites: Iterable[RecordedSuite], outcome: str) -> int:
-    return sum(suite.counts.get(outcome, 0) for suite in suites)
+    return min(_MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
 def _summary(run: RecordedRun, found: Comparison | None) -> str:
@@ -214,21 +219,13 @@ def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
 
 
 def _start(run: RecordedRun) -> str:
-    time, commit = _moment(run), run.run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {text(commit[:12])}" if commit else shown
 
 
-def _moment(run: RecordedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.run.started_at)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _age(run: RecordedRun, baseline: RecordedRun) -> str:
-    now, then = _moment(run), _moment(baseline)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
@@ -287,7 +284,7 @@ def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
     was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
-    yield (text(suite.suite), str(usage.calls), number(usage.cost_usd), number(usage.target_cost_usd), was)
+    yield (text(suite.suite), str(min(usage.calls, _MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
 
 
 def _table(

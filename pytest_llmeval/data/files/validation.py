@@ -64,6 +64,8 @@ def expectation(error: "ErrorDetails") -> str:
             return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
         case "greater_than_equal":
             return f"a number of at least {context['ge']}"
+        case "less_than_equal":
+            return f"a number of at most {context['le']}"
         case "greater_than":
             return f"a number above {context['gt']}"
         case "less_than":
