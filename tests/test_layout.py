@@ -1,10 +1,8 @@
 """The rule for imports: a package imports only packages above it in one list."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import pytest_llmeval
 
@@ -26,63 +24,58 @@ FLOORS = (
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield every imported module, at the top, inside functions and for type checkers alike."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """Return every imported module, at the top, inside functions and for type checkers alike."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}:{node.lineno}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            assert not node.level, f"{module}:{node.lineno}: relative import"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(found)
 
 
-def own(path: Path) -> Iterator[str]:
-    """Yield the packages of ours that a module imports."""
-    for name in imported(path):
-        package, _, rest = name.partition(".")
-        if package == "pytest_llmeval":
-            yield rest.partition(".")[0]
-
-
-def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
+def own(module: str) -> set[str]:
+    """Return the packages of ours that a module imports."""
+    names = (name.split(".") for name in imported(module))
+    return {parts[1] for parts in names if parts[0] == "pytest_llmeval" and len(parts) > 1}
 
 
 def test_every_package_has_its_floor() -> None:
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(FLOOR)
 
 
-@pytest.mark.parametrize("path", [path for path in modules() if path.parent != PACKAGE], ids=name_of)
-def test_a_package_imports_only_those_above_it(path: Path) -> None:
-    package = path.relative_to(PACKAGE).parts[0]
+def test_a_package_imports_only_those_above_it() -> None:
     against = {
-        each for each in own(path) if each not in {package, "_version"} and FLOOR.get(each, 99) >= FLOOR[package]
+        (module, each)
+        for module in MODULES
+        if "/" in module
+        for package in [module.partition("/")[0]]
+        for each in own(module) - {package, "_version"}
+        if FLOOR.get(each, 99) >= FLOOR[package]
     }
     assert not against
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_only_the_plugin_imports_pytest(path: Path) -> None:
-    roots = {name.partition(".")[0] for name in imported(path)}
-    assert path.is_relative_to(PACKAGE / "plugin") or not roots & {"pytest", "_pytest", "xdist", "pluggy"}
+def test_only_the_plugin_imports_pytest() -> None:
+    tools = {"pytest", "_pytest", "xdist", "pluggy"}
+    importing = {module for module in MODULES if tools & {name.partition(".")[0] for name in imported(module)}}
+    assert {module for module in importing if not module.startswith("plugin/")} == set()
 
 
-@pytest.mark.parametrize("package", FLOOR)
-def test_no_module_reaches_itself(package: str) -> None:
-    paths = {f"pytest_llmeval.{'.'.join(path.relative_to(PACKAGE).with_suffix('').parts)}": path for path in modules()}
-    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+def test_no_module_reaches_itself() -> None:
+    names = {f"pytest_llmeval.{module.removesuffix('.py').replace('/', '.')}": module for module in MODULES}
+    names = {name.removesuffix(".__init__"): module for name, module in names.items()}
+    done: set[str] = set()
 
     def reached(name: str) -> set[str]:
-        found = set()
-        for each in imported(paths[name]):
-            found |= {each, each.rpartition(".")[0]} & paths.keys() - {name}
-        return found
-
-    done: set[str] = set()
+        found = {part for each in imported(names[name]) for part in (each, each.rpartition(".")[0])}
+        return found & names.keys() - {name}
 
     def visit(name: str, way: tuple[str, ...]) -> None:
         assert name not in way, " -> ".join((*way, name))
@@ -91,8 +84,8 @@ def test_no_module_reaches_itself(package: str) -> None:
                 visit(each, (*way, name))
             done.add(name)
 
-    for name in paths:
-        if name.startswith(f"pytest_llmeval.{package}"):
+    for name in names:
+        if name.partition(".")[2].partition(".")[0] in FLOOR:
             visit(name, ())
 
 
@@ -101,9 +94,9 @@ def test_the_top_level_is_a_page() -> None:
     assert len(entries) <= 20
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_a_module_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+def test_a_module_is_short() -> None:
+    lengths = {module: len(path.read_text(encoding="utf-8").splitlines()) for module, path in MODULES.items()}
+    assert {module: length for module, length in lengths.items() if length > 400} == {}
 
 
 def test_names_of_test_files_are_unique() -> None:

@@ -1,20 +1,24 @@
 """A process that has loaded what most commands need, and forks for each: a process of its own without a cold start.
 
-What it loads has been imported and never called, so that a fork is in the state of a fresh process. It leaves out what
-pytest wants to load by itself, to rewrite assertions: plugins, ours among them. `running` starts this file.
+It has imported what commands import, and run pytest on a small suite, which loads plugins with their assertions
+rewritten and compiles what our code keeps for the next suite. What depends on a folder or on a process is forgotten.
+`running` starts this file.
 """
 
 __all__ = ()
 
 import atexit
+import contextlib
 import gc
 import importlib.metadata
+import io
 import json
 import os
 import pkgutil
 import runpy
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -29,10 +33,25 @@ LIBRARIES = (
     *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz"),
     *("scipy.special", "sqlite3", "tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
-RESTARTS = 2
-"""How many workers may crash before xdist starts Python for another."""
+REHEARSAL = """\
+evaluators: [{text: {metrics: [exact_match, f1]}}, {judge: {mode: default_binary}}]
+judge: {model: "openai:m", base_url: "http://127.0.0.1:9/v1", retries: 0}
+snapshot: true
+group_by: [topic]
+thresholds: {f1: 0.5}
+gates: [f1 >= 0.5, {metric: f1, by: topic, min: 0.4}]
+cases:
+  - {id: a, input: q, expected: x, prediction: x, labels: {topic: y}}
+  - {id: b, input: q, expected: x, prediction: x}
+"""
+
+LEFT_OUT = ("anyio", "hypothesispytest", "platformdirs", "rerunfailures")
+"""Plugins that few runs need, or that start threads."""
 
 LEFT_TO_PYTEST = ("pytest_llmeval.plugin", "pytest_llmeval.snapshots.syrupy_bridge")
+
+PURE = ("adapter",)
+"""Functions of ours whose results no folder and no process changes."""
 
 
 class Spare:
@@ -103,7 +122,7 @@ def _run(command: Any) -> None:
         os.close(opened)
     _move(command)
     spares: list[Spare] = []
-    for _ in range(command["workers"] + RESTARTS if command["workers"] else 0):
+    for _ in range(command["workers"]):
         spares.append(Spare(spares))
     _lend(spares)
     how, what, *rest = command["arguments"]
@@ -152,6 +171,8 @@ def _remember_distributions() -> None:
     find, folders = importlib.metadata.distributions, set(sys.path)
     kept: Any = importlib.metadata.PathDistribution
     kept.read_text = cache(kept.read_text)
+    for name in ("entry_points", "files", "metadata"):
+        setattr(kept, name, property(cache(getattr(kept, name).fget)))
     installed = list(find())
 
     def distributions(**query: Any) -> "Iterable[importlib.metadata.Distribution]":
@@ -162,6 +183,24 @@ def _remember_distributions() -> None:
     importlib.metadata.distributions = distributions
 
 
+def _rehearse() -> None:
+    """Run pytest on a suite twice, and forget what another run must find out by itself."""
+    import pytest
+
+    said = io.StringIO()
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), contextlib.redirect_stdout(said):
+        Path("pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        Path("rehearsal.eval.yaml").write_text(REHEARSAL, encoding="utf-8")
+        arguments = ["--llmeval", "--llmeval-judge=off", *(f"-pno:{name}" for name in LEFT_OUT)]
+        for more in ("--snapshot-update", "--llmeval-report=report.json"):
+            assert pytest.main([*arguments, more]) == 0, said.getvalue()
+    tempfile.tempdir = None
+    for module in [each for name, each in sys.modules.items() if name.startswith("pytest_llmeval.")]:
+        for kept in vars(module).values():
+            if hasattr(kept, "cache_clear") and kept.__name__ not in PURE:
+                kept.cache_clear()
+
+
 def _load() -> None:
     _remember_distributions()
     for name in LIBRARIES:
@@ -170,7 +209,8 @@ def _load() -> None:
     for each in pkgutil.walk_packages(package.__path__, "pytest_llmeval."):
         if not each.name.startswith(LEFT_TO_PYTEST):
             importlib.import_module(each.name)
-    assert threading.active_count() == 1, "forks would lose the other threads"
+    _rehearse()
+    assert threading.enumerate() == [threading.main_thread()], f"forks would lose {threading.enumerate()}"
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at all this
 

@@ -15,12 +15,13 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
-from pytest_llmeval.plugin.payload import PAYLOAD, conclude, encode, keep_judgements
+from pytest_llmeval.plugin.payload import PAYLOAD, conclude, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+from pytest_llmeval.run.payload import encode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 

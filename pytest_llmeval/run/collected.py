@@ -61,6 +61,7 @@ class CollectedRun:
         broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         judges_off: Whether judges were switched off.
         texts: Of which cases reports have input, expected and prediction.
+        shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
     """
 
     started: datetime
@@ -69,6 +70,7 @@ class CollectedRun:
     broken: str = ""
     judges_off: bool = False
     texts: Texts = "failing"
+    shard: str = ""
 
     @property
     def started_at(self) -> str:

@@ -195,7 +195,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
         variant=key.variant,
     )
-    incomplete = _incomplete(suite, report.run, total, run.broken)
+    incomplete = _incomplete(suite, report.run, total, run)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
     unjudged = JUDGES_OFF if off else ""
     suite_run = SuiteRun(suite, key, result, rows, collected.judges)
@@ -239,13 +239,15 @@ def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Itera
             yield replace(record, labels=case.labels)
 
 
-def _incomplete(suite: Suite, run: int, total: int, broken: str) -> str:
+def _incomplete(suite: Suite, ran: int, total: int, run: CollectedRun) -> str:
     """Say why results are not those of the whole suite, or nothing."""
-    reasons = [f"{run} of {total} cases ran"] if run < total else []
+    if run.shard:
+        return f"shard {run.shard} ran {ran} of {total} cases; run llmeval merge"
+    reasons = [f"{ran} of {total} cases ran"] if ran < total else []
     if suite.faults:
         reasons.append("the suite's files have faults")
-    if reasons and broken:
-        reasons.append(broken)
+    if reasons and run.broken:
+        reasons.append(run.broken)
     return "; ".join(reasons)
 
 

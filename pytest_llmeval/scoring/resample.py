@@ -10,12 +10,14 @@ __all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from threadpoolctl import ThreadpoolController
 
     from pytest_llmeval.core.observation import FloatArray
 
@@ -26,6 +28,8 @@ _MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 1_000
 _MOST_DRAWS = 20_000_000
 _SLICE_DRAWS = 1_000_000
+_COUNTED_DRAWS = 1 << 14
+"""Draws that are counted at once: what a processor's nearest cache holds."""
 
 
 def resample_count(cases: int) -> int:
@@ -67,11 +71,14 @@ def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
 
     generator = np.random.Generator(np.random.SFC64(seed))
     index_type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
+    first = np.arange(max(1, _COUNTED_DRAWS // max(cases, 1)))[:, np.newaxis] * cases
 
     def draw(weights: "NDArray[Any]") -> None:
         drawn = generator.integers(0, cases, size=weights.shape, dtype=index_type)
-        for row, indices in enumerate(drawn):
-            weights[row] = np.bincount(indices, minlength=cases)
+        for start in range(0, len(drawn), len(first)):
+            indices = drawn[start : start + len(first)]
+            counts = np.bincount((indices + first[: len(indices)]).ravel(), minlength=indices.size)
+            weights[start : start + len(first)] = counts.reshape(indices.shape)
 
     return draw
 
@@ -118,16 +125,19 @@ def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "F
 def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray], None]") -> "FloatArray":
     """Multiply random weights with a matrix, slice by slice; one slice is drawn while the one before is multiplied."""
     import numpy as np
-    from threadpoolctl import threadpool_limits
 
     cases, counts = matrix.shape
     totals = np.empty((resamples, counts))
     rows = min(resamples, _slice_rows(cases))
+    if rows == resamples:
+        every = np.empty((resamples, cases))
+        draw(every)
+        with _one_thread_of_blas():
+            return np.matmul(every, matrix, out=totals)
     buffers = np.empty((2, rows, cases))
     pending: list[Future[FloatArray]] = []
-    # One thread of BLAS: products this narrow gain little from more, and the sums then do not depend on the number of
-    # cores. Drawing is one stream in this thread, so that slices and threads change no weight.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as product:
+    # Drawing is one stream in this thread, so that slices and threads change no weight.
+    with _one_thread_of_blas(), ThreadPoolExecutor(1) as product:
         for number, start in enumerate(range(0, resamples, rows)):
             weights = buffers[number % 2, : min(rows, resamples - start)]
             draw(weights)
@@ -137,3 +147,21 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray]
         for done in pending:
             done.result()
     return totals
+
+
+def _one_thread_of_blas() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses one thread.
+
+    Products this narrow gain little from more, and the sums then do not depend on the number of cores.
+    """
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _libraries() -> "ThreadpoolController":
+    """Return the libraries with threads of their own, NumPy's among them; looking for them takes a while."""
+    import numpy as np  # noqa: F401 (it must be there to be found)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -89,10 +89,8 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
     """
     document = load_json(path, shown)
     _check_version(document)
-    from pydantic import TypeAdapter
-
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
-    scores, faults = check(TypeAdapter(kind), kind, data, document, ())
+    scores, faults = check(kind, data, document, ())
     faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
     if faults:
         raise SuiteError(faults)

@@ -4,11 +4,10 @@ __all__ = ("History", "noted_paths", "read_history")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.beside import OWN_FOLDER, stem_of
@@ -21,6 +20,7 @@ from pytest_llmeval.snapshots.files import SCORES
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.snapshots.layout import parse
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.stamp import moment_of
 
 _Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 _Variant: TypeAlias = tuple[str, str]
@@ -89,10 +89,9 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
     shown = HISTORY.as_posix()
     if not path.exists():
         return
-    adapter = TypeAdapter(_Line)
     left_out = 0
     for number, data in read_jsonl(path, shown, faults):
-        read = _read(adapter, Document(shown, data))
+        read = _read(Document(shown, data))
         if isinstance(read, _Line):
             yield read
         else:
@@ -103,30 +102,21 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
         faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 
 
-def _read(adapter: "TypeAdapter[_Line]", document: Document) -> "_Line | Fault":
+def _read(document: Document) -> "_Line | Fault":
     """Return the line of a document, or the first thing that is wrong with it."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
-    line, faults = check(adapter, _Line, document.data, document, ())
+    line, faults = check(_Line, document.data, document, ())
     if faults:
         return faults[0]
     assert isinstance(line, _Line)
-    if _moment(line.time) is None:
+    if moment_of(line.time) is None:
         return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
     return line
 
 
-def _moment(text: str) -> datetime | None:
-    """Return a time in UTC; ``None`` if the text is none."""
-    try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _run(line: _Line) -> Point:
-    time = _moment(line.time)
+    time = moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
 
@@ -152,7 +142,7 @@ def _approvals(suite: Path, root: Path, faults: list[Fault]) -> Iterator[tuple[_
 
 def _points(scores: SuiteScores) -> Iterator[Point]:
     for place, each in enumerate(scores.history, 1):
-        time = _moment(each.time)
+        time = moment_of(each.time)
         if time is not None:
             point = Point(time, each.commit or "", each.values, approved=True, noted=False)
             yield _last(point, scores) if place == len(scores.history) else point

@@ -167,9 +167,7 @@ class _Loader(CaseSettingsReader):
         if entry is None:
             wrong = [fault.path for fault in self.faults]
             kept = {key: value for key, value in data.items() if not any(_leads_through(key, path) for path in wrong)}
-            from pydantic import TypeAdapter
-
-            entry, _ = check(TypeAdapter(SuiteEntry), SuiteEntry, {"evaluators": [], **kept}, self.document, ())
+            entry, _ = check(SuiteEntry, {"evaluators": [], **kept}, self.document, ())
         assert isinstance(entry, SuiteEntry)
         return entry
 

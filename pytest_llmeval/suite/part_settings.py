@@ -3,9 +3,8 @@
 __all__ = ("PartReader",)
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, expression_fault
@@ -14,9 +13,6 @@ from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.suite.conversation import ConversationSpec
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 
 class PartReader:
@@ -40,7 +36,7 @@ class PartReader:
         try:
             return plain(kind, data)
         except NotPlainError:
-            value, faults = check(_adapter(kind), kind, data, self.document, path)
+            value, faults = check(kind, data, self.document, path)
             self.faults += faults
             return value
 
@@ -98,10 +94,3 @@ class PartReader:
             if path is not None:
                 self._is_expression(path, ("parts", name))
         return parts
-
-
-@lru_cache(maxsize=256)
-def _adapter(kind: Any) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)

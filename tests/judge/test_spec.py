@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.data.files.validation import check
@@ -157,7 +156,7 @@ def problems_of(text: str, folder: Path) -> list[str]:
     path = folder / "a.eval.yaml"
     path.write_text(f"judge: {text}\n")
     document = read_document(path, path.name)
-    _, faults = check(TypeAdapter(JudgeSpec), JudgeSpec, document.data["judge"], document, ["judge"])
+    _, faults = check(JudgeSpec, document.data["judge"], document, ["judge"])
     return [str(each) for each in faults]
 
 

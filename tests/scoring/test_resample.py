@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.scoring import resample
-from pytest_llmeval.scoring.resample import resample_count, resampled_totals, swapped_totals
+from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals, swapped_totals
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,15 @@ def test_slicing_and_keeping_weights_change_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(resample, "_MOST_DRAWS", kept)
     resample._kept_weights.cache_clear()
     assert np.array_equal(resampled_totals(matrix, 37), whole)
+
+
+@pytest.mark.parametrize("draws", [1, 25, 370])
+def test_how_many_draws_are_counted_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch, draws: int) -> None:
+    generator = np.random.Generator(np.random.SFC64(SEED))
+    drawn = generator.integers(0, 10, size=(37, 10), dtype=np.uint16)
+    monkeypatch.setattr(resample, "_COUNTED_DRAWS", draws)
+    resample._kept_weights.cache_clear()
+    assert np.array_equal(resampled_totals(np.eye(10), 37), [np.bincount(row, minlength=10) for row in drawn])
 
 
 @pytest.mark.parametrize("draws", [1, 16, 1_000])

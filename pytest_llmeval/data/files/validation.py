@@ -1,10 +1,11 @@
 """Translation of pydantic's errors into faults: found, expected, did you mean."""
 
-__all__ = ("check", "describe", "expectation", "option_fault")
+__all__ = ("adapter", "check", "describe", "expectation", "option_fault")
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pytest_llmeval.core.errors import FieldsError
@@ -63,6 +64,8 @@ def expectation(error: "ErrorDetails") -> str:
             return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
         case "greater_than_equal":
             return f"a number of at least {context['ge']}"
+        case "less_than_equal":
+            return f"a number of at most {context['le']}"
         case "greater_than":
             return f"a number above {context['gt']}"
         case "less_than":
@@ -136,14 +139,19 @@ def option_fault(error: "ErrorDetails", kind: type) -> str:
     return f"{path}: {message}" if path and error["type"] != "missing" else message
 
 
-def check(
-    adapter: "TypeAdapter[Any]", kind: Any, data: Any, document: Document, path: Sequence[str | int]
-) -> "tuple[Any, list[Fault]]":
+@lru_cache(maxsize=256)
+def adapter(kind: Any) -> "TypeAdapter[Any]":
+    """Return the validator of a class."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -> "tuple[Any, list[Fault]]":
     """Validate a part of a document.
 
     Args:
-        adapter: Validator of the part.
-        kind: Its class, whose field names unknown keys are compared with.
+        kind: Class of the part, whose field names unknown keys are compared with.
         data: The part.
         document: Its document, for lines and columns.
         path: Where in the document.
@@ -154,7 +162,7 @@ def check(
     from pydantic import ValidationError
 
     try:
-        return adapter.validate_json(json.dumps(data), strict=True), []
+        return adapter(kind).validate_json(json.dumps(data), strict=True), []
     except ValidationError as error:
         details = error.errors(include_url=False)
     faults = []

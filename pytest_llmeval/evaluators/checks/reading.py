@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol
 
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
@@ -14,7 +13,7 @@ from pytest_llmeval.core.turns import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.plain import NotPlainError, plain
-from pytest_llmeval.data.files.validation import describe, option_fault
+from pytest_llmeval.data.files.validation import adapter, describe, option_fault
 from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind, JudgedTest, Test
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
 from pytest_llmeval.evaluators.checks.tree import Check, Composed, InTurns, Leaf, Node
@@ -62,7 +61,7 @@ class Unlocated:
         from pydantic import ValidationError
 
         try:
-            return _adapter(kind).validate_json(json.dumps(data), strict=True)
+            return adapter(kind).validate_json(json.dumps(data), strict=True)
         except ValidationError as error:
             for each in error.errors(include_url=False)[:1]:
                 self.fault(path, option_fault(each, kind))
@@ -83,13 +82,6 @@ class Unlocated:
     def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
         """Refuse: in Python there is no suite file that the name could be relative to."""
         self.fault(place, f"found {name!r}, expected the schema itself")
-
-
-@lru_cache(maxsize=256)
-def _adapter(kind: Any) -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
 
 
 class _Refused(Exception):  # noqa: N818 (no error: it ends the reading of one entry, whose fault is kept)

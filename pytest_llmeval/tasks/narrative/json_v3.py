@@ -118,15 +118,13 @@ class Annotation:
 
 def annotation_problems(document: Document) -> list[Fault]:
     """Return what keeps a document from being ground truth; a fault inside an event or character names it."""
-    from pydantic import TypeAdapter
-
     data = document.data
     if isinstance(data, Mapping) and (wrong := format_faults(data)):
         return [document.fault((key,), message) for key, message in wrong]
     if not isinstance(data, Mapping) or not any(part in data for part in PARTS):
         wanted = " or ".join(map(repr, PARTS))
         return [document.fault((), f"found {describe(data)}, expected a JSON v3 document with {wanted}")]
-    _, faults = check(TypeAdapter(Annotation), Annotation, _blanks_as_null(data), document, ())
+    _, faults = check(Annotation, _blanks_as_null(data), document, ())
     return [_naming_entry(fault, data) for fault in faults]
 
 

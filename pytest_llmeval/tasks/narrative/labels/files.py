@@ -62,10 +62,9 @@ def _read(path: Path, kind: type[_T], from_rows: Callable[[list[LabelRow], Fault
         found = from_rows(rows, log)
         log.check()
         return found
-    from pydantic import TypeAdapter
 
     document = read_document(path, str(path))
-    value, faults = check(TypeAdapter(kind), kind, document.data, document, ())
+    value, faults = check(kind, document.data, document, ())
     log.extend(faults)
     if value is not None:
         _check_labels(document, document.data, (), log)
