@@ -62,6 +62,7 @@ class CollectedRun:
         judges_off: Whether judges were switched off.
         texts: Of which cases reports have input, expected and prediction.
         shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
+        is_kept: Whether the results are kept in a shard file.
     """
 
     started: datetime
@@ -71,6 +72,7 @@ class CollectedRun:
     judges_off: bool = False
     texts: Texts = "failing"
     shard: str = ""
+    is_kept: bool = False
 
     @property
     def started_at(self) -> str:

@@ -181,6 +181,7 @@ def _collect(heard: HeardRun, terms: RunTerms, suites: Suites) -> CollectedRun:
         judges_off=terms.judge == "off",
         texts=terms.texts,
         shard=terms.shard,
+        is_kept=terms.is_kept,
     )
 
 
