@@ -184,6 +184,7 @@ def _collect(heard: HeardRun, terms: RunTerms, suites: Suites) -> CollectedRun:
         texts=terms.texts,
         compares=terms.compares,
         shard=terms.shard,
+        is_kept=terms.is_kept,
     )
 
 
