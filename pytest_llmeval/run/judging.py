@@ -15,6 +15,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
+from pytest_llmeval.run.approved_changes import approved_changes
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
@@ -206,7 +207,9 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     gates += judge_regressions(findings)
-    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
+    changes = approved_changes(suite_run) if run.compares and keeper.settings(suite) else None
+    judged = replace(report, gates=gates, snapshot=snapshot, changes=changes)
+    return JudgedSuite(key, suite, judged, incomplete, off)
 
 
 def _shown_result(result: Result, texts: Texts) -> Result:
@@ -262,6 +265,8 @@ def _incomplete(suite: Suite, ran: int, total: int, run: CollectedRun) -> str:
         reasons.append("the suite's files have faults")
     if reasons and run.broken:
         reasons.append(run.broken)
+    elif ran < total and run.is_kept:
+        reasons.append("run llmeval merge")
     return "; ".join(reasons)
 
 
