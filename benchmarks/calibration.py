@@ -273,7 +273,7 @@ def values_table(simulations: int = 2_000) -> str:
                 counts = answer(rng, difficulty(rng, (size, 1))[:, 0])
                 value = float(formula([part.sum(keepdims=True) for part in counts], size)[0])
                 resampled = formula(list((weights @ np.column_stack(counts)).T), size)
-                bounds = value_interval(resampled, value, counts[0] + 2, size, metric, 1 - LEVEL)
+                bounds = value_interval(resampled, value, size, metric, 1 - LEVEL)
                 inside += bounds is not None and bounds[0] <= truth <= bounds[1]
                 low, high = np.nanquantile(resampled, (LEVEL / 2, 1 - LEVEL / 2))
                 plain += bool(low <= truth <= high)

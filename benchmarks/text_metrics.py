@@ -48,9 +48,9 @@ def sentence(rng: random.Random, words: Sequence[str], length: int) -> list[str]
     return out
 
 
-def pairs(rng: random.Random, count: int, shortest: int, longest: int) -> list[Pair]:
-    """Return predictions and references that share about half of their words."""
-    words = vocabulary(rng, 4000)
+def pairs(rng: random.Random, count: int, shortest: int, longest: int, known: int = 4_000) -> list[Pair]:
+    """Return predictions and references that share about half of their words, from a vocabulary of `known` words."""
+    words = vocabulary(rng, known)
     out = []
     for _ in range(count):
         reference = sentence(rng, words, rng.randint(shortest, longest))
@@ -106,11 +106,14 @@ def main() -> None:
     """Print one line per scenario: both times and their ratio."""
     rng = random.Random(20240611)
     short, long = pairs(rng, 2000, 1, 12), pairs(rng, 200, 400, 400)
+    unseen, long_unseen = pairs(rng, 2000, 1, 12, 200_000), pairs(rng, 100, 400, 400, 1_000_000)
     everything, rouge = TextEvaluator(), TextEvaluator(metrics=ROUGE)
     scenarios = (
         ("8 metrics, 2000 short pairs", short, reference_all, ours(everything), 3),
         ("8 metrics, 200 pairs of 400 words", long, reference_all, ours(everything), 1),
         ("ROUGE, 200 pairs of 400 words", long, reference_rouge, ours(rouge), 1),
+        ("8 metrics, short, unseen words", unseen, reference_all, ours(everything), 3),
+        ("8 metrics, 400 unseen words", long_unseen, reference_all, ours(everything), 1),
     )
     for warm_up in (reference_all, ours(everything)):
         warm_up(short[0])

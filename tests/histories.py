@@ -1,12 +1,20 @@
-"""Histories of suites as files: lines of runs, and score files of approvals."""
+"""Histories of suites: lines of runs, score files of approvals, and the one that the documentation shows.
 
-__all__ = ("note_runs", "run_line", "write_approvals")
+``python tests/histories.py > docs/images/history.svg`` draws that one.
+"""
+
+__all__ = ("note_runs", "picture", "run_line", "write_approvals")
 
 import json
+import math
+import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.reports.timeline import Point, Timeline
+from pytest_llmeval.reports.timeline_svg import history_svg
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.snapshots.files import score_file
 from pytest_llmeval.snapshots.history import HISTORY
@@ -47,3 +55,28 @@ def write_approvals(root: Path, approvals: Sequence[Mapping[str, Any]], variant:
     path.parent.mkdir(exist_ok=True)
     path.write_text(render(scores), encoding="utf-8")
     return path
+
+
+def picture() -> str:
+    """Return the picture of a month: an approved rise, another judge, and two runs whose gate failed."""
+    points = []
+    for day in range(1, 29):
+        level = 0.74 + 0.08 * (day >= 9) - 0.16 * (day in (20, 21))
+        value, rate = level + 0.02 * math.sin(day * day), min(1.0, level + 0.14 + 0.01 * math.cos(day * day))
+        points.append(
+            Point(
+                datetime(2026, 10, day, 9, tzinfo=UTC),
+                f"{day:02d}" * 20,
+                {"judge_score": round(value, 4), "pass_rate": round(rate, 2)},
+                {"judge_score": (value - 0.06, value + 0.05)},
+                {"judge_score >= 0.7": "failed" if value < 0.7 else "passed"},
+                basis={"judge": "new" if day >= 15 else "old"},
+                approved=day in (1, 9, 15),
+            )
+        )
+    timeline = Timeline("support.eval.yaml", "", points)
+    return history_svg([timeline], {timeline.title: timeline.metrics})
+
+
+if __name__ == "__main__":
+    sys.stdout.write(picture())

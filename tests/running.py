@@ -89,7 +89,7 @@ def _warm() -> "subprocess.Popen[bytes]":
         env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        bufsize=0,  # what is read ahead would be hidden from `select`
+        bufsize=0,  # of two lines that have come, one is read: `select` does not see what a buffer holds
     )
     atexit.register(process.communicate)  # without input, it ends
     return process
@@ -145,6 +145,7 @@ class Started:
         if self.code is None:
             if not self.has_ended(PATIENCE):
                 os.kill(self.pid, signal.SIGKILL)
+                self.code = self._reply()
                 raise TimeoutError(self.pid)
             self.code = self._reply()
         return self.code

@@ -36,6 +36,7 @@ LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
+OTHER_TOOLS |= {"--array", "--dependency", "--parsable", "--wrap"}
 """Options of other commands that the pages show."""
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -277,7 +278,7 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "comment", "compare", "decide", "history", "html", "init", "power"),
+        *("cache import", "cache prune", "comment", "compare", "decide", "history", "html", "init", "merge", "power"),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

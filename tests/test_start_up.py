@@ -106,7 +106,7 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "yaml"} <= found
-    assert not found & {"asyncio", "nltk", "pydantic", "rouge_score", "scipy", "torch", *ASKING}
+    assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "rouge_score", "scipy", "torch", *ASKING}
 
 
 def test_a_run_that_replays_recorded_verdicts_needs_neither_network_nor_database(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def register(registry: Registry) -> None:
         ("html", "write JSON reports as an HTML page"),
         ("history", "print the last runs and approvals of a suite, or draw them"),
         ("init", "write a first suite, a CI workflow and settings for a project"),
+        ("merge", "judge the shards of a run together"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
         ("validate", "list every fault of suite files, without running them"),

@@ -1,10 +1,10 @@
 """The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
 
-__all__ = ("MARKER", "Comparison", "comment_text", "compare_runs", "failure_text")
+__all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compare_runs", "failure_text")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from pytest_llmeval.cli.paired import PairedScores, pair_suites, paired_scores
@@ -14,12 +14,16 @@ from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.markdown import text
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
+from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
 """The first line of every comment, by which a workflow finds the one that it wrote before."""
 
-_SECTION = 7_500
+_SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
+_MOST = 10**12
+"""Largest number of cases that is shown: a forged one can have thousands of digits."""
 _LISTED = 50
 _CASES = 10
 _SAID = 3
@@ -101,10 +105,12 @@ def _sort(found: Comparison, pair: PairedScores) -> None:
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
     compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
-    metrics = {name: each for name, each in compared.items() if each.difference}
+    metrics = {name: each for name, each in compared.items() if each.difference is not None}
     adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
     for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
         change = Change(pair.here, name, each, p_value)
+        if not each.difference:
+            continue
         if p_value > 1 - _CONFIDENCE:
             found.unclear.append(change)
         else:
@@ -122,9 +128,9 @@ def _regressed(pair: PairedScores) -> Iterator[Regressed]:
             if now is not None and then is not None:
                 drops.append((now - then if name in pair.evaluator.lower_is_better else then - now, name))
         drop, metric = max(drops, default=(0.0, ""))
-        if newly or drop > 0:
+        if newly or drop > TOLERANCE:
             parts = [f"{old.outcome} -> {case.outcome}"] if case.outcome != old.outcome else []
-            if drop > 0:
+            if drop > TOLERANCE:
                 parts.append(f"{metric} {number(old.metrics[metric])} -> {number(case.metrics[metric])}")
             yield Regressed(pair.here, case, "; ".join(parts), (newly, drop))
 
@@ -148,13 +154,14 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     found = compare_runs(run, baseline) if baseline is not None else None
     blocks = [_summary(run, found), _origin(run, baseline, absent)]
     verdicts = [each for suite in run.suites for each in _verdicts(suite)]
-    verdicts.sort(key=lambda each: each[0] != "failed")
+    verdicts.sort(key=lambda each: (each[0] != "failed", each[0] == "passed"))
     blocks += _table("Gates", ("verdict", "suite", "gate", "reason"), verdicts, _verdict)
     if found is not None:
         for title, changes in (("Fell", found.fell), ("Rose", found.rose)):
             blocks += _table(title, _CHANGED, changes, _changed, note="Means of case scores; established.")
         headers = ("case", "change", "what is wrong")
         blocks += _table("Worst regressed cases", headers, found.regressed, _regressed_case, most=_CASES)
+        blocks += _table("Moved within chance", _CHANGED, found.unclear, _changed, most=_CASES)
         blocks += _list("Not compared", found.notes)
     else:
         bad = [(suite, case) for suite in run.suites for case in suite.cases if case.outcome in _BAD]
@@ -162,7 +169,10 @@ def comment_text(run: RecordedRun, baseline: RecordedRun | None = None, absent: 
     blocks += _list("Faulty files", [f"{path}: {each}" for path, faults in run.faults.items() for each in faults])
     cost = [row for suite in run.suites for row in _cost(suite, baseline)]
     blocks += _table("Cost", ("suite", "judge calls", "judge, USD", "target, USD", "baseline, USD"), cost, tuple)
-    return "\n\n".join([f"{MARKER}\n## Evaluation: {_outcome(run)}", *blocks]) + "\n"
+    outcome = _outcome(run)
+    if outcome == "passed" and found is not None and found.fell:
+        outcome = f"passed, but {counted(len(found.fell), 'metric')} fell"
+    return "\n\n".join([f"{MARKER}\n## Evaluation: {outcome}", *blocks]) + "\n"
 
 
 def _outcome(run: RecordedRun) -> str:
@@ -177,7 +187,7 @@ def _outcome(run: RecordedRun) -> str:
 
 
 def _count(suites: Iterable[RecordedSuite], outcome: str) -> int:
-    return sum(suite.counts.get(outcome, 0) for suite in suites)
+    return min(_MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
 def _summary(run: RecordedRun, found: Comparison | None) -> str:
@@ -209,21 +219,13 @@ def _origin(run: RecordedRun, baseline: RecordedRun | None, absent: str) -> str:
 
 
 def _start(run: RecordedRun) -> str:
-    time, commit = _moment(run), run.run.commit
+    time, commit = moment_of(run.run.started_at), run.run.commit
     shown = f"of {time:%Y-%m-%d %H:%M} UTC" if time is not None else "of unknown time"
     return f"{shown}, commit {text(commit[:12])}" if commit else shown
 
 
-def _moment(run: RecordedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.run.started_at)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _age(run: RecordedRun, baseline: RecordedRun) -> str:
-    now, then = _moment(run), _moment(baseline)
+    now, then = moment_of(run.run.started_at), moment_of(baseline.run.started_at)
     if now is None or then is None:
         return ""
     age = abs(now - then)
@@ -277,12 +279,12 @@ def _said(case: RecordedCase) -> str:
 
 def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[str, ...]]:
     usage = suite.usage
-    if usage is None:
+    if usage is None or not (usage.verdicts or usage.target_cost_usd is not None):
         return
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
     was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
-    yield (text(suite.suite), str(usage.calls), number(usage.cost_usd), number(usage.target_cost_usd), was)
+    yield (text(suite.suite), str(min(usage.calls, _MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
 
 
 def _table(

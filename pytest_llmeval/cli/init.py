@@ -93,7 +93,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None) -> Iterator[
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     """Yield what makes modules importable: pytest's section if there is none yet, or else a conftest."""
-    lines = ["[tool.pytest.ini_options]", "llmeval = false  # true collects eval suites without --llmeval"]
+    lines = ["[tool.pytest.ini_options]", "# llmeval = true  # would collect eval suites without --llmeval"]
     lines += [f'pythonpath = ["{each}"]' for each in paths]
     settings = project.pytest_settings()
     added = project.added_to_pyproject("\n".join(lines)) if not settings.file else ""

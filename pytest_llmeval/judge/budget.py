@@ -30,6 +30,19 @@ class Budget:
     def __bool__(self) -> bool:
         return (self.calls, self.tokens, self.usd) != (None, None, None)
 
+    def part(self, index: int, count: int) -> "Budget":
+        """Return the budget of one of several shards; the parts add up to the whole.
+
+        Args:
+            index: Of the shard, counted from 1.
+            count: Of shards.
+        """
+
+        def share(amount: int | None) -> int | None:
+            return None if amount is None else amount * index // count - amount * (index - 1) // count
+
+        return Budget(share(self.calls), share(self.tokens), None if self.usd is None else self.usd / count)
+
     def __str__(self) -> str:
         parts = [counted(self.calls, "call")] if self.calls is not None else []
         parts += [counted(self.tokens, "token")] if self.tokens is not None else []

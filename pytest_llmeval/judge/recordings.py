@@ -239,7 +239,17 @@ class UsedJudgements:
     def take(self, text: str) -> None:
         """Add what `encode_judgements` wrote."""
         for asking, entry in json.loads(text):
-            self._used.setdefault(judgements_of(Path(asking)), []).append(StoredJudgement.from_json(entry))
+            self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
+
+    def add(self, path: Path, entry: StoredJudgement) -> None:
+        """Add a judgement that is recorded in a file."""
+        self._used.setdefault(path, []).append(entry)
+
+    def __iter__(self) -> Iterator[tuple[Path, StoredJudgement]]:
+        """Iterate over the judgements, each with the file that it is recorded in, in an order of their content."""
+        for path, entries in sorted(self._used.items()):
+            for entry in sorted(entries, key=lambda entry: (*_order(entry), entry.reply)):
+                yield path, entry
 
     def write(self, renewed: Mapping[Path, Collection[str]]) -> Iterator[Written]:
         """Write recordings, in the order of their files.

@@ -18,6 +18,7 @@ from pytest_llmeval.plugin.fixtures import (  # noqa: F401 (pytest finds fixture
     score_snapshot,
 )
 from pytest_llmeval.plugin.options import (
+    SHARD,
     add_options,
     idle_settings,
     is_enabled,
@@ -28,6 +29,7 @@ from pytest_llmeval.plugin.options import (
     refuse_misnamed_suites,
     refuse_suite_arguments,
     report_paths,
+    shard_of_run,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.case_runner import CaseRunner
 
 _FREEZE_FROM = 2_000
+LEFT_OUT = "llmeval_left_out"
+"""Key under which workers of xdist report what they collected and left out."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -155,7 +159,11 @@ class ItemHooks:
         from pytest_llmeval.plugin.collect import link_followers
         from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
         from pytest_llmeval.plugin.presentation import make_presentable
+        from pytest_llmeval.plugin.shards import leave_to_others, note_selection
 
+        self._leave_to_others = leave_to_others
+        self._note_selection = note_selection
+        self._collected: list[pytest.Item] = []
         self._require_score = require_score
         self._runner = runner
         self._loader = loader
@@ -179,10 +187,20 @@ class ItemHooks:
         finally:
             gc.enable()
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Note what there is before a selection; leave out what other shards run."""
+        self._collected = list(items)
+        shard = shard_of_run(config)
+        if shard is not None:
+            self._leave_to_others(config, items, shard)
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
         self._link_followers(session.items)
+        self._note_selection(self._loader, self._collected, session.items)
+        self._collected = []
         if session.config.option.llmeval_require_gates:
             self._loader.drop_all_but(self._keys_of(session.items).values())
         if len(session.items) > _FREEZE_FROM:
@@ -192,8 +210,7 @@ class ItemHooks:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Let a worker that has run all its cases finish what it has asked for others, and say what it left out."""
         if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput["llmeval_dropped"] = [tuple(key) for key in self._loader.dropped]
-            session.config.workeroutput["llmeval_misnamed"] = sorted(self._loader.misnamed)
+            session.config.workeroutput[LEFT_OUT] = self._loader.left_out()
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         if self._runner.options.shares and not ended_early:
             self._runner.finish()
@@ -280,14 +297,14 @@ class ControllerHooks:
 
         node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
         node.workerinput[COLUMNS] = terminal_columns(self._run.config)
+        node.workerinput[SHARD] = str(shard_of_run(self._run.config) or "")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Let the other workers go on with what a crashed one was asking; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
-        output = getattr(node, "workeroutput", {})
-        self._run.note_left_out(output.get("llmeval_dropped", ()), output.get("llmeval_misnamed", ()))
+        self._run.note_left_out(getattr(node, "workeroutput", {}).get(LEFT_OUT, {}))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
@@ -322,9 +339,11 @@ class ControllerHooks:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report files; a run that was cut short, or whose report cannot be written, does not pass."""
         lacking = bool(self._run.shortfalls)
-        if self._run.report is not None:
-            self._written = self._run.write(self._paths)
-            lacking = lacking or self._written != self._paths
+        if self._run.finished is not None:
+            self._written = self._run.write(session, self._paths)
+            lacking = lacking or {*self._written} != {*self._paths}
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._run.is_empty_shard:
+            session.exitstatus = pytest.ExitCode.OK
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             self._run.notes += [f"exit code 1: {each}" for each in self._run.shortfalls]
@@ -334,5 +353,6 @@ class ControllerHooks:
         """Print the summary."""
         from pytest_llmeval.plugin.summary import print_summary
 
-        if self._run.report is not None or self._run.notes:
-            print_summary(terminalreporter, self._run.report, self._run.notes, self._written)
+        report = self._run.finished.report if self._run.finished is not None else None
+        if report is not None or self._run.notes:
+            print_summary(terminalreporter, report, self._run.notes, self._written)

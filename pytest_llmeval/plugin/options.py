@@ -1,6 +1,8 @@
 """Command-line and ini options: definition, parsing and validation."""
 
 __all__ = (
+    "SHARD",
+    "SHARD_SUFFIX",
     "add_options",
     "idle_settings",
     "is_enabled",
@@ -12,6 +14,8 @@ __all__ = (
     "refuse_misnamed_suites",
     "refuse_suite_arguments",
     "report_paths",
+    "run_terms",
+    "shard_of_run",
 )
 
 import errno
@@ -22,7 +26,7 @@ from fnmatch import fnmatch
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,8 +35,12 @@ from pytest_llmeval.suite import SUITE_FILES
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
+    from pytest_llmeval.run.finishing import RunTerms
+    from pytest_llmeval.run.sharding import Shard
 
-REPORT_SUFFIXES = (".html", ".json", ".md", ".txt")
+SHARD_SUFFIX = ".llmeval"
+SHARD = "llmeval_shard"
+"""Key under which workers of xdist are told of which shard they are a part."""
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 
@@ -51,7 +59,16 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; can be repeated",
+        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; .llmeval keeps the "
+        "results of a shard for 'llmeval merge'; can be repeated",
+    )
+    group.addoption(
+        "--llmeval-shard",
+        default=None,
+        metavar="I/N",
+        dest="llmeval_shard",
+        help="run the I-th of N shards of the cases; auto or auto/N: as the variables of Slurm, GitLab CI or "
+        "Kubernetes say; 'llmeval merge' judges all shards together",
     )
     group.addoption(
         "--llmeval-texts",
@@ -217,13 +234,55 @@ def report_paths(config: pytest.Config) -> list[Path]:
     Raises:
         pytest.UsageError: One has a suffix for which there is no report.
     """
+    from pytest_llmeval.reports.files import SUFFIXES
+
+    suffixes = (*SUFFIXES, SHARD_SUFFIX)
     paths = [config.invocation_params.dir / each for each in config.getoption("llmeval_report")]
     for path in paths:
-        if path.suffix not in REPORT_SUFFIXES:
+        if path.suffix not in suffixes:
             raise pytest.UsageError(
-                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(REPORT_SUFFIXES)}"
+                f"--llmeval-report={path}: found suffix {path.suffix!r}, expected one of {', '.join(suffixes)}"
             )
     return paths
+
+
+def shard_of_run(config: pytest.Config) -> "Shard | None":
+    """Return which shard this run is; ``None`` if it is none. A worker of xdist has been told by its main process.
+
+    Raises:
+        pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
+    """
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    given = worker.get(SHARD) or config.option.llmeval_shard
+    if given is None:
+        return None
+    from pytest_llmeval.run.sharding import shard_of
+
+    if config.option.update_snapshots:
+        raise pytest.UsageError(
+            "found --snapshot-update with --llmeval-shard, expected one of them: the scores of all shards are approved "
+            "by 'llmeval merge --snapshot-update'"
+        )
+    try:
+        return shard_of(given, os.environ)
+    except ValueError as error:
+        raise pytest.UsageError(f"--llmeval-shard: {error}") from None
+
+
+def run_terms(config: pytest.Config) -> "RunTerms":
+    """Return the options that decide what comes of the results of a run."""
+    from pytest_llmeval.plugin.suite_loader import RUNNER
+    from pytest_llmeval.run.finishing import RunTerms
+
+    return RunTerms(
+        judge=config.stash[RUNNER].options.mode,
+        texts=config.getoption("llmeval_texts"),
+        snapshots=config.getini("llmeval_snapshots"),
+        require_gates=config.getoption("llmeval_require_gates"),
+        shard=str(shard_of_run(config) or ""),
+        is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
+        compares=any(path.suffix == ".html" for path in report_paths(config)),
+    )
 
 
 def _shows_passed_cases(config: pytest.Config) -> bool:
@@ -302,6 +361,8 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
     worker: dict[str, str] = getattr(config, "workerinput", {})
+    if (shard := shard_of_run(config)) is not None:
+        budget = budget.part(shard.index, shard.count)
     return JudgeOptions(
         mode=mode,
         model=spec.model,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.plugin.payload import decode
+from pytest_llmeval.run.payload import decode
 
 _LISTED = 5
 

@@ -1,31 +1,23 @@
-"""One run in the main process: collect, judge, persist, report."""
+"""One run in the main process: what is heard of it, and what comes of it."""
 
 __all__ = ("Run",)
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.plugin.options import is_suite_file
+from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import PAYLOAD
-from pytest_llmeval.plugin.result_collector import ResultCollector
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
 from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
-from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, fault_of, judges_of
-from pytest_llmeval.run.judging import JudgedRun, judge_run
-from pytest_llmeval.run.persisting import Persisted, Stores, persist
-from pytest_llmeval.run.shortfall import shortfalls
-from pytest_llmeval.snapshots.keeper import Keeper
+from pytest_llmeval.run.collected import judges_of
+from pytest_llmeval.run.finishing import FinishedRun, HeardRun, finish_run
 from pytest_llmeval.snapshots.mode import Mode
-from pytest_llmeval.snapshots.stamp import head_commit
-from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
 @dataclass
@@ -36,46 +28,42 @@ class Run:
         config: Of the session.
         loader: The suites of this process.
         runner: Has the judges and recordings of this process.
-        broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
+        heard: What was heard of it.
         notes: Lines for the terminal.
-        selected: Suite files of which some case was to run.
-        report: The result, once `finish` has run.
-        uncollected: Whether collecting failed elsewhere than in suite files.
+        finished: The result, once `finish` has run.
         shortfalls: Why the run does not pass although its exit code would say so.
+        collected: Ids of all tests over cases, before any selection, if they are to be kept.
     """
 
     config: pytest.Config
     loader: SuiteLoader
     runner: CaseRunner
-    broken: str = ""
+    heard: HeardRun = field(default_factory=HeardRun)
     notes: list[str] = field(default_factory=list)
-    selected: set[Path] = field(default_factory=set)
-    report: RunReport | None = None
-    uncollected: bool = False
+    finished: FinishedRun | None = None
     shortfalls: list[str] = field(default_factory=list)
-    _unfinished: set[str] = field(default_factory=set)
-    _started: float = field(default_factory=time.time)
-    _collector: ResultCollector = field(default_factory=ResultCollector)
-    _judgements: UsedJudgements = field(default_factory=UsedJudgements)
-    _faults: dict[str, list[str]] = field(default_factory=dict)
+    collected: set[str] = field(default_factory=set)
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
-        self._collector.take(report, report.__dict__.pop("llmeval", None))
+        payload = report.__dict__.pop("llmeval", None)
+        self.heard.results.take(report, payload)
+        if report.failed and not self.heard.results.has(report):
+            self.heard.failures.add(report.nodeid)
         judged = report.__dict__.pop("llmeval_judged", None)
         if judged is not None:
-            self._judgements.take(judged)
+            self.heard.judgements.take(judged)
         if report.when == "call" or report.outcome != "passed":
-            self._unfinished.discard(report.nodeid)
+            self.heard.unfinished.discard(report.nodeid)
         if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
-            self.broken = "a worker crashed"
+            self.heard.crashed = "a worker crashed"
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:
         """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
         for item in items:
             payload = item.stash.get(PAYLOAD, None)
             if payload is not None:
-                self._collector.salvage(item, payload)
+                self.heard.results.salvage(item.location[0], item.nodeid, payload)
 
     def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
         """Note the items that are to run, and their suite files.
@@ -88,22 +76,24 @@ class Run:
         files = {nodeid: nodeid.partition("::")[0] for nodeid in nodeids}
         suites = {file for file in {*files.values()} if is_suite_file(Path(file).name, patterns)}
         paths = (self.config.rootpath / file for file in suites)
-        self.selected.update(path for path in paths if path.is_file())
+        self.heard.selected.update(path for path in paths if path.is_file())
         if not self.config.getoption("setuponly", False):
-            self._unfinished.update(over_suites, (nodeid for nodeid, file in files.items() if file in suites))
+            self.heard.unfinished.update(over_suites, (nodeid for nodeid, file in files.items() if file in suites))
 
-    def note_left_out(self, dropped: Iterable[Sequence[str]], misnamed: Iterable[str]) -> None:
-        """Note what a worker of xdist left out: suites and variants that it had nothing of to run, misnamed files."""
-        self.loader.dropped.update(SuiteKey(*key) for key in dropped)
-        self.loader.misnamed.update(misnamed)
+    def note_left_out(self, left_out: Mapping[str, Any]) -> None:
+        """Note what a process collected and left out; see `SuiteLoader.left_out`."""
+        self.heard.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
+        self.heard.deselected.update(left_out.get("deselected", ()))
+        self.collected.update(left_out.get("collected", ()))
+        self.loader.misnamed.update(left_out.get("misnamed", ()))
 
     def note_uncollected(self, nodeid: str, why: str) -> None:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
         file = nodeid.partition("::")[0]
         if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
-            self._faults[file] = why.splitlines()
+            self.heard.faults[file] = why.splitlines()
         else:
-            self.uncollected = True
+            self.heard.uncollected = True
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
         """Let the run go on if it is only suites that could not be collected; it fails nevertheless."""
@@ -117,73 +107,64 @@ class Run:
             session: The session.
             ended: Why the run ended early, or nothing.
         """
-        self.broken = self.broken or ended
-        mode = Mode.of(self.config)
-        if ended or self.uncollected:
-            mode = mode.read_only()
-        keeper = Keeper(mode, self.config.getini("llmeval_snapshots"), root=self.config.rootpath)
-        run = self._collect(session)
-        judged = judge_run(run, keeper)
-        persisted = self._persist(run, judged, keeper)
-        self.shortfalls += shortfalls(
-            judged,
-            broken=self.broken,
-            unfinished=len(self._unfinished),
-            require_gates=self.config.getoption("llmeval_require_gates"),
-        )
-        self._report(session, run, judged, persisted)
+        self.heard.ended = ended
+        self.note_left_out(self.loader.left_out())
+        suites = _Suites(session, self.loader, self.runner)
+        recordings = self.runner.recordings
+        terms, mode = run_terms(self.config), Mode.of(self.config)
+        self.finished = finish_run(self.heard, terms, suites, mode, recordings=recordings)
+        self.shortfalls += self.finished.shortfalls
+        self.notes += self.finished.notes
+        emit(session, [verdict_report(each) for each in self.finished.verdicts])
 
-    def _collect(self, session: pytest.Session) -> CollectedRun:
-        """Put results and suites together."""
-        # Of a suite of which nothing was heard because the run broke, every case has yet to run.
-        silent = [key for path in self.selected for key in self.loader.keys(path, session)] if self.broken else []
-        return CollectedRun(
-            started=datetime.fromtimestamp(self._started, UTC),
-            commit=head_commit(self.config.rootpath),
-            suites=[self._with_suite(each, session) for each in self._collector.suites(silent, self.loader.dropped)],
-            broken=self.broken,
-            judges_off=self.runner.options.mode == "off",
-            texts=self.config.getoption("llmeval_texts"),
-        )
+    @property
+    def is_empty_shard(self) -> bool:
+        """Whether there are cases, but none of them is in this shard."""
+        return bool(self.collected) and shard_of_run(self.config) is not None
 
-    def _with_suite(self, results: SuiteResults, session: pytest.Session) -> CollectedSuite:
-        try:
-            suite = self.loader.load(Path(results.key.path), session)
-            answered = suite.gated if results.key.test else suite.of
-            suite = answered(results.key.variant)
-            return CollectedSuite(
-                results, suite, judges_of(suite, self.runner.judges, self.loader.display_path(suite.path))
-            )
-        except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
-            return CollectedSuite(results, fault=fault_of(error))
-
-    def _persist(self, run: CollectedRun, judged: JudgedRun, keeper: Keeper) -> Persisted:
-        """Write what later runs read."""
-        refreshes = self.runner.options.mode == "refresh"
-        root = self.config.rootpath
-        return persist(run, judged, Stores(root, keeper, self._judgements, self.runner.recordings, refreshes))
-
-    def _report(self, session: pytest.Session, run: CollectedRun, judged: JudgedRun, persisted: Persisted) -> None:
-        """Keep the report for those who write it, and report the verdicts as tests."""
-        duration = round(time.time() - self._started, 3)
-        self.report = judged.report(run, duration_s=duration, faults=self._faults)
-        self.notes += [*judged.notes, *persisted.notes]
-        emit(session, [verdict_report(each) for each in persisted.verdicts])
-
-    def write(self, paths: "list[Path]") -> list[Path]:
-        """Write the report files, and GitHub's job summary where there is one.
+    def write(self, session: pytest.Session, paths: Sequence[Path]) -> list[Path]:
+        """Write the report files, the shard file, and GitHub's job summary where there is one.
 
         Returns:
             The files written; the notes have the reason for missing ones.
         """
-        from pytest_llmeval.reports.files import write_reports
+        from pytest_llmeval.run.past_runs import write_run
 
-        assert self.report is not None
-        report = self.report
-        if any(path.suffix == ".html" for path in paths):
-            from pytest_llmeval.run.past_runs import with_past
+        assert self.finished is not None
+        kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
+        reports = [path for path in paths if path not in kept]
+        written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
+        self.notes += [*missing, *notes]
+        return written + [path for path in kept if self._keep(session, path)]
 
-            report = with_past(report, self.config.rootpath)
-        written, missing = write_reports(report, paths)
-        self.notes += missing
-        return written
+    def _keep(self, session: pytest.Session, path: Path) -> bool:
+        from pytest_llmeval.plugin.shards import origin_of
+        from pytest_llmeval.run.shard_file import write_shard
+
+        assert self.finished is not None
+        origin = origin_of(session, self.loader, self.finished.collected, self.collected)
+        try:
+            write_shard(path, origin, self.heard, self.config.rootpath, self.finished.report.duration_s)
+        except OSError as error:
+            self.notes.append(f"results NOT kept in {path}: {error.strerror}")
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Suites:
+    """Implements `pytest_llmeval.run.finishing.Suites` for a session."""
+
+    session: pytest.Session
+    loader: SuiteLoader
+    runner: CaseRunner
+
+    @property
+    def root(self) -> Path:
+        return self.session.config.rootpath
+
+    def read(self, path: Path) -> Suite:
+        return self.loader.load(path, self.session)
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        return judges_of(suite, self.runner.judges, key.shown)

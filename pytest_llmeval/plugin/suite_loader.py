@@ -5,6 +5,7 @@ __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,9 @@ class SuiteLoader:
         offered: Suites and variants of which items were made.
         dropped: Those of which every item was deselected, if gates must be judged.
         misnamed: Files that look like suites and are not collected, as reports name them.
+        collected: Ids of all items over cases.
+        deselected: Of them, those that a selection has left out.
+        hooks: Suite file to the hook that registers its evaluators.
     """
 
     config: pytest.Config
@@ -39,6 +43,9 @@ class SuiteLoader:
     offered: set[SuiteKey] = field(default_factory=set)
     dropped: set[SuiteKey] = field(default_factory=set)
     misnamed: set[str] = field(default_factory=set)
+    collected: list[str] = field(default_factory=list)
+    deselected: list[str] = field(default_factory=list)
+    hooks: dict[Path, Any] = field(default_factory=dict)
     _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
@@ -61,7 +68,8 @@ class SuiteLoader:
     def _read(self, path: Path, session: pytest.Session) -> Suite:
         registry = default_registry()
         load_conftests(self.config, path.parent)
-        session.gethookproxy(path.parent).pytest_llmeval_register(registry=registry)
+        self.hooks[path] = session.gethookproxy(path.parent).pytest_llmeval_register
+        self.hooks[path](registry=registry)
         shown = self.display_path(path)
         suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
         if suite.judged:
@@ -90,6 +98,15 @@ class SuiteLoader:
         kept = {key for each in selected for key in (each, each._replace(variant=""))}
         self.dropped |= self.offered - kept
 
+    def left_out(self) -> dict[str, Any]:
+        """Return what was collected and left out, as plain data that a worker of xdist can send."""
+        return {
+            "dropped": [tuple(key) for key in self.dropped],
+            "collected": self.collected,
+            "deselected": self.deselected,
+            "misnamed": sorted(self.misnamed),
+        }
+
     def display_path(self, path: Path) -> str:
         """Return how reports name a file."""
         return display_path(path, self.config.rootpath)
@@ -97,14 +114,6 @@ class SuiteLoader:
     def key(self, suite: Suite, *, test: str = "", variant: str = "") -> SuiteKey:
         """Return what results are gathered under."""
         return SuiteKey(str(suite.path), self.display_path(suite.path), test, variant)
-
-    def keys(self, path: Path, session: pytest.Session) -> list[SuiteKey]:
-        """Return what the results of a suite file are gathered under, variants of fixtures aside."""
-        try:
-            names = list(self.load(path, session).systems) or [""]
-        except LlmevalError:
-            names = [""]
-        return [SuiteKey(str(path), self.display_path(path), variant=name) for name in names]
 
 
 LOADER = pytest.StashKey[SuiteLoader]()

@@ -108,9 +108,9 @@ def _worst(worst: WorstCases) -> dict[str, Any]:
 
 
 def _note(note: CaseNote) -> dict[str, Any]:
-    """Return the line of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
+    """Return the place of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
     lines = {label: list(lines) for label, lines in note.lines.items()}
-    known = {name: value for name, value in (("line", note.line), ("lines", lines)) if value}
+    known = {name: value for name, value in (("line", note.line), ("file", note.file), ("lines", lines)) if value}
     return known | (note.texts() if note.has_texts else {})
 
 

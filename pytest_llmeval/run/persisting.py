@@ -80,7 +80,7 @@ def persist(run: CollectedRun, judged: JudgedRun, stores: Stores) -> Persisted:
 
 def _settle_snapshots(run: CollectedRun, judged: JudgedRun, stores: Stores) -> Persisted:
     """Have snapshots written; one that could not be has a failed verdict instead of those that approved it."""
-    faults = [SuiteVerdict(*each) for each in stores.keeper.settle(whole=not run.broken)]
+    faults = [SuiteVerdict(*each) for each in stores.keeper.settle(whole=not (run.broken or run.shard))]
     unwritten = {key for key, _ in faults}
     kept = [each for each in judged.verdicts if each.key not in unwritten or not isinstance(each.verdict, Verdict)]
     return Persisted([*kept, *faults])

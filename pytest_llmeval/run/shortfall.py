@@ -11,7 +11,9 @@ REQUIRE_GATES = "--llmeval-require-gates"
 _LISTED = 5
 
 
-def shortfalls(judged: JudgedRun, *, broken: str, unfinished: int, require_gates: bool) -> Iterator[str]:
+def shortfalls(
+    judged: JudgedRun, *, broken: str, unfinished: int, require_gates: bool, swallowed: int = 0
+) -> Iterator[str]:
     """Yield the reasons, one line each.
 
     Args:
@@ -19,15 +21,22 @@ def shortfalls(judged: JudgedRun, *, broken: str, unfinished: int, require_gates
         broken: Why the run ended early, or lost a worker; empty if it did not.
         unfinished: How many tests over cases were selected and have no result.
         require_gates: Whether gates must be judged even if the user selected a part of the cases.
+        swallowed: How many tests over cases were left out, not by options of pytest, but by another plugin.
     """
     if unfinished:
         yield f"{counted(unfinished, 'selected test')} of eval suites did not run: {broken or 'they sent no report'}"
     if broken:
         yield from _failures(judged)
-    if not require_gates:
-        return
     gates = [(each.key.shown, gate) for each in judged.suites for gate in each.report.gates]
     waiting = [f"{shown}: {gate.gate} ({gate.reason})" for shown, gate in gates if gate.outcome == "not_judged"]
+    if swallowed and waiting:
+        yield (
+            f"{counted(len(waiting), 'gate')} not judged: a plugin deselected {counted(swallowed, 'test')} of eval "
+            "suites. If these run elsewhere, keep the results of each part with --llmeval-report=PART.llmeval, and "
+            "judge them together with 'llmeval merge'"
+        )
+    if not require_gates:
+        return
     if not gates:
         yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates, expected at least one"
     yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])

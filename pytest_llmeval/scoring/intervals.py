@@ -6,6 +6,7 @@ __all__ = (
     "expanded",
     "nominal",
     "resampled_interval",
+    "share_interval",
     "unseen_share",
     "value_interval",
     "wilson_interval",
@@ -75,11 +76,15 @@ class Resampled:
         """The standard deviation; 0 where all resamples agree."""
         return 0.0 if self.constant else float(self.values.std())
 
+    def resolves(self, tail: float) -> bool:
+        """Whether the resamples themselves tell beyond which value a share of the distribution lies."""
+        return tail * self.values.size >= _RESOLVED or self.constant
+
     def quantile(self, tail: float, side: int) -> float:
         """Return the value beyond which a share of the distribution lies, on the lower (-1) or the upper side (1)."""
         import numpy as np
 
-        if tail * self.values.size >= _RESOLVED or self.constant:
+        if self.resolves(tail):
             return float(np.quantile(self.values, tail if side < 0 else 1 - tail))
         # Normal, so that expanded levels give Student's interval; a heavier tail is for p-values.
         normal = side * float(self.values.mean()) - self.deviation * normal_quantile(max(tail, _LEAST_LEVEL))
@@ -136,7 +141,12 @@ def nominal(share: float, units: int) -> float:
 
 def resampled_interval(values: Resampled, confidence: float, units: int) -> tuple[float, float]:
     """Return the expanded percentile interval."""
+    import numpy as np
+
     level = expanded((1 - confidence) / 2, units)
+    if values.resolves(level):
+        low, high = np.quantile(values.values, (level, 1 - level))
+        return float(low), float(high)
     return values.quantile(level, -1), values.quantile(level, 1)
 
 
@@ -158,18 +168,45 @@ def unseen_share(cases: int, confidence: float) -> float:
     return z2 / (cases + z2)
 
 
-def value_interval(
-    resampled: FloatArray, value: float, scores: FloatArray, units: int, metric: Metric, confidence: float
+def share_interval(
+    value: float, scores: FloatArray, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
-    """Return the interval of a value.
+    """Return Wilson's interval of a value that is the share of cases that score 1, among cases that score 0 or 1.
 
-    The share of cases that score 1, among cases that score 0 or 1, has Wilson's interval. If cases are so alike that
-    all resamples agree, the interval leaves room for as many unlike cases as may have gone unseen.
+    Args:
+        value: Of the data.
+        scores: Of the cases that have one.
+        units: What was drawn independently, of the cases that have a part in the value.
+        metric: Its range.
+        confidence: Between 0 and 1, such as 0.95.
+
+    Returns:
+        Lower and upper bound, or ``None`` where the value is no such share.
+    """
+    import numpy as np
+
+    if (
+        (metric.low, metric.high) == (0, 1)
+        and 0 <= value <= 1
+        and scores.size == units
+        and np.isin(scores, (0.0, 1.0)).all()
+        and abs(float(scores.mean()) - value) <= _SAME
+    ):
+        return wilson_interval(float(scores.sum()), units, confidence)
+    return None
+
+
+def value_interval(
+    resampled: FloatArray, value: float, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return the interval of a value by its resamples.
+
+    If cases are so alike that all resamples agree, the interval leaves room for as many unlike cases as may have gone
+    unseen.
 
     Args:
         resampled: One value per resample; not finite where the metric is undefined.
         value: Of the data.
-        scores: Of the cases that have one.
         units: What was drawn independently, of the cases that have a part in the value.
         metric: Its range.
         confidence: Between 0 and 1, such as 0.95.
@@ -183,13 +220,6 @@ def value_interval(
     high = math.inf if metric.high is None else metric.high
     if not low <= value <= high:  # the evaluator declares a range that it does not keep
         low, high = -math.inf, math.inf
-    if (
-        (low, high) == (0, 1)
-        and scores.size == units
-        and np.isin(scores, (0.0, 1.0)).all()
-        and abs(float(scores.mean()) - value) <= _SAME
-    ):
-        return wilson_interval(float(scores.sum()), units, confidence)
     finite = resampled[np.isfinite(resampled)]
     if finite.size * 2 <= resampled.size:
         return None

@@ -10,12 +10,14 @@ __all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from threadpoolctl import ThreadpoolController
 
     from pytest_llmeval.core.observation import FloatArray
 
@@ -123,16 +125,19 @@ def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "F
 def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray], None]") -> "FloatArray":
     """Multiply random weights with a matrix, slice by slice; one slice is drawn while the one before is multiplied."""
     import numpy as np
-    from threadpoolctl import threadpool_limits
 
     cases, counts = matrix.shape
     totals = np.empty((resamples, counts))
     rows = min(resamples, _slice_rows(cases))
+    if rows == resamples:
+        every = np.empty((resamples, cases))
+        draw(every)
+        with _one_thread_of_blas():
+            return np.matmul(every, matrix, out=totals)
     buffers = np.empty((2, rows, cases))
     pending: list[Future[FloatArray]] = []
-    # One thread of BLAS: products this narrow gain little from more, and the sums then do not depend on the number of
-    # cores. Drawing is one stream in this thread, so that slices and threads change no weight.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(1) as product:
+    # Drawing is one stream in this thread, so that slices and threads change no weight.
+    with _one_thread_of_blas(), ThreadPoolExecutor(1) as product:
         for number, start in enumerate(range(0, resamples, rows)):
             weights = buffers[number % 2, : min(rows, resamples - start)]
             draw(weights)
@@ -142,3 +147,21 @@ def _products(matrix: "FloatArray", resamples: int, draw: "Callable[[FloatArray]
         for done in pending:
             done.result()
     return totals
+
+
+def _one_thread_of_blas() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses one thread.
+
+    Products this narrow gain little from more, and the sums then do not depend on the number of cores.
+    """
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _libraries() -> "ThreadpoolController":
+    """Return the libraries with threads of their own, NumPy's among them; looking for them takes a while."""
+    import numpy as np  # noqa: F401 (it must be there to be found)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

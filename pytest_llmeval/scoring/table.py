@@ -5,6 +5,7 @@ __all__ = ("OUTCOME", "Table", "outcome_of", "present")
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -14,7 +15,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
-from pytest_llmeval.scoring.intervals import value_interval
+from pytest_llmeval.scoring.intervals import share_interval, value_interval
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
@@ -172,10 +173,12 @@ class Table:
         part = self.matrix[rows]
         values = self.summarize(self._totals(part))
         units = unit_numbers([self.records[row] for row in rows], cluster_by)
-        resampled: dict[str, FloatArray] = {}
-        if confidence is not None and len(rows) >= _INTERVAL_CASES:
+
+        @cache
+        def resampled() -> "dict[str, FloatArray]":
             block = by_unit(part, units)
-            resampled = self.summarize(resampled_totals(block, resample_count(len(block))))
+            return self.summarize(resampled_totals(block, resample_count(len(block))))
+
         missing = int(self.missing[rows].sum())
         out = {}
         for name, label in self.owner.items():
@@ -187,8 +190,11 @@ class Table:
             value = present(values[name][0]) if measured else None
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
-            if value is not None and confidence is not None and name in resampled and drawn >= _INTERVAL_CASES:
-                bounds = value_interval(resampled[name], value, finite, drawn, self.metric(name), confidence)
+            if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
+                metric = self.metric(name)
+                bounds = share_interval(value, finite, drawn, metric, confidence)
+                if bounds is None and name in resampled():
+                    bounds = value_interval(resampled()[name], value, drawn, metric, confidence)
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,

@@ -1,6 +1,6 @@
 """The snapshot options of the command line: syrupy's, or ours if syrupy is missing or disabled."""
 
-__all__ = ("Mode",)
+__all__ = ("SELECTING", "Mode")
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import SuiteError
 if TYPE_CHECKING:
     from pytest_llmeval.snapshots.files import PendingFile
 
-_SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 """Options of pytest with which a run may leave out what another one has."""
 
 
@@ -53,7 +53,7 @@ class Mode:
             new_only=asked("update_new_snapshots_only"),
             warn_unused=asked("warn_unused_snapshots", "disable_unused_snapshots"),
             keep_unused=asked("no_cleanup", "disable_unused_snapshots"),
-            selects=asked(*_SELECTING),
+            selects=asked(*SELECTING),
             syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
         )
 

@@ -1,6 +1,6 @@
-"""The date and commit of an approval."""
+"""The date and commit of an approval or a run."""
 
-__all__ = ("Stamp", "day_of", "head_commit")
+__all__ = ("Stamp", "day_of", "head_commit", "moment_of")
 
 import os
 import subprocess
@@ -28,6 +28,15 @@ def day_of(moment: datetime) -> str:
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     return (datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else moment).date().isoformat()
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return a time or day of ISO 8601 in UTC; ``None`` if the text is none."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def head_commit(root: Path) -> str | None:

@@ -4,7 +4,6 @@ __all__ = ("History", "noted_paths", "read_history")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -21,6 +20,7 @@ from pytest_llmeval.snapshots.files import SCORES
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.snapshots.layout import parse
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.stamp import moment_of
 
 _Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 _Variant: TypeAlias = tuple[str, str]
@@ -110,22 +110,13 @@ def _read(document: Document) -> "_Line | Fault":
     if faults:
         return faults[0]
     assert isinstance(line, _Line)
-    if _moment(line.time) is None:
+    if moment_of(line.time) is None:
         return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
     return line
 
 
-def _moment(text: str) -> datetime | None:
-    """Return a time in UTC; ``None`` if the text is none."""
-    try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _run(line: _Line) -> Point:
-    time = _moment(line.time)
+    time = moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
 
@@ -151,7 +142,7 @@ def _approvals(suite: Path, root: Path, faults: list[Fault]) -> Iterator[tuple[_
 
 def _points(scores: SuiteScores) -> Iterator[Point]:
     for place, each in enumerate(scores.history, 1):
-        time = _moment(each.time)
+        time = moment_of(each.time)
         if time is not None:
             point = Point(time, each.commit or "", each.values, approved=True, noted=False)
             yield _last(point, scores) if place == len(scores.history) else point

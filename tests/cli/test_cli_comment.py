@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import recorded_case, recorded_suite, write_run
 
+from pytest_llmeval.cli import comment_text as comment_module
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.comment_text import MARKER, comment_text
+from pytest_llmeval.cli.comment_text import MARKER, Change, Comparison, Regressed, comment_text
 from pytest_llmeval.cli.report_file import RecordedRun, read_run
+from pytest_llmeval.scoring.comparison.compare import Difference
 
 Commented = Callable[..., str]
 
@@ -98,13 +101,37 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     write_run(tmp_path / "r.json", recorded_suite(scored(20, 40, 35, 21), **lower), day=4)
     text = commented("r.json", "--baseline", "b.json")
     assert "2 metrics fell and 1 rose (established), 1 moved within chance; 30 cases got worse." in text
+    assert text.splitlines()[1] == "## Evaluation: passed, but 2 metrics fell"
     fell, _, rose = text.partition("### Fell")[2].partition("### Rose")
     assert re.findall(r"^\| s \| (\w+) \| ([\d.]+) \| ([\d.]+) \| (-?[\d.]+) ", fell, re.MULTILINE) == [
         ("down", "1.0000", "0.5000", "-0.5000"),
         ("cost", "0.2500", "0.8750", "0.6250"),
     ]
+    rose, _, unclear = rose.partition("### Moved within chance")
     assert re.findall(r"^\| s \| (\w+) ", rose, re.MULTILINE) == ["up"]
+    assert re.findall(r"^\| s \| (\w+) ", unclear, re.MULTILINE) == ["luck"]
     assert "Baseline of 2026-01-01 10:00 UTC, commit cccccccccccc, 3 days earlier." in text
+
+
+def test_metrics_that_did_not_move_are_part_of_the_family(commented: Commented, tmp_path: Path) -> None:
+    def scored(right: int, others: int) -> list[dict[str, Any]]:
+        same = {f"same{n}": 1.0 for n in range(others)}
+        return [recorded_case(str(n), f1=float(n < right), **same) for n in range(40)]
+
+    for others, fell in ((0, "1 metric fell"), (20, "0 metrics fell")):
+        write_run(tmp_path / "b.json", recorded_suite(scored(40, others)))
+        write_run(tmp_path / "r.json", recorded_suite(scored(32, others)))
+        assert fell in commented("r.json", "--baseline", "b.json")
+
+
+def test_numbers_without_end_do_not_make_a_comment_long(commented: Commented, tmp_path: Path) -> None:
+    huge = int("9" * 4300)
+    counts = {"total": huge, "passed": huge}
+    suites = [
+        recorded_suite(cases(3), suite=name, counts=counts, usage={"calls": huge, "verdicts": 1}) for name in "ab"
+    ]
+    write_run(tmp_path / "r.json", *suites)
+    assert len(commented("r.json")) < 1000
 
 
 def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, tmp_path: Path) -> None:
@@ -117,7 +144,7 @@ def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, t
     write_run(tmp_path / "b.json", recorded_suite(before))
     write_run(tmp_path / "r.json", recorded_suite(now))
     table = commented("r.json", "--baseline", "b.json").partition("### Worst regressed cases\n\n")[2]
-    assert table.splitlines()[2:] == [
+    assert table.partition("\n\n")[0].splitlines()[2:] == [
         "| b<br>s.eval.yaml:7 | passed -\\> failed; f1 1.0000 -\\> 0.5000 | text: missing<br>text: extra: kyoto |",
         "| a<br>s.eval.yaml | f1 1.0000 -\\> 0.7500 |  |",
     ]
@@ -170,6 +197,12 @@ def test_cost_stands_beside_that_of_the_baseline(commented: Commented, tmp_path:
     assert commented("r.json", "--baseline", "b.json").endswith("| s | 3 | 0.2500 | n/a | 0.1250 + n/a |\n")
 
 
+def test_a_run_that_cost_nothing_has_no_table_of_costs(commented: Commented, tmp_path: Path) -> None:
+    usage = {"verdicts": 0, "calls": 0, "cost_usd": 0, "target_cost_usd": None}
+    write_run(tmp_path / "r.json", recorded_suite(cases(3), usage=usage))
+    assert "Cost" not in commented("r.json")
+
+
 def test_a_comment_can_be_written_to_a_file(commented: Commented, tmp_path: Path) -> None:
     write_run(tmp_path / "r.json", recorded_suite(cases(3)))
     assert commented("r.json", "-o", "c.md") == ""
@@ -214,7 +247,7 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RecordedRun, s
         path=texts[-1],
         gates=[gate("failed", name) | {"reason": texts[0]} for name in names],
         snapshot=[{"metric": texts[0], "kind": "x", "outcome": texts[-1], "reason": texts[0]}],
-        usage={"calls": 1},
+        usage={"verdicts": 1},
     )
     run = {"started_at": texts[0], "commit": texts[0]}
     return read_run(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
@@ -280,3 +313,17 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
     plain, _ = hostile_run(tmp_path, ["a"], 300)
     rows = re.findall(r"^\.\.\. and (\d+) more row", comment_text(plain), re.MULTILINE)
     assert rows == ["251", "290"]
+
+
+def test_eight_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = hostile_run(tmp_path, ["*" * 20], 300)
+    suite = replace(run.suites[0], suite="*" * 80)
+    difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
+    changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
+    worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, 1.0))] * 300
+    found = Comparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
+    monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
+    faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=(suite,) * 300)
+    written = comment_text(faulty, faulty)
+    assert written.count("### ") == 8
+    assert 45_000 < len(written) < 60_000

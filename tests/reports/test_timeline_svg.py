@@ -3,8 +3,10 @@
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
+from histories import picture
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import ROOT
 
 from pytest_llmeval.reports.timeline import Point, Timeline
 from pytest_llmeval.reports.timeline_svg import history_svg
@@ -81,6 +83,11 @@ def test_a_history_without_a_value_is_drawn_without_marks() -> None:
 def test_dark_surroundings_have_colours_of_their_own() -> None:
     style = drawn(point(0.5))[0].text or ""
     assert "@media (prefers-color-scheme: dark)" in style
+
+
+def test_the_documentation_shows_a_picture_as_it_is_drawn_today() -> None:
+    shown = (ROOT / "docs" / "images" / "history.svg").read_text(encoding="utf-8")
+    assert shown == picture(), "python tests/histories.py > docs/images/history.svg"
 
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40) | st.sampled_from(

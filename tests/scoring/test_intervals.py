@@ -124,19 +124,19 @@ def test_tails_fall_with_the_distance(at: float, step: float) -> None:
 
 def test_equal_cases_leave_room_for_unlike_ones_that_were_not_seen() -> None:
     same = np.full(100, 0.5)
-    found = value_interval(same, 0.5, np.full(10, 0.5), 10, SHARE, 0.95)
+    found = value_interval(same, 0.5, 10, SHARE, 0.95)
     unseen = wilson_interval(0, 10, 0.95)[1]
     assert found == pytest.approx((0.5 - 0.5 * unseen, 0.5 + 0.5 * unseen))
-    assert value_interval(same, 0.5, np.full(10, 0.5), 10, Metric("m", high=None), 0.95) == (0.5, 0.5)
+    assert value_interval(same, 0.5, 10, Metric("m", high=None), 0.95) == (0.5, 0.5)
 
 
 def test_an_interval_stays_in_the_range_of_its_metric() -> None:
     scores = np.array([0.9, 1.0, 0.2])
     values = resampled_totals(scores[:, None], 10_000)[:, 0] / 3
-    found = value_interval(values, 0.7, scores, 3, SHARE, 0.95)
+    found = value_interval(values, 0.7, 3, SHARE, 0.95)
     assert found is not None
     assert 0 <= found[0] < found[1] <= 1
-    beyond = value_interval(values * 5, 3.5, scores * 5, 3, SHARE, 0.95)
+    beyond = value_interval(values * 5, 3.5, 3, SHARE, 0.95)
     assert beyond is not None
     assert beyond[0] < 3.5 < beyond[1]
 
@@ -152,7 +152,7 @@ def test_an_interval_stays_in_the_range_of_its_metric() -> None:
     ],
 )
 def test_resamples_without_value_are_left_out_and_few_left_give_no_interval(values: list[float], exists: bool) -> None:
-    found = value_interval(np.array(values), 0.2, np.array([0.1, 0.3]), 2, SHARE, 0.95)
+    found = value_interval(np.array(values), 0.2, 2, SHARE, 0.95)
     assert (found is not None) is exists
 
 

@@ -55,6 +55,12 @@ def test_an_approved_run_is_marked_and_not_shown_twice(tmp_path: Path) -> None:
     assert [each.approved for each in only(tmp_path).points] == [False, True, False, False]
 
 
+def test_two_equal_approvals_of_a_day_mark_two_runs(tmp_path: Path) -> None:
+    note_runs(tmp_path, run_line(3, commit=None), run_line(3, commit=None), run_line(3, commit=None))
+    write_approvals(tmp_path, [approval(3, 0.5), approval(3, 0.5)])
+    assert [each.approved for each in only(tmp_path).points] == [True, True, False]
+
+
 def test_approvals_made_elsewhere_stand_at_their_day(tmp_path: Path) -> None:
     note_runs(tmp_path, run_line(2), run_line(4))
     write_approvals(tmp_path, [approval(1, 0.25), approval(3, 0.5)])

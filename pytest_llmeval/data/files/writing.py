@@ -1,6 +1,15 @@
 """Writing of all our files: to a temporary file, synced and renamed, never through a symbolic link, under a lock."""
 
-__all__ = ("append_text", "has_text", "locked", "remove_leftovers", "rewrite", "scratch_path", "write_text")
+__all__ = (
+    "append_text",
+    "has_text",
+    "locked",
+    "remove_leftovers",
+    "rewrite",
+    "scratch_path",
+    "write_bytes",
+    "write_text",
+)
 
 import errno
 import os
@@ -35,9 +44,19 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     Raises:
         OSError: It cannot be written; then it is as it was.
     """
+    _write(path, lambda file: _write_parts(file, parts))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file as `write_text` does."""
+    _write(path, lambda file: _write_data(file, data))
+
+
+def _write(path: Path, write: Callable[[int], None]) -> None:
+    """Have a file written by a function that closes it."""
     refuse_links(path)
     if _is_stream(path):
-        _write_parts(_open_stream(path), parts)
+        write(_open_stream(path))
         return
     remove_leftovers(path.parent)
     scratch = scratch_path(path.parent)
@@ -47,7 +66,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
             before = path.lstat()
             if stat.S_ISREG(before.st_mode):
                 os.fchmod(file, stat.S_IMODE(before.st_mode))
-        _write_parts(file, parts)
+        write(file)
         scratch.replace(path)
     except BaseException:
         scratch.unlink(missing_ok=True)
@@ -160,6 +179,15 @@ def _write_parts(file: int, parts: Iterable[str]) -> None:
     with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
         os.set_blocking(file, True)
         stream.writelines(parts)
+        stream.flush()
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.fsync(file)
+
+
+def _write_data(file: int, data: bytes) -> None:
+    with os.fdopen(file, "wb") as stream:
+        os.set_blocking(file, True)
+        stream.write(data)
         stream.flush()
         if stat.S_ISREG(os.fstat(file).st_mode):
             os.fsync(file)

@@ -5,11 +5,12 @@ __all__ = ("Tokenizer", "get_tokenizer", "porter_stem", "register_tokenizer")
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import TypeAlias
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.scripts import separate_east_asian, unicode_words
+from pytest_llmeval.evaluators.measures.stems import stem
 from pytest_llmeval.evaluators.measures.treebank import treebank_tokens
 
 Split: TypeAlias = Callable[[str], Sequence[str]]
@@ -76,14 +77,7 @@ def get_tokenizer(name: str) -> Tokenizer:
 @lru_cache(maxsize=1 << 16)
 def porter_stem(word: str) -> str:
     """Return the stem that rouge-score uses: Porter's (1980, with NLTK's extensions) above 3 characters."""
-    return str(_stemmer().stem(word)) if len(word) > _STEMMED_ABOVE else word
-
-
-@cache
-def _stemmer() -> Any:
-    from nltk.stem.porter import PorterStemmer
-
-    return PorterStemmer()
+    return stem(word) if len(word) > _STEMMED_ABOVE else word
 
 
 def _f1_words(text: str) -> list[str]:

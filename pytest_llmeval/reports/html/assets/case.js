@@ -16,7 +16,7 @@ async function drawCase(row, group) {
     { class: "case" },
     drawSteps(row, group),
     h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
-    h("p", { class: "path" }, [entry.suite, `${entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
+    h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
     texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, texts.reason) : null,
     drawCommand(commandOf(row)),
     drawLabels(row),

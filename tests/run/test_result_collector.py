@@ -7,9 +7,9 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.plugin.payload import encode
-from pytest_llmeval.plugin.result_collector import ResultCollector
 from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.result_collector import ResultCollector
 from pytest_llmeval.suite.suite import SuiteKey
 
 KEY = SuiteKey("/s/b.eval.yaml", "b.eval.yaml")

@@ -9,8 +9,8 @@ from strategies import observations
 
 from pytest_llmeval import Case, Observation
 from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.plugin.payload import decode, encode
 from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.payload import decode, encode
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import fingerprint
 

@@ -1,0 +1,169 @@
+"""The command ``llmeval merge``: the shards of a run, judged together."""
+
+__all__ = ("add_arguments",)
+
+import shutil
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import counted
+
+if TYPE_CHECKING:
+    from pytest_llmeval.run.finishing import FinishedRun
+    from pytest_llmeval.run.merging import MergedRun
+    from pytest_llmeval.run.shard_file import ShardFile
+    from pytest_llmeval.targets.python import Recordings
+
+_SUFFIX = ".llmeval"
+_NOTHING_RAN = 5
+"""pytest's exit code of a run without tests."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Judge gates and snapshots on the results of all shards, and write reports and recordings, as one run would "
+        "do. Run it in a checkout of the commit that the shards ran. The exit code is that of a run: 1 if a case, a "
+        "gate or a snapshot failed, or if shards are missing, doubled, cut or of another run."
+    )
+    parser.add_argument(
+        "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{_SUFFIX}"
+    )
+    parser.add_argument(
+        "--report", action="append", default=[], type=_report, metavar="PATH", help="write a report; can be repeated"
+    )
+    parser.add_argument("--snapshot-update", action="store_true", help="approve the scores of the run")
+    parser.add_argument(
+        "--snapshot-anchor", action="store_true", help="with --snapshot-update: drift is measured from this run on"
+    )
+    parser.add_argument("--require-gates", action="store_true", help="fail if a gate is not judged")
+    parser.add_argument(
+        "--rootdir",
+        type=Path,
+        help="pytest's rootdir; default: the nearest folder, from here upwards, that has the suite files",
+    )
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
+    parser.set_defaults(run=_merge)
+
+
+def _report(text: str) -> Path:
+    from pytest_llmeval.reports.files import SUFFIXES
+
+    if Path(text).suffix not in SUFFIXES:
+        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
+    return Path(text)
+
+
+def _merge(options: Namespace) -> int:
+    from dataclasses import replace
+
+    from pytest_llmeval.run.finishing import finish_run
+    from pytest_llmeval.run.merging import merge_shards
+    from pytest_llmeval.run.past_runs import write_run
+    from pytest_llmeval.snapshots.mode import Mode
+
+    if options.snapshot_anchor and not options.snapshot_update:
+        raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
+    files = list(dict.fromkeys(each for given in options.shards for each in _files(given)))
+    root, shards = _opened(files, options.rootdir)
+    _import_from(root, shards)
+    merged = merge_shards(shards, root)
+    finished = finish_run(
+        merged.heard,
+        replace(
+            merged.terms,
+            require_gates=merged.terms.require_gates or options.require_gates,
+            compares=any(path.suffix == ".html" for path in options.report),
+        ),
+        merged.suites,
+        Mode(update=options.snapshot_update, anchor=options.snapshot_anchor),
+        recordings=_recordings(merged),
+        duration_s=merged.seconds,
+    )
+    written, missing, notes = write_run(finished.report, options.report, root)
+    say(_lines(finished, options.verbose))
+    say(f"report written to {path}" for path in written)
+    say(notes)
+    lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
+    say((f"exit code 1: {each}" for each in lacking), error=True)
+    if not merged.heard.results.results and not finished.report.faults:
+        say(["found no results in any shard, expected some"], error=True)
+        return _NOTHING_RAN
+    return 1 if lacking or finished.failed else 0
+
+
+def _files(given: Path) -> list[Path]:
+    """Return a file, or the shard files in and below a folder.
+
+    Raises:
+        LlmevalError: The folder has none.
+    """
+    if not given.is_dir():
+        return [given]
+    found = sorted(each for each in given.rglob(f"*{_SUFFIX}") if each.is_file())
+    if not found:
+        raise LlmevalError(f"{given}: found no *{_SUFFIX}, expected the files of all shards")
+    return found
+
+
+def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[ShardFile]]":
+    """Read the files; also return the folder that has the suites.
+
+    Raises:
+        LlmevalError: Some cannot be used; all of them are listed.
+    """
+    here = (rootdir or Path.cwd()).resolve()
+    if rootdir is not None and not rootdir.is_dir():
+        raise LlmevalError(f"--rootdir={rootdir}: found no folder")
+    shards = _read(files, here)
+    paths = {each.path for shard in shards for each in shard.origin.suites}
+    above = [] if rootdir is not None else here.parents
+    root = next((each for each in above if all((each / path).is_file() for path in paths)), here)
+    has_all = all((here / path).is_file() for path in paths)
+    return (here, shards) if has_all or root == here else (root, _read(files, root))
+
+
+def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
+    from pytest_llmeval.run.shard_file import read_shard
+
+    shards, faults = [], []
+    for each in files:
+        try:
+            shards.append(read_shard(each, root))
+        except LlmevalError as error:
+            faults.append(str(error))
+    if faults:
+        raise LlmevalError("\n".join(faults))
+    return shards
+
+
+def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
+    """Let Python import from the folders of the project from which the shards did."""
+    folders = (str(root / each) for shard in shards for each in shard.origin.imports)
+    sys.path[:0] = [each for each in dict.fromkeys(folders) if each not in sys.path]
+
+
+def _recordings(merged: "MergedRun") -> "Recordings | None":
+    from pytest_llmeval.targets.python import Recordings
+
+    path, mode = merged.options.predictions, merged.options.predictions_mode
+    return Recordings.open(merged.suites.root / path, mode) if path and mode != "replay" else None
+
+
+def _lines(finished: "FinishedRun", verbosity: int) -> "list[str]":
+    from pytest_llmeval.reports.terminal import render
+
+    width = shutil.get_terminal_size().columns
+    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]
+
+
+def _failed_elsewhere(merged: "MergedRun") -> "list[str]":
+    """Return what failed in shards besides cases."""
+    heard = merged.heard
+    found = [f"{counted(len(heard.failures), 'other test')} failed in the shards"] if heard.failures else []
+    return [*found, "tests could not be collected"] if heard.uncollected else found

@@ -1,0 +1,159 @@
+"""The suites of a checkout, without pytest: with the evaluators that conftests and plugins register."""
+
+__all__ = ("Checkout", "print_suite", "versions")
+
+import platform
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module, metadata
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from pytest_llmeval._version import __version__
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.frames import origin
+from pytest_llmeval.data.files.places import display_path
+from pytest_llmeval.run.shard_file import SuitePrint
+from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import Registry, default_registry
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+_HOOK = "pytest_llmeval_register"
+_DISTRIBUTION = "pytest-llmeval-suite"
+_CONFTEST = "conftest.py"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python, of this package and of the libraries that it needs."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2]), _DISTRIBUTION: __version__}
+    try:
+        required = metadata.requires(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        required = []
+    for each in required:
+        name = re.match(r"[\w.-]+", each)
+        if name is not None and "extra ==" not in each:
+            found[name[0]] = metadata.version(name[0])
+    return found
+
+
+def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
+    """Return the fingerprints of a suite.
+
+    Args:
+        suite: As its file has it, all systems included.
+        root: The folder to which its file is named relatively.
+        plugins: What registers evaluators for it: conftests relative to the root, and names of modules.
+    """
+    cases = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
+    return SuitePrint(
+        path=display_path(suite.path, root),
+        file=_digest(suite.path),
+        data=fingerprint([_content(case) for case in cases]),
+        evaluators=fingerprint(comparable_of(suite).evaluators),
+        plugins={name: _digest(_file_of(name, root)) for name in plugins},
+    )
+
+
+def _content(case: Case) -> list[object]:
+    given = [] if case.prediction is MISSING else [case.prediction]
+    limits = {name: str(limit) for name, limit in case.thresholds.items()}
+    return [case.id, case.input, case.expected, given, case.labels, case.tags, limits, case.way]
+
+
+def _digest(path: Path | None) -> str:
+    try:
+        return "" if path is None else f"sha256:{sha256(path.read_bytes()).hexdigest()[:32]}"
+    except OSError:
+        return ""
+
+
+def _file_of(plugin: str, root: Path) -> Path | None:
+    if plugin.endswith(".py"):
+        return root / plugin
+    file = getattr(sys.modules.get(plugin), "__file__", None)
+    return Path(file) if file else None
+
+
+@dataclass
+class Checkout:
+    """Implements `pytest_llmeval.run.finishing.Suites` for a folder, by what shard files say of a run there.
+
+    Attributes:
+        root: The folder: pytest's rootdir.
+        plugins: Suite file, relative to the root, to what registers evaluators for it, in the order of registration.
+        known: What is known of the judges of suites and variants.
+    """
+
+    root: Path
+    plugins: Mapping[str, Sequence[str]]
+    known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
+    _modules: dict[str, ModuleType] = field(default_factory=dict)
+
+    def read(self, path: Path) -> Suite:
+        """Return the suite of a file.
+
+        Raises:
+            LlmevalError: The file has faults, or what registers its evaluators is not there or fails.
+        """
+        if path not in self._loaded:
+            try:
+                self._loaded[path] = self._read(path)
+            except LlmevalError as error:
+                self._loaded[path] = error
+        found = self._loaded[path]
+        if isinstance(found, LlmevalError):
+            raise found
+        return found
+
+    def _read(self, path: Path) -> Suite:
+        shown = display_path(path, self.root)
+        registry = default_registry()
+        for plugin in self.plugins.get(shown, ()):
+            self._register(plugin, registry)
+        return load_suite(path, registry, root=self.root, shown=shown)
+
+    def _register(self, plugin: str, registry: Registry) -> None:
+        try:
+            if plugin not in self._modules:
+                self._modules[plugin] = self._conftest(plugin) if plugin.endswith(".py") else import_module(plugin)
+            getattr(self._modules[plugin], _HOOK)(registry=registry)
+        except LlmevalError:
+            raise
+        except Exception as error:  # a user's module may raise anything
+            raise LlmevalError(
+                f"{plugin}: found no way to register evaluators ({format_error(error)}{origin(error)}), expected a "
+                f"module with {_HOOK} that can be imported outside pytest"
+            ) from error
+
+    def _conftest(self, name: str) -> ModuleType:
+        """Import a conftest of the checkout under the name that pytest gives to it."""
+        path = (self.root / name).resolve()
+        if path.name != _CONFTEST or not path.is_relative_to(self.root.resolve()):
+            raise LlmevalError(f"{name}: expected a {_CONFTEST} inside {self.root}")
+        packages: list[str] = []
+        folder = path.parent
+        while (folder / "__init__.py").is_file():
+            packages.insert(0, folder.name)
+            folder = folder.parent
+        if packages:
+            return import_module(".".join([*packages, path.stem]))
+        spec = spec_from_file_location("conftest", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # of several conftests the last keeps the name, as in pytest
+        spec.loader.exec_module(module)
+        return module
+
+    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
+        """Return, by evaluator, what decides the verdicts on a suite."""
+        del suite
+        return self.known.get(key, {})

@@ -1,0 +1,212 @@
+"""``llmeval merge``: what belongs together is judged, everything else is refused by name."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shard_files import origin, ran, write_suite
+
+from pytest_llmeval.cli import main
+from pytest_llmeval.run.shard_file import Options, write_shard
+
+COUNT = 3
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    """A suite, and the files of its three shards."""
+    write_suite(here)
+    for index in range(1, COUNT + 1):
+        write(here, f"{index}/{COUNT}")
+    return here
+
+
+def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), heard: Any = None, **more: Any) -> Path:
+    path = root / "parts" / f"{name or shard.partition('/')[0]}.llmeval"
+    write_shard(path, origin(root, shard, **more), ran(root, shard, only, **(heard or {})), root, 1.5)
+    return path
+
+
+def test_shards_are_judged_together_and_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", "parts", "--report=report.json", "--report=deep/report.html"]) == 0
+    out = capsys.readouterr().out
+    assert "5 cases, 1 gate passed" in out
+    assert "report written to report.json" in out
+    report = json.loads((project / "report.json").read_text(encoding="utf-8"))
+    assert report["suites"][0]["counts"]["passed"] == 5
+    assert report["run"]["duration_s"] == 4.5
+    assert (project / "deep" / "report.html").is_file()
+
+
+def test_the_suites_may_be_above_the_current_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(project / "deep" / "er")
+    assert main(["merge", str(project / "parts")]) == 0
+    monkeypatch.chdir("/")
+    assert main(["merge", str(project / "parts"), f"--rootdir={project}"]) == 0
+
+
+def test_a_gate_that_fails_decides_the_exit_code(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(project, gates=["exact_match >= 0.9"])
+    for index in range(1, COUNT + 1):
+        write(project, f"{index}/{COUNT}")
+    assert main(["merge", "parts"]) == 1
+    assert "gate FAILED  exact_match >= 0.9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("heard", "line"),
+    [
+        ({"failures": {"test_x.py::test_x"}}, "exit code 1: 1 other test failed in the shards"),
+        ({"uncollected": True}, "exit code 1: tests could not be collected"),
+        ({"unfinished": {"s.eval.json::p"}}, "exit code 1: 1 selected test of eval suites did not run"),
+        ({"faults": {"t.eval.yaml": ["t.eval.yaml  wrong"]}}, ""),
+    ],
+)
+def test_what_went_wrong_in_a_shard_decides_the_exit_code(
+    project: Path, capsys: pytest.CaptureFixture[str], heard: dict[str, Any], line: str
+) -> None:
+    write(project, "2/3", heard=heard)
+    assert main(["merge", "parts"]) == 1
+    assert line in capsys.readouterr().err
+
+
+def test_gates_that_a_shard_requires_are_required_of_all(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(here, gates=[])
+    write(here, "1/1")
+    assert main(["merge", "parts"]) == 0
+    assert main(["merge", "parts", "--require-gates"]) == 1
+    write(here, "1/1", require_gates=True)
+    assert main(["merge", "parts"]) == 1
+    assert "no gate was judged" in capsys.readouterr().err
+
+
+def test_shards_without_results_do_not_pass(here: Path) -> None:
+    write_suite(here)
+    write(here, "1/1", only=("nothing",))
+    assert main(["merge", "parts"]) == 5
+
+
+def _remove(root: Path) -> None:
+    (root / "parts" / "2.llmeval").unlink()
+
+
+def _double(root: Path) -> None:
+    shutil.copy(root / "parts" / "2.llmeval", root / "parts" / "2b.llmeval")
+
+
+def _cut(root: Path) -> None:
+    path = root / "parts" / "2.llmeval"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _edit(root: Path) -> None:
+    write_suite(root, gates=["exact_match >= 0.1"])
+
+
+def _edit_data(root: Path) -> None:
+    path = root / "s.eval.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"b"', '"c"'), encoding="utf-8")
+
+
+def _gone(root: Path) -> None:
+    (root / "s.eval.json").unlink()
+
+
+def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
+    return lambda root: write(root, shard, "2", **more)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (_remove, "found no file of shard 2/3, expected the files of all 3 shards"),
+        (_double, "parts/2b.llmeval: found shard 2/3 again, expected it once: parts/2.llmeval has it"),
+        (_cut, "parts/2.llmeval: found a file that is cut or damaged, expected a whole shard file"),
+        (_edit, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, expected what"),
+        (_edit_data, "parts/2.llmeval: found a run of s.eval.json that differs in suite file, data, exp"),
+        (_gone, "parts/2.llmeval: s.eval.json cannot be judged here: "),
+        (_with(commit="abc"), "parts/2.llmeval: found commit abc, expected none, which is checked out here"),
+        (_with(versions={"numpy": "1.0"}), "parts/2.llmeval: found numpy 1.0, expected "),
+        (_with(options=Options(judge_model="a:b")), "parts/2.llmeval: found judge-model 'a:b', expected None as in"),
+        (_with(options=Options(selection="-k x")), "parts/2.llmeval: found selection '-k x', expected '' as in"),
+        (
+            _with(collected="sha256:1"),
+            "parts/2.llmeval: found all tests over cases '5 tests with fingerprint",
+        ),
+        (_with("2/4"), "parts/2.llmeval: found shard 2/4, expected one of 3, as in the other files"),
+        (_with(""), "parts/2.llmeval: found a run without --llmeval-shard, expected a shard like the others"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused_by_name(
+    project: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Path], object], line: str
+) -> None:
+    change(project)
+    assert main(["merge", "parts", "--report=report.json"]) == 1
+    said = capsys.readouterr()
+    assert line in said.err
+    assert said.out == ""
+    assert not (project / "report.json").exists()
+
+
+def test_another_evaluator_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = origin(project, "2/3")
+    other = replace(made, suites=[replace(made.suites[0], evaluators="sha256:0")])
+    write_shard(project / "parts" / "2.llmeval", other, ran(project, "2/3"), project, 1.0)
+    assert main(["merge", "parts"]) == 1
+    assert "parts/2.llmeval: found a run of s.eval.json that differs in evaluators" in capsys.readouterr().err
+
+
+def test_parts_of_another_selection_are_merged(here: Path) -> None:
+    write_suite(here)
+    write(here, "", "a", ("p", "q"))
+    write(here, "", "b", ("r", "s", "wrong"))
+    assert main(["merge", "parts/a.llmeval", "parts/b.llmeval"]) == 0
+
+
+def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(here)
+    write(here, "", "a", ("p", "q"))
+    write(here, "", "b", ("r", "s"))
+    assert main(["merge", "parts"]) == 1
+    assert "found no file with s.eval.json::wrong, expected the files of all parts" in capsys.readouterr().err
+
+
+def test_tests_that_the_user_leaves_out_of_all_parts_are_not_missed(here: Path) -> None:
+    write_suite(here)
+    chosen = Options(selection="-k 'not wrong'")
+    write(here, "", "a", ("p", "q"), options=chosen)
+    write(here, "", "b", ("r", "s"), options=chosen)
+    assert main(["merge", "parts"]) == 0
+    assert main(["merge", "parts", "--require-gates"]) == 1
+
+
+def test_tests_that_two_parts_have_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(here)
+    write(here, "", "a", ("p", "q", "wrong"))
+    write(here, "", "b", ("q", "r", "s"))
+    assert main(["merge", "parts"]) == 1
+    line = "parts/b.llmeval: found results that parts/a.llmeval has, too, expected each once: s.eval.json::q"
+    assert line in capsys.readouterr().err
+
+
+def test_a_folder_without_shards_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "parts").mkdir()
+    assert main(["merge", "parts"]) == 1
+    assert "parts: found no *.llmeval, expected the files of all shards" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--report=x.csv"], ["--report=x.llmeval"]])
+def test_a_report_of_another_suffix_is_a_usage_error(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["merge", "parts", *arguments])
+    assert ended.value.code == 2
+
+
+def test_an_anchor_needs_an_approval(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["merge", "parts", "--snapshot-anchor"]) == 1
+    assert "--snapshot-anchor needs --snapshot-update" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Shard files of a small suite, made without pytest."""
+
+__all__ = ("CASES", "origin", "ran", "write_suite")
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.run.checkout import Checkout, print_suite, versions
+from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.finishing import HeardRun
+from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.shard_file import Options, Origin, SuiteVariant
+from pytest_llmeval.run.sharding import Shard
+from pytest_llmeval.suite.suite import SuiteKey
+
+CASES = [
+    {"id": word, "expected": "a", "prediction": "a" if word != "wrong" else "b"}
+    for word in ["p", "q", "r", "s", "wrong"]
+]
+NAME = "s.eval.json"
+
+
+def write_suite(folder: Path, **top: Any) -> Path:
+    """Write a suite of five cases, of which one is wrong."""
+    path = folder / NAME
+    content = {"evaluators": [{"text": {"metrics": ["exact_match"]}}], "gates": ["exact_match >= 0.8"], **top}
+    path.write_text(json.dumps({"cases": CASES, **content}), encoding="utf-8")
+    return path
+
+
+def origin(root: Path, shard: str = "", **more: Any) -> Origin:
+    """Return what a run in a folder is made of."""
+    suite = Checkout(root, {}).read(root / NAME)
+    known: dict[str, Any] = {
+        "shard": shard,
+        "commit": None,
+        "versions": versions(),
+        "options": Options(),
+        "require_gates": False,
+        "collected": "sha256:0",
+        "items": len(CASES),
+        "imports": [],
+        "suites": [print_suite(suite, root, [])],
+        "variants": [SuiteVariant((NAME, NAME, "", ""))],
+    }
+    return Origin(**{**known, **more})
+
+
+def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) -> HeardRun:
+    """Return what is heard of a run of a shard, or of chosen cases; the others are deselected."""
+    suite = Checkout(root, {}).read(root / NAME)
+    index, _, count = (shard or "1/1").partition("/")
+    part = Shard(int(index), int(count))
+    results = {}
+    deselected = set()
+    for case in suite.cases:
+        nodeid = f"{NAME}::{case.id}"
+        if part.has(NAME, f"case {case.id}") and (not only or case.id in only):
+            key = SuiteKey(str(suite.path), NAME)
+            payload = encode(key, suite.total, [execute(suite, Answer(case))], predictions=False)
+            results[Item(NAME, nodeid)] = ItemResult(payload, "passed", 0.25)
+        else:
+            deselected.add(nodeid)
+    return HeardRun(started=1e9, results=ResultCollector(results), deselected=deselected, selected={suite.path}, **more)
