@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, Result
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, Result
 
 Texts: TypeAlias = Literal["none", "failing", "all"]
 """Of which cases reports have the texts."""
@@ -36,6 +36,7 @@ class CaseNote:
         input: What the target received.
         expected: The ground truth.
         answers: The prediction; of several repeats those that failed, with how often each came.
+        judgings: Questions to judges and their replies.
         has_texts: Whether reports of all cases show input, expected and answers; an error analysis does so anyway.
     """
 
@@ -45,6 +46,7 @@ class CaseNote:
     input: Any = None
     expected: Any = None
     answers: Sequence[AnswerShown] = ()
+    judgings: Sequence[JudgingShown] = ()
     has_texts: bool = False
 
     def place(self, suite_file: str) -> str:
@@ -102,7 +104,9 @@ def case_notes(
             notes[case.id] = CaseNote(case.line, file)
         else:
             shown = texts == "all" or record.outcome in _FAILING
-            notes[case.id] = CaseNote(case.line, file, record.lines, case.input, case.expected, record.answers, shown)
+            notes[case.id] = CaseNote(
+                case.line, file, record.lines, case.input, case.expected, record.answers, record.judgings, shown
+            )
     return notes
 
 
