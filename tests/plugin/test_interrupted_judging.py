@@ -1,6 +1,7 @@
 """Runs that end before their time: what had been paid for is kept, and the next run asks for the rest only."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -129,7 +130,7 @@ def test_ctrl_c_keeps_every_finished_verdict(suite: "Judged", workers: int) -> N
     assert _leases(suite) == []  # or else the next run would wait for them to expire
     assert len(kept) >= ANSWERED - workers  # each may have been about to keep one
     if not workers:  # xdist's workers are cut off with what they had not reported
-        assert "20 cases: " in said
+        assert re.search(r"cases: \d+ passed, \d+ not run", said)
         assert suite.recordings().exists()
     suite.server.script(reply("yes"))
     suite.asked()
