@@ -90,13 +90,13 @@ def _environment() -> dict[str, str]:
 
 
 @cache
-def _warm() -> "subprocess.Popen[str]":
+def _warm() -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("warm_process.py"))],
         env=_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        bufsize=0,  # of two lines that have come, one is read: `select` does not see what a buffer holds
     )
     atexit.register(process.communicate)  # without input, it ends
     return process
@@ -107,8 +107,7 @@ def _fork(**command: object) -> int:
     process = _warm()
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(command) + "\n")
-    process.stdin.flush()
+    process.stdin.write(f"{json.dumps(command)}\n".encode())
     pid = int(process.stdout.readline())
     if not select.select([process.stdout], [], [], PATIENCE)[0]:
         os.kill(pid, signal.SIGKILL)

@@ -187,7 +187,6 @@ def _notes(suite: SuiteReport) -> list[str]:
     noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
     lines = []
     for case, note in noted[:_LISTED]:
-        place = f"{suite.path}:{note.line}" if note.line else suite.path
         texts = note.texts()
         answers = texts.pop("answers", None)
         if answers:
@@ -196,7 +195,7 @@ def _notes(suite: SuiteReport) -> list[str]:
         rows += [
             (f"prediction, {counted(each['times'], 'time')}", as_line(each["prediction"])) for each in answers or ()
         ]
-        lines += [f"#### {text(case)}", "", f"- at {text(place)}"]
+        lines += [f"#### {text(case)}", "", f"- at {text(note.place(suite.path))}"]
         lines += [f"- {name}: {text(value)}" for name, value in rows]
         lines += [f"- {text(line)}" for line in note.said]
         lines.append("")

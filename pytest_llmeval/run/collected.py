@@ -61,6 +61,7 @@ class CollectedRun:
         broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         judges_off: Whether judges were switched off.
         texts: Of which cases reports have input, expected and prediction.
+        compares: Whether a report shows what changed since scores were approved.
         shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
         is_kept: Whether the results are kept in a shard file.
     """
@@ -71,6 +72,7 @@ class CollectedRun:
     broken: str = ""
     judges_off: bool = False
     texts: Texts = "failing"
+    compares: bool = False
     shard: str = ""
     is_kept: bool = False
 

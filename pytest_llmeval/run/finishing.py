@@ -76,6 +76,7 @@ class RunTerms:
         require_gates: Whether gates must be judged even if the user selected a part of the cases.
         shard: Which part of all cases ran, such as ``2/5``; empty for a run of all.
         is_kept: Whether the results are written to a shard file.
+        compares: Whether a report shows what changed since scores were approved.
     """
 
     judge: JudgeMode = "auto"
@@ -84,6 +85,7 @@ class RunTerms:
     require_gates: bool = False
     shard: str = ""
     is_kept: bool = False
+    compares: bool = False
 
 
 class Suites(Protocol):
@@ -180,6 +182,7 @@ def _collect(heard: HeardRun, terms: RunTerms, suites: Suites) -> CollectedRun:
         broken=heard.broken,
         judges_off=terms.judge == "off",
         texts=terms.texts,
+        compares=terms.compares,
         shard=terms.shard,
         is_kept=terms.is_kept,
     )

@@ -107,7 +107,7 @@ def llmeval(project: "Project", *arguments: str) -> "subprocess.CompletedProcess
 def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(
     installed: "Project", workers: int
 ) -> None:
-    ran = installed.run("--llmeval-report=report.md", workers=workers)
+    ran = installed.run("-v", "--llmeval-report=report.md", workers=workers)
     assert (ran.code, ran.counts) == (0, {"passed": 4})
     assert {case["id"]: case["metrics"]["close"] for case in ran.suites["s"]["cases"]} == {
         "rent": 1.0,

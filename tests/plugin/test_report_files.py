@@ -62,7 +62,7 @@ def test_a_report_that_cannot_be_written_is_told_and_the_run_does_not_pass(capit
     assert ran.code == 1
     assert f"report NOT written to {capitals.path / 'folder.json'}: Is a directory" in ran.text
     assert (capitals.path / "fine.md").exists()
-    assert "exact_match" in ran.section("llmeval")
+    assert "f1 1.0000" in ran.section("llmeval")
     assert "Traceback" not in ran.text
 
 

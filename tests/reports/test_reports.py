@@ -252,6 +252,7 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
         "gate FAILED  f1 >= 0.7  (1 case errored)",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",
         "gate FAILED  mean(f1) >= 0.7  (1 case errored)",
+        "",
         "cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed",
     ]
 
@@ -276,7 +277,7 @@ def test_gates_that_are_not_judged_are_told_once_at_every_verbosity() -> None:
 
 def test_colours_tell_passed_failed_and_waiting_apart() -> None:
     run = report([record("a", 0.5)], ["f1 >= 0.1", "f1 >= 0.9"])
-    assert [line.colour for line in render(run, verbosity=0, width=80)][-3:] == ["green", "red", "red"]
+    assert [line.colour for line in render(run, verbosity=0, width=80)][-4:] == ["green", "red", "", "red"]
     waiting = report([record("a", 0.5)], ["f1 >= 0.1"], incomplete="x")
     assert next(iter(render(waiting, verbosity=-1, width=80))).colour == "yellow"
 
@@ -326,5 +327,5 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     run = RunReport("", 0, "", None, [suite])
     assert any(line.startswith("recall[f]  ") for line in lines(run))
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
-    assert f"{len(result.metrics) - 16} more metrics: -v or -vv" in lines(run)
+    assert f"{len(result.metrics) - 16} more metrics: -vv" in lines(run)
     assert any(line.startswith("recall[e]  ") for line in lines(run, 1))

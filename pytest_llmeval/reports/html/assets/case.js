@@ -16,11 +16,11 @@ async function drawCase(row, group) {
     { class: "case" },
     drawSteps(row, group),
     h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
-    h("p", { class: "path" }, [entry.suite, `${entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
+    h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
     texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, texts.reason) : null,
     drawCommand(commandOf(row)),
     drawLabels(row),
-    drawLines(texts.lines),
+    drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say")),
     drawAnswers(texts, before, other),
     drawOtherSystems(row, group),
     drawScores(row, other),
@@ -66,11 +66,11 @@ function drawLabels(row) {
   return found.length ? h("p", { class: "labels" }, found.map(([name, value]) => h("span", { class: "label" }, `${name}: `, h("bdi", {}, value)))) : null;
 }
 
-/** @param {Object<string, string[]>} [lines] @returns {Element|null} What evaluators say is wrong. */
-function drawLines(lines) {
+/** @param {Object<string, string[]>} lines @param {string} title @returns {Element|null} What evaluators say of the answer. */
+function drawLines(lines, title) {
   const found = Object.entries(lines || {}).filter(([, said]) => said.length);
   if (!found.length) return null;
-  return section(t("What is wrong"), h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, each))])));
+  return section(title, h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, each))])));
 }
 
 /** @param {any} texts @param {any} before @param {Row|null} other @returns {any} */
@@ -149,17 +149,19 @@ function drawScores(row, other) {
   return section(t("Scores"), table([t("metric"), t("score"), ...(other ? [t("before"), t("difference")] : [])], rows, { caption: t("Scores") }));
 }
 
+/** @param {Object<string, string>} fields @returns {Element} */
+function drawFields(fields) {
+  return h("dl", { class: "lines" }, Object.entries(fields).map(([name, text]) => [h("dt", {}, name), h("dd", {}, drawText(String(text), "text"))]));
+}
+
 /** @param {any} texts @returns {any} Questions to judges with their replies, and how repeats went. */
 function drawJudging(texts) {
-  const judged = (texts.calls || []).map((call) =>
+  const judged = (texts.judgings || []).map((each) =>
     h(
       "details",
       { open: true },
-      h("summary", {}, [call.evaluator, call.cost_usd === null || call.cost_usd === undefined ? null : `${call.cost_usd.toFixed(6)} USD`].filter(Boolean).join(" · ")),
-      h("h3", {}, t("Question")),
-      drawValue(call.question),
-      h("h3", {}, t("Reply")),
-      drawValue(call.reply),
+      h("summary", {}, [each.evaluator, each.mode, `${t("score")} ${number(each.score)}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
+      h("div", { class: "sides" }, h("div", {}, h("h3", {}, t("Question")), drawFields(each.question)), h("div", {}, h("h3", {}, t("Reply")), drawValue(readJson(each.reply)))),
     ),
   );
   const reasoned = Object.entries(texts.details || {}).filter(([, each]) => typeof each?.reasoning === "string");

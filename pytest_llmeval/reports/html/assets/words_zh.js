@@ -59,6 +59,7 @@ const inChinese = {
   "This suite has no gates.": "此测试集没有门槛。",
   "To the content": "跳到内容",
   "Tool calls": "工具调用",
+  "What evaluators say": "评估器的说明",
   "What is wrong": "问题所在",
   "all": "全部",
   "approved": "已批准",
