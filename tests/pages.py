@@ -1,8 +1,10 @@
 """Reports as data, for pages, and a browser that opens these."""
 
-__all__ = ("Browser", "case", "chromium", "report", "suite")
+__all__ = ("Browser", "case", "chromium", "head_of", "report", "suite")
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +59,14 @@ def report(*suites: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return a report as JSON data."""
     run = {"started_at": "2026-11-20T11:42:23+00:00", "duration_s": 1.5, "version": "0.1.0", "commit": "a" * 40}
     return {"schema_version": 1, "run": run, "suites": list(suites), **more}
+
+
+def head_of(html: str) -> dict[str, Any]:
+    """Return what a page says without its cases."""
+    found = re.search(r'<script type="application/json" id="head">(.*?)</script>', html, re.DOTALL)
+    assert found
+    head: dict[str, Any] = json.loads(found[1])
+    return head
 
 
 class Browser:

@@ -22,6 +22,8 @@ MARKER = "<!-- pytest-llmeval -->"
 
 _SECTION = 6_500
 """Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
+_MOST = 10**12
+"""Largest number of cases that is shown: a forged one can have thousands of digits."""
 _LISTED = 50
 _CASES = 10
 _SAID = 3
@@ -103,10 +105,12 @@ def _sort(found: Comparison, pair: PairedScores) -> None:
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
     compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
-    metrics = {name: each for name, each in compared.items() if each.difference}
+    metrics = {name: each for name, each in compared.items() if each.difference is not None}
     adjusted = holm([1.0 if each.p_value is None else each.p_value for each in metrics.values()])
     for (name, each), p_value in zip(metrics.items(), adjusted, strict=True):
         change = Change(pair.here, name, each, p_value)
+        if not each.difference:
+            continue
         if p_value > 1 - _CONFIDENCE:
             found.unclear.append(change)
         else:
@@ -183,7 +187,7 @@ def _outcome(run: RecordedRun) -> str:
 
 
 def _count(suites: Iterable[RecordedSuite], outcome: str) -> int:
-    return sum(suite.counts.get(outcome, 0) for suite in suites)
+    return min(_MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
 def _summary(run: RecordedRun, found: Comparison | None) -> str:
@@ -280,7 +284,7 @@ def _cost(suite: RecordedSuite, baseline: RecordedRun | None) -> Iterator[tuple[
     before = {(each.path, each.suite): each.usage for each in baseline.suites} if baseline is not None else {}
     old = before.get((suite.path, suite.suite))
     was = "n/a" if old is None else f"{number(old.cost_usd)} + {number(old.target_cost_usd)}"
-    yield (text(suite.suite), str(usage.calls), number(usage.cost_usd), number(usage.target_cost_usd), was)
+    yield (text(suite.suite), str(min(usage.calls, _MOST)), number(usage.cost_usd), number(usage.target_cost_usd), was)
 
 
 def _table(

@@ -118,22 +118,18 @@ def _changes(here: "RecordedSuite", there: "RecordedSuite", label: str) -> dict[
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.core.wording import counted
+    from pytest_llmeval.reports.changes import Changes, changes_json
     from pytest_llmeval.scoring.comparison.compare import differences
 
     paired = paired_scores(here, there)
-    notes = [
-        f"{counted(len(ids), 'case')} only in {which}"
-        for ids, which in zip(paired.alone, ("this run", label), strict=True)
-        if ids
-    ]
-    notes += _measured_otherwise(here, there)
-    metrics: list[dict[str, Any]] = []
+    alone = zip(paired.alone, ("this run", label), strict=True)
+    notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
+    found: dict[str, Difference] = {}
     if paired.here.cases:
         names = [*paired.evaluator.metrics, PASS_RATE]
         rows = paired.pairing.everything()
         found = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
-        metrics = [_change(name, each) for name, each in found.items()]
-    return {"against": label, "notes": notes, "metrics": metrics}
+    return changes_json(Changes(label, found, [*notes, *_measured_otherwise(here, there)]))
 
 
 def _measured_otherwise(here: "RecordedSuite", there: "RecordedSuite") -> list[str]:
@@ -144,29 +140,3 @@ def _measured_otherwise(here: "RecordedSuite", there: "RecordedSuite") -> list[s
         for name, now, then in both
         if now.signature != then.signature
     ]
-
-
-def _change(name: str, found: "Difference") -> dict[str, Any]:
-    """Return one metric's change, with what can be said of it."""
-    return {
-        "metric": name,
-        "kind": _kind(found),
-        "baseline": found.baseline,
-        "value": found.value,
-        "difference": found.difference,
-        "low": found.low,
-        "high": found.high,
-        "p_value": found.p_value,
-        "cases": found.cases,
-    }
-
-
-def _kind(found: "Difference") -> str:
-    """Return ``fell`` or ``rose`` for a change for the worse or better whose interval excludes none."""
-    if found.difference is None or found.drop is None:
-        return "vanished" if found.value is None else "new"
-    if found.drop_interval is not None and found.drop_interval[0] > 0:
-        return "fell"
-    if found.drop_interval is not None and found.drop_interval[1] < 0:
-        return "rose"
-    return "same" if found.difference == 0 else "unclear"

@@ -75,15 +75,20 @@ def _merge(options: Namespace) -> int:
     merged = merge_shards(shards, root)
     finished = finish_run(
         merged.heard,
-        replace(merged.terms, require_gates=merged.terms.require_gates or options.require_gates),
+        replace(
+            merged.terms,
+            require_gates=merged.terms.require_gates or options.require_gates,
+            compares=any(path.suffix == ".html" for path in options.report),
+        ),
         merged.suites,
         Mode(update=options.snapshot_update, anchor=options.snapshot_anchor),
         recordings=_recordings(merged),
         duration_s=merged.seconds,
     )
-    written, missing = write_run(finished.report, options.report, root)
+    written, missing, notes = write_run(finished.report, options.report, root)
     say(_lines(finished, options.verbose))
     say(f"report written to {path}" for path in written)
+    say(notes)
     lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
     say((f"exit code 1: {each}" for each in lacking), error=True)
     if not merged.heard.results.results and not finished.report.faults:

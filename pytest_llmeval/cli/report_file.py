@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
@@ -32,13 +34,17 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 
+_Score: TypeAlias = Annotated[float, Field(ge=-1e100, le=1e100)]
+"""A score; the sums and squares of larger numbers would be none."""
+
+
 @dataclass(frozen=True)
 class RecordedCase:
     """A case of a report."""
 
     id: str
     outcome: Outcome
-    metrics: dict[str, float | None] = field(default_factory=dict)
+    metrics: dict[str, _Score | None] = field(default_factory=dict)
     reason: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     cluster: str | None = None

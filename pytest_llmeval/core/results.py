@@ -9,6 +9,7 @@ __all__ = (
     "CaseResult",
     "Clusters",
     "GroupResult",
+    "JudgingShown",
     "MetricValue",
     "Outcome",
     "Result",
@@ -53,6 +54,7 @@ class CaseRecord:
         repeats: How its repeats went, where there are several.
         lines: Evaluator label to what it says is wrong.
         answers: Its prediction; of several repeats those that failed, the most frequent first.
+        judgings: What judges were asked about it, and what they replied.
     """
 
     id: str
@@ -68,6 +70,7 @@ class CaseRecord:
     repeats: Mapping[str, Any] | None = None
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     answers: "Sequence[AnswerShown]" = ()
+    judgings: "Sequence[JudgingShown]" = ()
 
     @property
     def ran(self) -> bool:
@@ -200,6 +203,26 @@ class AnswerShown(NamedTuple):
 
     value: Any
     times: int = 1
+
+
+class JudgingShown(NamedTuple):
+    """A question to a judge with its reply.
+
+    Attributes:
+        evaluator: Label of the evaluator that asks.
+        mode: How it is judged.
+        question: Field name to text, as the judge is shown them.
+        reply: What the judge replied, or why there is no verdict.
+        score: ``None`` where there is no verdict.
+        cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
+    """
+
+    evaluator: str
+    mode: str
+    question: Mapping[str, str]
+    reply: str
+    score: float | None = None
+    cost_usd: float | None = None
 
 
 class Call(NamedTuple):

@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
-from pytest_llmeval.plugin.payload import PAYLOAD, conclude, keep_judgements
+from pytest_llmeval.plugin.payload import PAYLOAD, conclude, failure_text, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
@@ -26,6 +26,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 
 _LISTED = 20
+_EXPLAINED = 5
 _T = TypeVar("_T")
 
 
@@ -49,8 +50,8 @@ class CaseItem(pytest.Function):
         record_whole_name(self)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the case in its file, and its name."""
-        return self.path, max(self.loaded.case.line, 1) - 1, self.name
+        """Return the place of the case in the suite file, and its name."""
+        return self.path, _line(self.loaded.suite, self.loaded.case) - 1, self.name
 
     def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
@@ -87,13 +88,20 @@ class CaseItem(pytest.Function):
                 all_answers=self.config.getoption("llmeval_texts") == "all",
             )
             keep_judgements(self, suite.path, [entry for each in executions for entry in each.entries])
-        failed = [each.record for each in executions if each.record.outcome in ("failed", "errored")]
+        failed = [each for each in executions if each.record.outcome in ("failed", "errored")]
         if failed:
             lines = [f"{len(failed)} of {len(executions)} cases failed"]
-            lines += [f"{record.id}: {record.reason}" for record in failed[:_LISTED]]
+            for each in failed[:_EXPLAINED]:
+                lines += [f"{each.record.id}: {failure_text(self.config, self.loaded, each)}", ""]
+            lines += [f"{each.record.id}: {each.record.reason}" for each in failed[_EXPLAINED:_LISTED]]
             if len(failed) > _LISTED:
                 lines.append(f"... and {len(failed) - _LISTED} more, all of them in the reports")
             raise pytest.fail.Exception("\n".join(lines), pytrace=False)
+
+
+def _line(suite: Suite, case: Case) -> int:
+    """Return the line of a case in the suite file; 1 for a case of a data file."""
+    return 1 if case.id in suite.files else max(case.line, 1)
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,7 @@ class EvalModule(SyntheticModule):
     def _item(self, way: "_Way", case: Case) -> CaseItem:
         suite, variant = way.suite, way.prototype
         name = "bulk" if suite.bulk else printable(case.id)
-        function = self._function(variant.obj.__module__, variant.obj.__code__, name, case.line or 1)
+        function = self._function(variant.obj.__module__, variant.obj.__code__, name, _line(suite, case))
         if case.tags and not suite.bulk:
             function.__dict__["pytestmark"] = [getattr(pytest.mark, tag).mark for tag in case.tags]
         callspec = getattr(variant, "callspec", None)

@@ -281,6 +281,7 @@ def run_terms(config: pytest.Config) -> "RunTerms":
         require_gates=config.getoption("llmeval_require_gates"),
         shard=str(shard_of_run(config) or ""),
         is_kept=any(path.suffix == SHARD_SUFFIX for path in report_paths(config)),
+        compares=any(path.suffix == ".html" for path in report_paths(config)),
     )
 
 

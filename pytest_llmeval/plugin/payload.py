@@ -4,6 +4,7 @@ __all__ = (
     "PAYLOAD",
     "case_of",
     "conclude",
+    "failure_text",
     "judged_by",
     "keep_judgements",
     "keys_of",
@@ -82,9 +83,14 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
             users_only(error)
         raise error
     if record.reason is not None:
-        place = Place(loaded.key.shown, execution.case.line, loaded.key.variant)
-        text = explain(execution.case, record, execution.unmet, place, terminal_columns(item.config))
-        raise pytest.fail.Exception(text, pytrace=False)
+        raise pytest.fail.Exception(failure_text(item.config, loaded, execution), pytrace=False)
+
+
+def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
+    """Return what the terminal shows of a failing case."""
+    case = execution.case
+    place = Place(loaded.suite.files.get(case.id, loaded.key.shown), case.line, loaded.key.variant)
+    return explain(case, execution.record, execution.unmet, place, terminal_columns(config))
 
 
 def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:

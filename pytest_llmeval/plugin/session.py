@@ -133,8 +133,8 @@ class Run:
         assert self.finished is not None
         kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
         reports = [path for path in paths if path not in kept]
-        written, missing = write_run(self.finished.report, reports, self.config.rootpath)
-        self.notes += missing
+        written, missing, notes = write_run(self.finished.report, reports, self.config.rootpath)
+        self.notes += [*missing, *notes]
         return written + [path for path in kept if self._keep(session, path)]
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.reports.changes import Changes
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
@@ -45,6 +46,7 @@ class SuiteReport:
         worst: The worst cases; ``None`` where all are as good as can be.
         left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
         variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
+        changes: What changed since its scores were approved; ``None`` where no report shows it.
         past: Its runs and approvals up to this one; ``None`` where no report draws them.
     """
 
@@ -64,6 +66,7 @@ class SuiteReport:
     worst: WorstCases | None = None
     left_out: int = 0
     variant: str = ""
+    changes: Changes | None = None
     past: Timeline | None = None
 
     @property

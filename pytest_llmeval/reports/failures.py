@@ -12,6 +12,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import number, printable
+from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.scoring.limits import Unmet
 
 _COMPARED = 1_000
@@ -22,6 +23,8 @@ _INDENT = len("prediction: ")
 _LINES = 3
 _NARROWEST = 40
 _MOST_ANSWERS = 5
+_SECOND = "\0"
+"""Stands for the second column of a wide character; no printable text has it."""
 
 
 class Place(NamedTuple):
@@ -110,14 +113,20 @@ def _values(case: Case, record: CaseRecord, width: int) -> Iterator[str]:
 
 
 def _value(name: str, value: Any, width: int, suffix: str = "") -> str:
-    text = as_line(value, _LINES * (width - _INDENT))
+    room = _LINES * (width - _INDENT)
+    text = as_line(value, room)
+    if (columns := width_of(text)) > len(text):
+        text = as_line(value, room * len(text) // columns)
     return _wrapped(" " * _INDENT, f"{name + ':':<{_INDENT}}{text}{suffix}", width)
 
 
 def _wrapped(indent: str, text: str, width: int) -> str:
-    if len(text) <= width:
+    if width_of(text) <= width:
         return text
-    return "\n".join(textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True))
+    # textwrap counts characters: one that takes two columns is followed by a second, until it has wrapped.
+    spread = "".join(f"{each}{_SECOND}" if width_of(each) > 1 else each for each in text)
+    lines = textwrap.wrap(spread, width, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
+    return "\n".join(lines).replace(_SECOND, "")
 
 
 def _nearest(expected: Any, prediction: Any) -> str | None:

@@ -1,10 +1,11 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = ("SUFFIXES", "write_reports")
+__all__ = ("SUFFIXES", "WrittenReports", "write_reports")
 
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_llmeval.reports.data import RunReport
 
@@ -12,23 +13,36 @@ SUFFIXES = (".html", ".json", ".md", ".txt")
 """Of report files; the suffix decides the form."""
 
 
-def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
+class WrittenReports(NamedTuple):
+    """What came of writing reports.
+
+    Attributes:
+        written: The files.
+        missing: Why one is missing.
+        notes: What a file lacks, or that it is large.
+    """
+
+    written: list[Path]
+    missing: list[str]
+    notes: list[str]
+
+
+def write_reports(report: RunReport, paths: Iterable[Path]) -> WrittenReports:
     """Write the report files, and GitHub's job summary where there is one.
 
     Args:
         report: The run.
         paths: Of the files; the suffix decides the form.
-
-    Returns:
-        The files written, and why one is missing or lacks something.
     """
-    written, missing = [], []
+    written: list[Path] = []
+    missing: list[str] = []
+    notes: list[str] = []
     for path in paths:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             note = _writer(path)(report, path)
             written.append(path)
-            missing += [f"{path}: {note}"] if note else []
+            notes += [f"{path}: {note}"] if note else []
         except OSError as error:
             missing.append(f"report NOT written to {path}: {error.strerror}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -39,7 +53,7 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> tuple[list[Path],
             append_markdown(report, Path(summary))
         except OSError as error:
             missing.append(f"job summary NOT written to {summary}: {error.strerror}")
-    return written, missing
+    return WrittenReports(written, missing, notes)
 
 
 def _writer(path: Path) -> Callable[[RunReport, Path], str | None]:

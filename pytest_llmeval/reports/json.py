@@ -108,10 +108,11 @@ def _worst(worst: WorstCases) -> dict[str, Any]:
 
 
 def _note(note: CaseNote) -> dict[str, Any]:
-    """Return the line of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
+    """Return the place of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
     lines = {label: list(lines) for label, lines in note.lines.items()}
-    known = {name: value for name, value in (("line", note.line), ("lines", lines)) if value}
-    return known | (note.texts() if note.has_texts else {})
+    known = {name: value for name, value in (("line", note.line), ("file", note.file), ("lines", lines)) if value}
+    judgings = {"judgings": [each._asdict() for each in note.judgings]} if note.judgings else {}
+    return known | ({**note.texts(), **judgings} if note.has_texts else {})
 
 
 def _usage(usage: UsageReport) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
-from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import Row, brief, rows_of, totals
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
@@ -179,7 +179,8 @@ def _details(suite: SuiteReport) -> list[str]:
         lines += _drawn(metric_table(suite, metrics))
     for key in suite.result.groups:
         lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
-    return lines + _error_analysis(suite) + _worst(suite)
+    cases = case_table(suite)
+    return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_drawn(cases)] if cases else [])
 
 
 def _notes(suite: SuiteReport) -> list[str]:
@@ -187,7 +188,6 @@ def _notes(suite: SuiteReport) -> list[str]:
     noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
     lines = []
     for case, note in noted[:_LISTED]:
-        place = f"{suite.path}:{note.line}" if note.line else suite.path
         texts = note.texts()
         answers = texts.pop("answers", None)
         if answers:
@@ -196,7 +196,7 @@ def _notes(suite: SuiteReport) -> list[str]:
         rows += [
             (f"prediction, {counted(each['times'], 'time')}", as_line(each["prediction"])) for each in answers or ()
         ]
-        lines += [f"#### {text(case)}", "", f"- at {text(place)}"]
+        lines += [f"#### {text(case)}", "", f"- at {text(note.place(suite.path))}"]
         lines += [f"- {name}: {text(value)}" for name, value in rows]
         lines += [f"- {text(line)}" for line in note.said]
         lines.append("")

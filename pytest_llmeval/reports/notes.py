@@ -1,6 +1,6 @@
 """What reports say of single cases: where they stand, their texts, what is wrong, and which are worst."""
 
-__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "worst_cases")
+__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "without_texts", "worst_cases")
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.metrics import MetricIndex
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, Result
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, Result
 
 Texts: TypeAlias = Literal["none", "failing", "all"]
 """Of which cases reports have the texts."""
@@ -17,6 +17,10 @@ TEXTS: tuple[Texts, ...] = get_args(Texts)
 
 _FAILING = ("failed", "errored")
 _WORST = 5
+_OWN_DETAILS = ("repeats", "undefined")
+"""Details of the run itself, which quote nothing."""
+
+_NOTHING: tuple[Any, ...] = (None, [], {})
 _SLACK = 1e-6
 """Official scorers of pairs stay this little below the best score."""
 
@@ -27,19 +31,28 @@ class CaseNote:
 
     Attributes:
         line: In its file; 0 where it has none.
+        file: The data file that it stands in; empty for the suite file.
         lines: Evaluator label to what it says is wrong.
         input: What the target received.
         expected: The ground truth.
         answers: The prediction; of several repeats those that failed, with how often each came.
+        judgings: Questions to judges and their replies.
         has_texts: Whether reports of all cases show input, expected and answers; an error analysis does so anyway.
     """
 
     line: int = 0
+    file: str = ""
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input: Any = None
     expected: Any = None
     answers: Sequence[AnswerShown] = ()
+    judgings: Sequence[JudgingShown] = ()
     has_texts: bool = False
+
+    def place(self, suite_file: str) -> str:
+        """Return file and line, as editors and terminals follow them."""
+        file = self.file or suite_file
+        return f"{file}:{self.line}" if self.line else file
 
     @property
     def said(self) -> list[str]:
@@ -71,24 +84,50 @@ class WorstCases:
     scores: Mapping[str, float]
 
 
-def case_notes(cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts) -> dict[str, CaseNote]:
+def case_notes(
+    cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts, files: Mapping[str, str]
+) -> dict[str, CaseNote]:
     """Return what reports say of cases, by id.
 
     Args:
         cases: Of the suite, with texts as reports show them.
         records: Their results.
         texts: Of which cases reports have the texts; with ``none`` they lack the lines as well, which quote them.
+        files: Case id to its data file, for those that do not stand in the suite file.
     """
     by_id = {each.id: each for each in cases}
     notes = {}
     for record in records:
         case = by_id[record.id]
+        file = files.get(case.id, "")
         if texts == "none":
-            notes[case.id] = CaseNote(case.line)
+            notes[case.id] = CaseNote(case.line, file)
         else:
             shown = texts == "all" or record.outcome in _FAILING
-            notes[case.id] = CaseNote(case.line, record.lines, case.input, case.expected, record.answers, shown)
+            notes[case.id] = CaseNote(
+                case.line, file, record.lines, case.input, case.expected, record.answers, record.judgings, shown
+            )
     return notes
+
+
+def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the details of a case with numbers alone: any text in those of evaluators may be one of the user's.
+
+    Example:
+        >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})
+        {'fact_check': {'n': 2}}
+    """
+    kept = {name: each if name in _OWN_DETAILS else _without_texts(each) for name, each in details.items()}
+    return {name: each for name, each in kept.items() if each not in _NOTHING}
+
+
+def _without_texts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kept = {name: _without_texts(each) for name, each in value.items()}
+        return {name: each for name, each in kept.items() if each not in _NOTHING}
+    if isinstance(value, list | tuple):
+        return [each for each in map(_without_texts, value) if each not in _NOTHING]
+    return None if isinstance(value, str) else value
 
 
 def worst_cases(result: Result, metrics: MetricIndex, gated: Iterable[str]) -> WorstCases | None:

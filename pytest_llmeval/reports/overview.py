@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.core.wording import counted, interval, number, printable
+from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import OUTCOMES, SuiteReport
 from pytest_llmeval.reports.layout import Line, padded, width_of
@@ -151,6 +152,10 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
     if suite.stability.get("flaky"):
         yield Line(
             printable(f"{suite.suite}: {suite.stability['flaky']} of {counted(suite.total, 'case')} flaky"), "yellow"
+        )
+    if suite.usage is not None and suite.usage.calls:
+        yield from (
+            Line(printable(f"{suite.suite}: {line}")) for line in asking_lines(suite) if line.startswith("judge:")
         )
     if suite.left_out:
         yield Line(printable(f"{suite.suite}: only predicted cases: {suite.left_out} left out"))

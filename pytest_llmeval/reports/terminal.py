@@ -13,7 +13,7 @@ from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
-from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import overview, totals, warnings
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
@@ -58,13 +58,16 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield from overview(short, width)
         for suite in short:
             yield from warnings(suite)
-    for place, suite in enumerate(each for each in report.suites if verbosity or each.failed):
-        if place or short:
+    shown = [each for each in report.suites if verbosity or each.failed]
+    for suite in shown:
+        if short or suite is not shown[0]:
             yield Line("")
         yield from _suite(suite, verbosity, width)
     for systems in report.systems:
         if verbosity or any(each.failed and systems.has(each.path, each.base_name) for each in report.suites):
             yield from _systems(systems, verbosity, width)
+    if shown:
+        yield Line("")
     if any(each.kind in ("improved", "new") for suite in report.suites for each in suite.snapshot):
         yield Line("snapshot: approve improved and new metrics with --snapshot-update")
     if report.suites:
@@ -109,7 +112,7 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line("")
         yield from draw(metric_table(suite, listed), width, everything=everything)
     if rest := len(listed_metrics(suite)) - len(listed):
-        yield Line(f"{counted(rest, 'more metric')}: {'-vv' if verbosity else '-v or -vv'}")
+        yield Line(f"{counted(rest, 'more metric')}: -vv")
     for key, groups in suite.result.groups.items():
         if verbosity:
             yield Line("")
@@ -123,6 +126,15 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from _snapshot(suite, everything=everything)
     if verbosity:
         yield from _worst(suite, width)
+        yield from _cases(suite, width, everything=everything)
+
+
+def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:
+    """Show the cases of a small suite."""
+    table = case_table(suite)
+    if table is not None:
+        yield Line("")
+        yield from draw(table, width, everything=everything)
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:

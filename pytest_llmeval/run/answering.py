@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
+from pytest_llmeval.core.results import JudgingShown
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.service import BoundQuestion
@@ -62,12 +63,13 @@ class Answering:
             return None
         answer = Answer(case)
         found = {}
-        for label, asked in self._questions(job, answer).items():
+        questions = self._questions(job, answer)
+        for label, asked in questions.items():
             known = [self._known(each) for each in asked]
             if None in known:
                 return None
             found[label] = [each for each in known if each is not None]
-        _enter(answer, found)
+        _enter(answer, found, questions)
         return answer
 
     def _known(self, asked: BoundQuestion) -> "Judgement | None":
@@ -224,7 +226,7 @@ class Answering:
         if judges is not None and questions:
             flat = [each for asked in questions.values() for each in asked]
             told = iter(await asyncio.gather(*map(judges.judge, flat)))
-            _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()})
+            _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()}, questions)
         return answer
 
     def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
@@ -252,12 +254,23 @@ def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(answer: Answer, judgements: "dict[str, list[Judgement]]") -> None:
+def _enter(
+    answer: Answer, judgements: "dict[str, list[Judgement]]", questions: "dict[str, list[BoundQuestion]]"
+) -> None:
     """Write what judges said into an answer."""
     for label, told in judgements.items():
         answer.verdicts[label] = [each.verdict for each in told]
         answer.calls += [each.call for each in told if each.call is not None]
         # A verdict may have been made for a case of another suite that asks the same.
         answer.entries += [replace(each.entry, case=answer.case.id) for each in told if each.entry is not None]
+        answer.judgings += [_shown(label, *each) for each in zip(questions[label], told, strict=True)]
         spent = next((each.verdict for each in told if isinstance(each.verdict, BudgetError)), None)
         answer.error = answer.error or spent
+
+
+def _shown(label: str, bound: BoundQuestion, judgement: "Judgement") -> JudgingShown:
+    """Return a question with its reply as reports show them."""
+    verdict, question = judgement.verdict, bound.question
+    reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
+    score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
+    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost)

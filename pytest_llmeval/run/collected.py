@@ -61,7 +61,9 @@ class CollectedRun:
         broken: Why cases may be missing without being deselected: a crashed worker, an early stop.
         judges_off: Whether judges were switched off.
         texts: Of which cases reports have input, expected and prediction.
+        compares: Whether a report shows what changed since scores were approved.
         shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
+        is_part: Whether a plugin has selected the cases, and the results are kept in a shard file.
     """
 
     started: datetime
@@ -70,7 +72,9 @@ class CollectedRun:
     broken: str = ""
     judges_off: bool = False
     texts: Texts = "failing"
+    compares: bool = False
     shard: str = ""
+    is_part: bool = False
 
     @property
     def started_at(self) -> str:

@@ -190,8 +190,15 @@ def _with_costs(
     calls = [call for answer in answers for call in answer.calls]
     seconds, usage = taken(answers)
     entries = [entry for answer in answers for entry in answer.entries]
+    judgings = [judging for answer in answers for judging in answer.judgings]
     record = replace(
-        execution.record, calls=calls, target_seconds=seconds, target_usage=usage, lines=lines, answers=shown
+        execution.record,
+        calls=calls,
+        target_seconds=seconds,
+        target_usage=usage,
+        lines=lines,
+        answers=shown,
+        judgings=judgings,
     )
     return replace(execution, record=record, entries=entries)
 

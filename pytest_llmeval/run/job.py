@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.results import Call
+from pytest_llmeval.core.results import Call, JudgingShown
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.python import Target
 
@@ -123,6 +123,7 @@ class Answer:
         failed: Evaluator label to why its questions could not be put.
         calls: To judges.
         entries: Judgements that can be recorded.
+        judgings: Questions to judges and their replies.
     """
 
     case: Case
@@ -131,3 +132,4 @@ class Answer:
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)
+    judgings: list[JudgingShown] = field(default_factory=list)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.results import CaseRecord
-from pytest_llmeval.reports.buckets import fill_buckets
+from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
+from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.reports.notes import case_notes, worst_cases
+from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
+from pytest_llmeval.run.approved_changes import approved_changes
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
@@ -178,20 +179,21 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         faulty=suite.faulty,
         cluster_by=suite.cluster_by,
     )
+    shown = _shown_result(result, run.texts)
     report = SuiteReport(
         suite.name + "".join(f"[{part}]" for part in (key.test, key.variant) if part),
         key.shown,
-        result,
+        shown,
         [],
         total,
         suite.confidence,
         usage_report(rows),
         tables=fill_tables(suite.metrics, result),
-        buckets=fill_buckets(suite.metrics, result.cases),
+        buckets=_with_cases(fill_buckets(suite.metrics, result.cases), shown.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
-        notes=case_notes(_shown_cases(suite, rows), rows, run.texts),
+        notes=case_notes(_shown_cases(suite, rows), rows, run.texts, suite.files),
         worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
         variant=key.variant,
     )
@@ -205,7 +207,22 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
     gates += judge_regressions(findings)
-    return JudgedSuite(key, suite, replace(report, gates=gates, snapshot=snapshot), incomplete, off)
+    changes = approved_changes(suite_run) if run.compares and keeper.settings(suite) else None
+    judged = replace(report, gates=gates, snapshot=snapshot, changes=changes)
+    return JudgedSuite(key, suite, judged, incomplete, off)
+
+
+def _shown_result(result: Result, texts: Texts) -> Result:
+    """Return a result with the details that reports have."""
+    if texts != "none":
+        return result
+    return replace(result, cases=[replace(each, details=without_texts(each.details)) for each in result.cases])
+
+
+def _with_cases(buckets: Iterable[FilledBucket], cases: Iterable[CaseResult]) -> list[FilledBucket]:
+    """Return buckets with other results of the same cases."""
+    by_id = {case.id: case for case in cases}
+    return [replace(each, cases=[by_id[case.id] for case in each.cases]) for each in buckets]
 
 
 def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
@@ -248,6 +265,8 @@ def _incomplete(suite: Suite, ran: int, total: int, run: CollectedRun) -> str:
         reasons.append("the suite's files have faults")
     if reasons and run.broken:
         reasons.append(run.broken)
+    elif ran < total and run.is_part:
+        reasons.append("run llmeval merge")
     return "; ".join(reasons)
 
 

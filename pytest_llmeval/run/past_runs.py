@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_llmeval.reports.data import RunReport
-from pytest_llmeval.reports.files import write_reports
+from pytest_llmeval.reports.files import WrittenReports, write_reports
 from pytest_llmeval.reports.timeline import timeline_of
 
 
@@ -26,16 +26,13 @@ def with_past(report: RunReport, root: Path) -> RunReport:
     )
 
 
-def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> tuple[list[Path], list[str]]:
+def write_run(report: RunReport, paths: Sequence[Path], root: Path) -> WrittenReports:
     """Write the report files of a run, and GitHub's job summary where there is one.
 
     Args:
         report: The run.
         paths: Of the files; the suffix decides the form.
         root: pytest's rootdir.
-
-    Returns:
-        The files written, and why one is missing or lacks something.
     """
     drawn = any(path.suffix == ".html" for path in paths)
     return write_reports(with_past(report, root) if drawn else report, paths)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import AnswerShown, Call, CaseRecord, TargetUsage
+from pytest_llmeval.core.results import AnswerShown, Call, CaseRecord, JudgingShown, TargetUsage
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.services.secrets import secret_values
@@ -86,7 +86,14 @@ def _entry(record: CaseRecord) -> dict[str, Any]:
 def _shown(record: CaseRecord, secrets: Collection[str]) -> dict[str, Any]:
     """Return what people see of a case with which something is wrong."""
     answers = [(shown_value(each.value, secrets), each.times) for each in record.answers]
-    optional = {"lines": record.lines, "answers": answers}
+    judgings = [
+        each._replace(
+            question={name: shown_value(text, secrets) for name, text in each.question.items()},
+            reply=shown_value(each.reply, secrets),
+        )
+        for each in record.judgings
+    ]
+    optional = {"lines": record.lines, "answers": answers, "judgings": judgings}
     return {name: value for name, value in optional.items() if value}
 
 
@@ -107,6 +114,7 @@ def decode(text: str) -> Payload:
             repeats=entry.get("repeats"),
             lines=entry.get("lines", {}),
             answers=tuple(AnswerShown(*each) for each in entry.get("answers", ())),
+            judgings=tuple(JudgingShown(*each) for each in entry.get("judgings", ())),
         )
         for entry in entries
     ]

@@ -2,6 +2,7 @@
 
 __all__ = ("load_suite",)
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -15,6 +16,7 @@ from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.documents import render_path
 from pytest_llmeval.data.files.patterns import searching_within
+from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.scoring.gates import Gate
@@ -180,6 +182,7 @@ class _Loader(CaseSettingsReader):
         row_faults: Sequence[Fault],
     ) -> Suite:
         found: list[tuple[Case, Fault]] = []
+        files: dict[str, str] = {}
         faulty = 0
         for number, each in enumerate(entry.cases):
             case = self._case(each, number)
@@ -190,6 +193,7 @@ class _Loader(CaseSettingsReader):
         if source is not None:
             loaded = [case for row in rows if (case := self._from_row(row, source)) is not None]
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
+            files = {each.id: self._shown(source.file_of(each)) for each in loaded if each.line}
             faulty += source.faulty(row_faults) + len(rows) - len(loaded)
         cases: dict[str, Case] = {}
         for case, place in found:
@@ -207,7 +211,12 @@ class _Loader(CaseSettingsReader):
         if suite.checked:
             checks = self.checks_evaluator(cases.values())
             evaluators = {**evaluators, checks.name: checks}
-        return replace(suite, evaluators=evaluators, cases=tuple(cases.values()), faults=tuple(faults), faulty=faulty)
+        listed = tuple(cases.values())
+        return replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
+
+    def _shown(self, file: str) -> str:
+        """Return how messages name a data file, as they name the suite file."""
+        return display_path(Path(os.path.normpath(self.path.parent / file)), self.root)
 
     def _check_labels(self, entry: SuiteEntry, suite: Suite, cases: Sequence[Case]) -> None:
         """Refuse to group or cluster by a label that no case has: a gate on it would judge one group of everything."""

@@ -1,8 +1,10 @@
 """The registry: evaluators, sources and commands by name, from the package, its tasks, plugins and conftests."""
 
-__all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer")
+__all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", "register_tokenizer", "using")
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -329,6 +331,19 @@ def default_registry() -> Registry:
     return _installed().copy()
 
 
+_IN_USE: ContextVar[Registry | None] = ContextVar("_IN_USE", default=None)
+
+
+@contextmanager
+def using(registry: Registry) -> Iterator[None]:
+    """Let `get_evaluator` know what a suite knows, for evaluators whose options name others."""
+    token = _IN_USE.set(registry)
+    try:
+        yield
+    finally:
+        _IN_USE.reset(token)
+
+
 def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
     """Make an evaluator from options.
 
@@ -356,7 +371,7 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     """
     from pydantic import ValidationError
 
-    evaluator = default_registry().get(name)
+    evaluator = (_IN_USE.get() or default_registry()).get(name)
     try:
         return build(evaluator, options)
     except ValidationError as error:

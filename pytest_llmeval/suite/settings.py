@@ -33,7 +33,7 @@ from pytest_llmeval.suite.limit_faults import (
     subject_fault,
 )
 from pytest_llmeval.suite.part_settings import PartReader
-from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.registry import Registry, using
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
 from pytest_llmeval.targets.spec import TargetSpec
@@ -146,10 +146,11 @@ class SettingsReader(PartReader):
         self, label: str, evaluator: type[Evaluator], options: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> MetricIndex | None:
         try:
-            built: Evaluator | None = self.check(evaluator, options, path)
-            if built is None:
-                return None
-            metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
+            with using(self.registry):
+                built: Evaluator | None = self.check(evaluator, options, path)
+                if built is None:
+                    return None
+                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]

@@ -153,6 +153,7 @@ class Suite:
         compare_by: Metrics by which systems are compared in groups; empty: those of gates, or the first.
         left_out: How many cases are left out because they have no prediction.
         named_gates: Gates of one system, and between two; `gates` and `regressions` hold for every system.
+        files: Case id to the data file whose line the case has; other cases stand in the suite file.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Suite:
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
     named_gates: tuple[Gate | RegressionGate, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
     _of: "dict[str, Suite]" = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, variant: str) -> "Suite":

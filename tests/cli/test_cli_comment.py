@@ -113,6 +113,27 @@ def test_falls_rises_and_moves_within_chance_are_told_apart(commented: Commented
     assert "Baseline of 2026-01-01 10:00 UTC, commit cccccccccccc, 3 days earlier." in text
 
 
+def test_metrics_that_did_not_move_are_part_of_the_family(commented: Commented, tmp_path: Path) -> None:
+    def scored(right: int, others: int) -> list[dict[str, Any]]:
+        same = {f"same{n}": 1.0 for n in range(others)}
+        return [recorded_case(str(n), f1=float(n < right), **same) for n in range(40)]
+
+    for others, fell in ((0, "1 metric fell"), (20, "0 metrics fell")):
+        write_run(tmp_path / "b.json", recorded_suite(scored(40, others)))
+        write_run(tmp_path / "r.json", recorded_suite(scored(32, others)))
+        assert fell in commented("r.json", "--baseline", "b.json")
+
+
+def test_numbers_without_end_do_not_make_a_comment_long(commented: Commented, tmp_path: Path) -> None:
+    huge = int("9" * 4300)
+    counts = {"total": huge, "passed": huge}
+    suites = [
+        recorded_suite(cases(3), suite=name, counts=counts, usage={"calls": huge, "verdicts": 1}) for name in "ab"
+    ]
+    write_run(tmp_path / "r.json", *suites)
+    assert len(commented("r.json")) < 1000
+
+
 def test_the_worst_regressed_cases_come_with_their_lines(commented: Commented, tmp_path: Path) -> None:
     before = [recorded_case("a", f1=1.0), recorded_case("b", f1=1.0), recorded_case("c", f1=0.5)]
     now = [

@@ -73,6 +73,13 @@ def test_a_proven_drop_fails_only_if_a_limit_is_given(tmp_path: Path, capsys: py
     assert main(["compare", there, here, "--max-drop", "0"]) == 0
 
 
+def test_scores_that_cannot_be_added_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = write_report(tmp_path / "a.json", {"f1": [1.0, 1e308]})
+    assert main(["compare", report, report]) == 2
+    message = "suites[0].cases[1].metrics.f1: found the number 1e+308, expected a number of at most 1e+100"
+    assert message in capsys.readouterr().err
+
+
 def test_the_reports_say_which_direction_is_better(tmp_path: Path) -> None:
     low = write_report(tmp_path / "a.json", {"mine": BAD}, lower_is_better=["mine"])
     high = write_report(tmp_path / "b.json", {"mine": GOOD}, lower_is_better=["mine"])

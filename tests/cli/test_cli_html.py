@@ -1,12 +1,11 @@
 """``llmeval html``: JSON reports as a page."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import case, report, suite
+from pages import case, head_of, report, suite
 
 from pytest_llmeval.cli import main
 
@@ -17,11 +16,8 @@ def write(name: str, scores: list[float], **more: Any) -> str:
     return name
 
 
-def head_of(page: str) -> dict[str, Any]:
-    found = re.search(r'id="head">(.*?)</script>', Path(page).read_text(encoding="utf-8"))
-    assert found
-    head: dict[str, Any] = json.loads(found[1])
-    return head
+def shown(page: str) -> dict[str, Any]:
+    return head_of(Path(page).read_text(encoding="utf-8"))
 
 
 @pytest.mark.usefixtures("here")
@@ -45,7 +41,7 @@ def test_the_page_stands_beside_the_report_unless_told_otherwise(capsys: pytest.
 )
 def test_a_change_is_named_by_what_its_interval_shows(now: list[float], then: list[float], kind: str) -> None:
     main(["html", write("run.json", now), "--baseline", write("base.json", then)])
-    changes = head_of("run.html")["entries"][0]["changes"]
+    changes = shown("run.html")["entries"][0]["changes"]
     assert changes["against"] == "base.json"
     assert {each["metric"]: each["kind"] for each in changes["metrics"]} == {"f1": kind, "pass_rate": "same"}
 
@@ -54,13 +50,13 @@ def test_a_change_is_named_by_what_its_interval_shows(now: list[float], then: li
 def test_less_of_a_metric_of_which_less_is_better_is_a_rise() -> None:
     run = write("run.json", [0.1] * 20, lower_is_better=["f1"])
     main(["html", run, "--baseline", write("base.json", [0.9] * 20, lower_is_better=["f1"])])
-    assert head_of("run.html")["entries"][0]["changes"]["metrics"][0]["kind"] == "rose"
+    assert shown("run.html")["entries"][0]["changes"]["metrics"][0]["kind"] == "rose"
 
 
 @pytest.mark.usefixtures("here")
 def test_a_second_report_is_compared_with_and_shown_as_well() -> None:
     main(["html", write("new.json", [1.0, 0.5]), write("old.json", [0.5])])
-    head = head_of("new.html")
+    head = shown("new.html")
     assert [(each["label"], each["baseline"]) for each in head["runs"]] == [("new.json", False), ("old.json", False)]
     assert [each["pair"] for each in head["entries"]] == [1, None]
     assert head["entries"][0]["changes"]["notes"] == ["1 case only in this run"]

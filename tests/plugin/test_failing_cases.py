@@ -34,10 +34,8 @@ def capitals(project: "Project") -> "Project":
     return project
 
 
-def test_a_failing_case_of_repeats_says_where_it_is_and_how_often_each_answer_came(
-    capitals: "Project", workers: int
-) -> None:
-    ran = capitals.run(workers=workers)
+def test_a_failing_case_of_repeats_says_where_it_is_and_how_often_each_answer_came(capitals: "Project") -> None:
+    ran = capitals.run(workers=2)
     text = ran.text
     assert "s.eval.json:1: case france" in text
     assert "input:      capital of France" in text
@@ -48,11 +46,55 @@ def test_a_failing_case_of_repeats_says_where_it_is_and_how_often_each_answer_ca
     assert case["lines"] == {"text": ["missing words: paris", "extra words: lyon"]}
 
 
+def test_a_case_of_a_data_file_names_that_file_and_its_line(project: "Project") -> None:
+    rows = (
+        {"id": name, "expected": "Rome", "prediction": prediction}
+        for name, prediction in (("a", "Rome"), ("b", "Oslo"))
+    )
+    project.write("data/rows.jsonl", "\n" + "\n".join(map(json.dumps, rows)))
+    suite = {
+        "evaluators": ["text"],
+        "thresholds": {"f1": 1},
+        "source": {"format": "jsonl", "path": "../data/rows.jsonl"},
+    }
+    project.write(
+        "evals/items.eval.json", json.dumps({**suite, "cases": [{"id": "c", "expected": 1, "prediction": 2}]})
+    )
+    project.write("evals/bulk.eval.json", json.dumps({**suite, "mode": "bulk"}))
+    ran = project.run("--llmeval-report=r.md")
+    assert ran.text.count("data/rows.jsonl:3: case b") == 2
+    assert "evals/items.eval.json:1: case c" in ran.text
+    assert "b: f1 0.0000, limit >= 1" in ran.text
+    assert ran.text.count("text: missing words: rome") == 2
+    places = {case["id"]: (case.get("file"), case["line"]) for case in ran.suites["items"]["cases"]}
+    assert places == {"c": (None, 1), "a": ("data/rows.jsonl", 2), "b": ("data/rows.jsonl", 3)}
+    assert "- at data/rows.jsonl:3" in (project.path / "r.md").read_text(encoding="utf-8")
+
+
 def test_texts_are_left_out_of_report_files_on_request(capitals: "Project") -> None:
     ran = capitals.run("--llmeval-texts=none", "--llmeval-report=r.md")
     (case,) = ran.suites["s"]["cases"]
     assert not {"input", "expected", "prediction", "answers", "lines"} & set(case)
+    assert case["details"]["repeats"]["status"] == "stable fail"
     assert "capital of France" not in (capitals.path / "r.md").read_text(encoding="utf-8")
+
+
+def test_details_without_texts_have_no_claim_and_no_justification(project: "Project") -> None:
+    case = {
+        "id": "a",
+        "input": "The tower is closed.",
+        "expected": {"verdict": "Refuted", "evidence_sources": [{"content": "the keeper's log"}]},
+        "prediction": '{"verdict": "Supported", "justification": "According to the keeper, it is shut."}',
+    }
+    suite = {"suite": "s", "evaluators": [{"fact_check": {"explanation": "omit"}}], "cases": [case]}
+    project.write("s.eval.json", json.dumps(suite))
+    (shown,) = project.run("--llmeval-report=e/errors.json").suites["s"]["cases"]
+    assert shown["details"]["fact_check"]["justification"] == "According to the keeper, it is shut."
+    ran = project.run("--llmeval-texts=none", "--llmeval-report=e/errors.json")
+    (shown,) = ran.suites["s"]["cases"]
+    assert shown["metrics"]["verdict_accuracy"] == 0
+    written = json.dumps(ran.report) + (project.path / "e/errors.json").read_text(encoding="utf-8")
+    assert not [word for word in ("tower", "keeper", "shut") if word in written]
 
 
 def test_an_explanation_that_fails_is_a_line_and_the_case_keeps_its_score(project: "Project") -> None:

@@ -1,5 +1,6 @@
 """Gates in a run: what is judged, what is not, and what the user and the exit code learn of it."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,27 @@ def test_a_gate_alone_decides_the_exit_code(project: "Project", gate: str, verdi
     assert ran.verdicts()[f"s.eval.yaml::gate[{gate}]"] == verdict
     assert (ran.counts.get("failed", 0) == 0) == (ran.code == 0)
     assert f"gate {verdict}  {gate}  (" in ran.section("llmeval")
+
+
+def test_gates_that_pass_are_counted_apart_from_cases(project: "Project", workers: int) -> None:
+    project.suite("s.eval.yaml", HALF, gates=["f1 >= 0.5", "f1 <= 0.6", "f1 >= 0.9"])
+    ran = project.run("--junit-xml=junit.xml", workers=workers)
+    assert ran.code == 1
+    assert re.search(r"= 1 failed, 4 passed, 2 gates passed in ", ran.text)
+    assert "cases: 4 passed; gates: 2 passed, 1 failed" in ran.section("llmeval")
+    assert "FAILED s.eval.yaml::gate[f1 >= 0.9] - " in ran.text
+    assert 'failures="1" skipped="0" tests="7"' in (project.path / "junit.xml").read_text(encoding="utf-8")
+    again = project.run("--lf", workers=workers)
+    assert (again.code, again.counts) == (1, {"failed": 1, "passed": 6})
+
+
+def test_a_green_run_is_green_and_its_gates_have_no_letters(project: "Project") -> None:
+    project.suite("s.eval.yaml", HALF, gates=["f1 >= 0.5"])
+    ran = project.run("--color=yes")
+    last = ran.text.splitlines()[-1]
+    assert "4 passed\x1b[0m, \x1b[32m\x1b[1m1 gate passed\x1b[0m" in last
+    assert "\x1b[33m" not in last
+    assert "\x1b[32m.\x1b[0m" * 4 + "\x1b[32m.\x1b[0m" not in ran.text
 
 
 def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "Project", workers: int) -> None:

@@ -44,7 +44,7 @@ def test_the_example_needs_no_service_and_gives_the_same_report_in_two_processes
 ) -> None:
     shutil.copytree(EXAMPLES / "case_retrieval", project.path / "case_retrieval")
     shutil.copy(EXAMPLES / "conftest.py", project.path)
-    ran = project.run(workers=workers)
+    ran = project.run("-v", workers=workers)
     assert ran.code == 0, ran.text
     systems = {f"case_retrieval_systems[{name}]" for name in ("bm25", "shared_words")}
     assert set(ran.suites) == {"case_retrieval_bm25", *systems}

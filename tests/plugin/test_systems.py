@@ -31,8 +31,8 @@ def compared(project: "Project") -> "Project":
     return project
 
 
-def test_each_system_has_items_metrics_and_gates_of_its_own(compared: "Project", workers: int) -> None:
-    ran = compared.run("-v", "--snapshot-update", workers=workers, without=("rerunfailures",))
+def test_each_system_has_items_metrics_and_gates_of_its_own(compared: "Project") -> None:
+    ran = compared.run("-v", "--snapshot-update", workers=2, without=("rerunfailures",))
     assert {key: verdict for key, verdict in ran.verdicts().items() if "snapshot" not in key} == {
         "s.eval.yaml::a[small]": "PASSED",
         "s.eval.yaml::a[large]": "PASSED",
@@ -111,3 +111,34 @@ def test_a_suite_in_bulk_has_an_item_for_each_system(compared: "Project") -> Non
         f"s.eval.yaml::bulk[{x}]" for x in ("small", "large", "app")
     ]
     assert ran.outcomes("s[app]") == {"a": "passed", "b": "passed", "c": "passed"}
+
+
+def test_three_models_over_one_folder_of_stories_are_scored_on_what_they_annotated(project: "Project") -> None:
+    stories = {name: {"characters": [{"name": name}, {"name": "duke"}]} for name in ("swan", "fox", "owl")}
+    for name, story in stories.items():
+        project.write(f"gold/{name}_v3.json", json.dumps(story | {"metadata": {"culture": "Norse"}}))
+    answered = {"large": ("swan", "fox"), "small": ("swan",), "tuned": ("swan",)}
+    for model, names in answered.items():
+        for name in names:
+            found = {"characters": stories[name]["characters"][: 2 if model == "large" else 1]}
+            project.write(f"{model}/{name}_v3.json", json.dumps(found))
+    suite = {
+        "source": {"format": "json_v3", "gold": "gold", "labels": {"culture": "metadata.culture"}},
+        "only": "predicted",
+        "systems": {model: {"predictions": model} for model in answered},
+        "evaluators": ["narrative"],
+        "group_by": ["culture"],
+    }
+    project.write("s.eval.json", json.dumps(suite))
+    ran = project.run("-v", "--llmeval-texts=all")
+    assert {name: list(ran.outcomes(f"s[{name}]")) for name in answered} == {
+        "large": ["fox", "swan"],
+        "small": ["swan"],
+        "tuned": ["swan"],
+    }
+    scored = {row["system"]: row["metrics"]["character_f1"] for row in ran.report["systems"][0]["systems"]}
+    assert {name: value["value"] for name, value in scored.items()} == {
+        "large": 1,
+        "small": pytest.approx(2 / 3),
+        "tuned": pytest.approx(2 / 3),
+    }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from lengths import key_of, length_suite
 
-from pytest_llmeval.plugin.verdict_reports import COLLECTING, VerdictReport, emit, verdict_report
+from pytest_llmeval.plugin.verdict_reports import COLLECTING, VerdictReport, category_of, emit, verdict_report
 from pytest_llmeval.run.judging import SuiteVerdict
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 
@@ -50,6 +50,29 @@ def test_a_verdict_reaches_every_plugin_but_those_that_collect_results(own: tupl
 def test_what_is_not_judged_counts_as_skipped() -> None:
     _, plugins = emitted(VerdictReport("/s", "s", "gate[f1]", "not_judged", "2 of 3 cases ran"))
     assert [outcome for _, _, outcome in plugins["other"].heard] == ["passed", "skipped", "passed"]
+
+
+def test_what_passes_is_counted_by_kind_and_what_fails_as_a_failed_test() -> None:
+    kept: list[str] = []
+
+    class Counting:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            if report.when == "call":
+                kept.append(category_of(report))
+
+    manager = pytest.PytestPluginManager()
+    manager.register(Counting())
+    session: Any = SimpleNamespace(config=SimpleNamespace(pluginmanager=manager), testscollected=5)
+    found: list[tuple[str, Any]] = [
+        ("gate[f1]", "passed"),
+        ("gate[f2]", "passed"),
+        ("gate[f3]", "failed"),
+        ("gate[f4]", "not_judged"),
+        ("snapshot[f1]", "passed"),
+        ("recording", "passed"),
+    ]
+    emit(session, [VerdictReport("/s", "s", name, outcome, "why") for name, outcome in found])
+    assert kept == ["gates passed", "gates passed", "", "gate not judged", "snapshot passed", ""]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.results import AnswerShown, CaseRecord
 from pytest_llmeval.reports.failures import Place, explain, marked_difference
+from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.scoring.limits import Limit, Unmet
 
 
@@ -126,3 +127,12 @@ def test_what_evaluators_found_wrong_is_shown_a_line_each() -> None:
     record = CaseRecord("a", outcome="failed", reason="low", lines={"fields": wrong})
     lines = explain(Case("a"), record, ()).splitlines()
     assert lines == ["low", "fields: total: found 3, expected 4", "fields: note: extra, found \\x1b[31m"]
+
+
+def test_wide_characters_are_wrapped_and_cut_by_the_columns_that_they_take() -> None:
+    shown = explained("京" * 400, "都" * 30 + " it is " + "都" * 30).splitlines()
+    assert max(map(width_of, shown)) <= 80
+    expected = shown[1 : next(place for place, line in enumerate(shown) if line.startswith("prediction"))]
+    assert len(expected) <= 4
+    assert expected[-1].endswith(" more characters)")
+    assert "".join(line.strip() for line in shown).count("都") == 60

@@ -47,7 +47,7 @@ def report(texts: Texts, gated: tuple[str, ...] = (), answers: Mapping[str, str]
         [],
         len(cases),
         buckets=fill_buckets(metrics, result.cases),
-        notes=case_notes(cases, records, texts),
+        notes=case_notes(cases, records, texts, {}),
         worst=worst_cases(result, metrics, gated),
     )
     return RunReport("2026-01-01", 0.1, "0", None, [suite])

@@ -170,6 +170,15 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 | a\|b \<c\> | 1       | 1.0000 | 0.0000         |
 | easy       | 3       | 0.5000 | 0.0000         |
 
+### Cases
+
+| case                           | outcome   | f1     | exact\_match   |
+|--------------------------------|-----------|--------|----------------|
+| paris                          | passed    | 0.5000 | 0.0000         |
+| b\|c \<script\>\`x\` \*\*d\*\* | failed    | 1.0000 | 0.0000         |
+| 東京                           | errored   | n/a    | n/a            |
+| later                          | not run   | n/a    | n/a            |
+
 </details>
 """
 
@@ -203,6 +212,13 @@ def test_every_table_of_the_markdown_has_as_many_cells_in_every_row() -> None:
         if block.startswith("|"):
             widths = {line.replace("\\|", "").count("|") for line in block.splitlines()}
             assert len(widths) == 1
+
+
+def test_a_suite_of_many_cases_has_no_table_of_them() -> None:
+    def written(cases: int) -> bool:
+        return "### Cases" in to_markdown(report([record(f"case-{number}", 0.1) for number in range(cases)]))
+
+    assert [written(cases) for cases in (1, 2, 20, 21)] == [False, True, True, False]
 
 
 def test_many_failing_cases_are_cut() -> None:
@@ -252,6 +268,7 @@ def test_the_terminal_shows_metrics_and_gates() -> None:
         "gate FAILED  f1 >= 0.7  (1 case errored)",
         "gate FAILED  f1 >= 0.7 by kind  (1 of 2 groups fail: easy: f1 is 0.5000, expected >= 0.7; 1 case not run)",
         "gate FAILED  mean(f1) >= 0.7  (1 case errored)",
+        "",
         "cases: 1 passed, 1 failed, 1 errored, 2 not run; gates: 3 failed",
     ]
 
@@ -276,7 +293,7 @@ def test_gates_that_are_not_judged_are_told_once_at_every_verbosity() -> None:
 
 def test_colours_tell_passed_failed_and_waiting_apart() -> None:
     run = report([record("a", 0.5)], ["f1 >= 0.1", "f1 >= 0.9"])
-    assert [line.colour for line in render(run, verbosity=0, width=80)][-3:] == ["green", "red", "red"]
+    assert [line.colour for line in render(run, verbosity=0, width=80)][-4:] == ["green", "red", "", "red"]
     waiting = report([record("a", 0.5)], ["f1 >= 0.1"], incomplete="x")
     assert next(iter(render(waiting, verbosity=-1, width=80))).colour == "yellow"
 
@@ -326,5 +343,5 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     run = RunReport("", 0, "", None, [suite])
     assert any(line.startswith("recall[f]  ") for line in lines(run))
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
-    assert f"{len(result.metrics) - 16} more metrics: -v or -vv" in lines(run)
+    assert f"{len(result.metrics) - 16} more metrics: -vv" in lines(run)
     assert any(line.startswith("recall[e]  ") for line in lines(run, 1))

@@ -37,6 +37,14 @@ _EXPECTED = {
 }
 
 
+_BOUNDS = {
+    "greater_than_equal": ("of at least", "ge"),
+    "less_than_equal": ("of at most", "le"),
+    "greater_than": ("above", "gt"),
+    "less_than": ("under", "lt"),
+}
+
+
 def describe(value: Any) -> str:
     """Say what a value is, shortly enough for a message."""
     match value:
@@ -62,12 +70,9 @@ def expectation(error: "ErrorDetails") -> str:
     match error["type"]:
         case "literal_error" | "union_tag_invalid":
             return f"one of {str(context.get('expected', context.get('expected_tags'))).replace(' or ', ', ')}"
-        case "greater_than_equal":
-            return f"a number of at least {context['ge']}"
-        case "greater_than":
-            return f"a number above {context['gt']}"
-        case "less_than":
-            return f"a number under {context['lt']}"
+        case kind if kind in _BOUNDS:
+            words, key = _BOUNDS[kind]
+            return f"a number {words} {context[key]}"
         case kind if kind in _EXPECTED:
             return _EXPECTED[kind]
         case _:

@@ -10,7 +10,7 @@ Texts: TypeAlias = Mapping[str, Any]
 
 _DIGITS = 6
 _LONGEST_REASON = 160
-_SHOWN = ("reason", "lines", "input", "expected", "prediction", "answers", "details", "calls")
+_SHOWN = ("reason", "file", "lines", "input", "expected", "prediction", "answers", "details", "judgings")
 
 
 def index_of(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

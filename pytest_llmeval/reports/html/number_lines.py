@@ -28,7 +28,8 @@ def number_line(gate: Mapping[str, Any], metrics: Mapping[str, Mapping[str, Any]
     relative = _RELATIVE.match(text)
     if relative is not None:
         known = {name: gate[name] for name in ("low", "high") if gate.get(name) is not None}
-        return {"operator": relative["operator"], **known}
+        # Such a gate fails by what is established, not by the side of the limit that its value is on.
+        return {"operator": relative["operator"], "relative": True, **known}
     whole, _, label = text.rpartition(_BY)
     try:
         # A gate between two limits names the one that its value was compared with.

@@ -26,7 +26,7 @@ _SCRIPTS = (
     *("numbers.js", "table.js", "values.js", "case.js", "compare.js", "main.js"),
 )
 _SHORT = 500
-_QUOTING = ("input", "expected", "prediction", "answers", "details", "lines")
+_QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
 _FAILING = ("failed", "errored")
 
 

@@ -221,7 +221,7 @@ class EmotionCause(Evaluator):
         """Say which pairs were not found, and what is wrong with the others."""
         kept = read_prediction(case.prediction, self.subtask, case.id).kept()
         missing, extra = _differing(self._gold(case).pairs or (), kept) if observation.counts else ((), ())
-        return pair_errors(missing, extra).lines()
+        return pair_errors(missing, extra).lines(utterances_of(case.expected, case.input) or ())
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Apply the formulas of the official script, and those of MECPE-Enhanced for `two_step`."""

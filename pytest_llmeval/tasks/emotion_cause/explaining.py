@@ -2,10 +2,11 @@
 
 __all__ = ("PAIR_BUCKETS", "PairErrors", "pair_errors")
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.tasks.emotion_cause.pairs import Pair, format_pair
+from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, format_pair
 
 PAIR_BUCKETS = ("not_found", "wrong_emotion", "wrong_span", "wrong_utterance", "not_expected")
 """Kinds of wrong pairs, as details name them."""
@@ -36,13 +37,21 @@ class PairErrors(NamedTuple):
         }
         return {kind: pairs for kind, pairs in kinds.items() if pairs}
 
-    def lines(self) -> list[str]:
-        """Say what is wrong, a line for each pair."""
-        lines = [f"[{pair.emotion}] pair not found: {_shown(pair)}" for pair in self.not_found]
+    def lines(self, utterances: Sequence[str] = ()) -> list[str]:
+        """Say what is wrong, a line for each pair.
+
+        Args:
+            utterances: The texts of the conversation, for the words of spans.
+        """
+
+        def shown(pair: Pair) -> str:
+            return _shown(pair, utterances)
+
+        lines = [f"[{pair.emotion}] pair not found: {shown(pair)}" for pair in self.not_found]
         for kind, pairs in self.wrong.items():
             words = kind.replace("_", " ")
-            lines += [f"[{right.emotion}] {words}: {_shown(found)}, expected {_shown(right)}" for found, right in pairs]
-        return lines + [f"[{pair.emotion}] pair not expected: {_shown(pair)}" for pair in self.not_expected]
+            lines += [f"[{right.emotion}] {words}: {shown(found)}, expected {shown(right)}" for found, right in pairs]
+        return lines + [f"[{pair.emotion}] pair not expected: {shown(pair)}" for pair in self.not_expected]
 
 
 _Alike: TypeAlias = Callable[[Pair, Pair], bool]
@@ -82,6 +91,10 @@ def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
     return PairErrors(right, left, wrong)
 
 
-def _shown(pair: Pair) -> str:
-    """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``."""
-    return "/".join(map(str, format_pair(pair)))
+def _shown(pair: Pair, utterances: Sequence[str]) -> str:
+    """Return a pair in the official spelling, such as ``3_joy/2`` or ``3_joy/2_0_4``, with the words of its span."""
+    text = "/".join(map(str, format_pair(pair)))
+    if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
+        return text
+    words = utterances[pair.cause_utterance - 1].split()[pair.start : pair.end]
+    return f"{text} {json.dumps(' '.join(words), ensure_ascii=False)}"

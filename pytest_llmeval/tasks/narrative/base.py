@@ -19,7 +19,7 @@ from pytest_llmeval.tasks.narrative.explaining import STORY_BUCKETS
 from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
-from pytest_llmeval.tasks.narrative.quotes import repair_spans
+from pytest_llmeval.tasks.narrative.quotes import repair_spans, warn_of_drift
 from pytest_llmeval.tasks.narrative.rules import listed
 
 if TYPE_CHECKING:
@@ -77,7 +77,13 @@ class NarrativeEvaluator(Evaluator):
         if is_blank(case.expected):
             return ()
         gold = parse_document(case.expected)
-        return [_wrong(case.expected)] if gold is None else read_story(gold).faults
+        if gold is None:
+            return [_wrong(case.expected)]
+        story = read_story(gold)
+        # A case without a line has a file of its own, of which its source warns.
+        if case.line and hasattr(self, "repair_spans"):
+            warn_of_drift(f"case {case.id} (line {case.line})", story, _given_text(case) or story.text)
+        return story.faults
 
     def measure(self, case: Case) -> Observation:
         """Count one story.
@@ -102,8 +108,7 @@ class NarrativeEvaluator(Evaluator):
         right = read_gold(case)
         predicted = parse_document(case.prediction)
         found = Story(faults=(_wrong(case.prediction),)) if predicted is None else _read_prediction(predicted)
-        given = case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
-        return Alignment(right, found, given or right.text or found.text, self._matching)
+        return Alignment(right, found, _given_text(case) or right.text or found.text, self._matching)
 
     @cached_property
     def _taxonomy(self) -> NarrativeTaxonomy:
@@ -161,6 +166,10 @@ def read_gold(case: Case) -> Story:
     if gold is None:
         raise EvaluatorError(_wrong(case.expected))
     return read_story(gold)
+
+
+def _given_text(case: Case) -> str:
+    return case.input if isinstance(case.input, str) and not is_blank(case.input) else ""
 
 
 def _wrong(value: object) -> str:

@@ -23,7 +23,7 @@ class OwnComponents:
     """Evaluators by the name of their component; the first metric of each is its score.
 
     Attributes:
-        given: Name to an evaluator, the name of a registered one, or ``package.module:Class``.
+        given: Name to an evaluator, the name of a registered one (a conftest's too), or ``package.module:Class``.
         taken: Names that are in use.
 
     Raises:

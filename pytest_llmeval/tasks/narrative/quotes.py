@@ -1,13 +1,15 @@
 """The quoted text of spans: comparison with the story, and repair of positions that have drifted."""
 
-__all__ = ("describe_drift", "drifted_spans", "repair_spans")
+__all__ = ("describe_drift", "drifted_spans", "repair_spans", "warn_of_drift")
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pytest_llmeval.evaluators.measures.spans import Span
 from pytest_llmeval.tasks.narrative.document import Event, Story
+from pytest_llmeval.tasks.narrative.rules import listed
 
 _LONGEST = 60
 
@@ -39,6 +41,12 @@ def describe_drift(drift: Mapping[str, Any]) -> str:
     where = f"which is at {place[0]}-{place[1]}" if place else "which the story does not have"
     start, end = drift["span"]
     return f"event {drift['event']!r}: text_span {start}-{end} is {drift['found']!r}, not {drift['text']!r}, {where}"
+
+
+def warn_of_drift(place: str, gold: Story, text: str) -> None:
+    """Warn of drifted spans in ground truth, which cost every prediction."""
+    if drifts := [describe_drift(each) for each in drifted_spans(gold, text)]:
+        warnings.warn(f"{place}: {listed(drifts, '; ')}", UserWarning, stacklevel=2)
 
 
 def repair_spans(story: Story, text: str) -> tuple[Story, list[dict[str, Any]]]:

@@ -2,7 +2,6 @@
 
 __all__ = ("JsonV3Source",)
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +18,7 @@ from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import case_id, id_fault
 from pytest_llmeval.tasks.narrative.document import read_story
 from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
-from pytest_llmeval.tasks.narrative.quotes import describe_drift, drifted_spans
-from pytest_llmeval.tasks.narrative.rules import listed
+from pytest_llmeval.tasks.narrative.quotes import warn_of_drift
 
 _SUFFIX = ".json"
 
@@ -130,7 +128,8 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
     faults.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
     if found:
         return None
-    _warn_of_drift(shown, data)
+    story = read_story(data)
+    warn_of_drift(shown, story, story.text)
     return Case(name, _story(data), data, labels=_labels(data) | more)
 
 
@@ -148,12 +147,6 @@ def _more_labels(document: Document, labels: Mapping[str, str], faults: list[Fau
         elif value:
             faults.append(document.fault(steps, f"found {describe(value)}, expected text for the label {label!r}"))
     return found
-
-
-def _warn_of_drift(shown: str, data: Mapping[str, Any]) -> None:
-    story = read_story(data)
-    if drifts := [describe_drift(each) for each in drifted_spans(story, story.text)]:
-        warnings.warn(f"{shown}: {listed(drifts, '; ')}", UserWarning, stacklevel=2)
 
 
 def _story(data: Mapping[str, Any]) -> str | None:

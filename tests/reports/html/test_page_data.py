@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from pages import case, report, suite
+from pages import case, head_of, report, suite
 
 from pytest_llmeval.reports.html.columns import index_of
 from pytest_llmeval.reports.html.entries import PageRun, entry_of, verdict_of
@@ -22,13 +22,6 @@ METRICS = {"f1": {"value": 0.7, "low": 0.6, "high": 0.8}, "pass_rate": {"value":
 
 def page_of(*suites: dict[str, Any], **limits: int) -> Page:
     return to_page([PageRun("", report(*suites))], **limits)
-
-
-def head_of(page: Page) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="head">(.*?)</script>', page.html, re.DOTALL)
-    assert found
-    head: dict[str, Any] = json.loads(found[1])
-    return head
 
 
 def pieces_of(page: Page) -> dict[str, Any]:
@@ -45,8 +38,11 @@ def pieces_of(page: Page) -> dict[str, Any]:
         ({"gate": "median(f1) >= 0.7"}, {"operator": ">="}),
         ({"gate": "f1 >= 0.7 by language"}, {"operator": ">="}),
         ({"gate": "f1 >= 0.2 and f1 <= 0.9", "limit": 0.9}, {"operator": "<=", "low": 0.6, "high": 0.8}),
-        ({"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05}, {"operator": "<=", "low": -0.01, "high": 0.05}),
-        ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">="}),
+        (
+            {"gate": "drop(f1) <= 0.02", "low": -0.01, "high": 0.05},
+            {"operator": "<=", "relative": True, "low": -0.01, "high": 0.05},
+        ),
+        ({"gate": "gain(mean(f1)) >= 0.01, against small"}, {"operator": ">=", "relative": True}),
         ({"gate": "summary"}, {}),
         ({}, {}),
     ],
@@ -79,6 +75,11 @@ def test_the_pass_rate_is_over_the_cases_that_ran() -> None:
     assert rate["value"] == 0.5
     assert rate["low"] < 0.5 < rate["high"]
     assert rate["scored"] == 2
+
+
+def test_a_report_without_counts_is_counted() -> None:
+    counts = entry_of(suite([case("a"), case("b", "failed")], counts={}), 0)["counts"]
+    assert counts == {"total": 2, "passed": 1, "failed": 1}
 
 
 def test_columns_keep_what_is_absent_apart_from_zero() -> None:
@@ -115,7 +116,7 @@ def test_no_text_of_the_data_ends_its_element_or_begins_markup() -> None:
     hostile = "</script><script>alert(1)</script><!--"
     page = page_of(suite([case("a")], name=hostile, gates=[{"gate": hostile, "outcome": "failed", "reason": hostile}]))
     assert hostile not in page.html
-    assert head_of(page)["entries"][0]["suite"] == hostile
+    assert head_of(page.html)["entries"][0]["suite"] == hostile
 
 
 def test_half_of_a_surrogate_pair_stays_readable() -> None:
@@ -186,7 +187,7 @@ def test_a_large_page_says_so_and_a_page_that_is_too_large_leaves_texts_out_step
         "texts are cut to their beginnings",
         "texts are left out",
     ]
-    assert all(head_of(each)["note"] == each.note for each in noted)
+    assert all(head_of(each.html)["note"] == each.note for each in noted)
     first, second, last = (
         [text for name, piece in pieces_of(each).items() if "c" in name for text in piece] for each in noted
     )

@@ -1,11 +1,10 @@
 """The history of suites in pages."""
 
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pages import Browser, case, report, suite
+from pages import Browser, case, head_of, report, suite
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.html.entries import PageRun
@@ -44,9 +43,8 @@ def test_a_page_of_a_report_has_the_history_beside_it(here: Path) -> None:
     lines = [{**line, "path": path} for path in ("capitals.eval.yaml", "other.eval.yaml")]
     history.write_text("".join(json.dumps(each) + "\n" for each in lines) + "no JSON\n")
     assert main(["html", "report.json"]) == 0
-    head = re.search(r'id="head">(.*?)</script>', Path("report.html").read_text(encoding="utf-8"))
-    assert head
-    assert [each["values"] for each in json.loads(head[1])["entries"][0]["history"]] == [{"f1": 0.5}]
+    head = head_of(Path("report.html").read_text(encoding="utf-8"))
+    assert [each["values"] for each in head["entries"][0]["history"]] == [{"f1": 0.5}]
 
 
 def test_the_history_of_a_metric_is_drawn_with_its_approvals_and_breaks(browser: Browser, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def run(scores: list[float], **more: Any) -> dict[str, Any]:
         for place, score in enumerate(scores)
     ]
     cases[0] |= {"prediction": {"messages": TURNS, "tool_calls": [CALL]}}
+    asked = {"evaluator": "judge", "mode": "binary", "question": {"answer": "Is it so?"}, "reply": '{"score": 0}'}
+    cases[1]["judgings"] = [{**asked, "score": 0.0, "cost_usd": 0.00125}]
     cases[1]["details"] = {"repeats": {"times": 3, "passed": 1, "status": "flaky", "spread": {}}}
     groups = {
         "kind": {
@@ -105,7 +107,10 @@ def test_the_comparison_lists_regressed_cases_and_opens_both_answers(browser: Br
 def test_a_case_shows_differences_of_json_turns_and_calls_of_tools(browser: Browser, page: Path) -> None:
     browser.open(page, "view=cases&case=0/c1")
     assert browser.texts(".case pre.json del")[0] == '"total": 3'
-    assert "1 of 3 passed: flaky" in browser.find(".case").text
+    said = browser.find(".case").text
+    assert all(
+        each in said for each in ("1 of 3 passed: flaky", "judge · binary · score 0.0000 · 0.001250 USD", "Is it so?")
+    )
     browser.go("view=cases&case=0/c0")
     browser.until("document.querySelector('.case h2').textContent.includes('c0')")
     assert browser.texts(".turns .role")[:2] == ["user", "assistant"]
@@ -188,3 +193,21 @@ def test_a_large_page_unpacks_the_columns_of_its_cases_and_the_piece_of_the_case
         assert browser.run("return window.unpacked") == 2
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_a_case_opens_the_answers_of_other_systems_and_filters_by_system(browser: Browser, tmp_path: Path) -> None:
+    systems = [
+        suite([case("c", f1=score, prediction=f"of {name}")], f"s[{name}]", path="s.eval.yaml", variant=name)
+        for name, score in (("small", 0.25), ("large", 0.75))
+    ]
+    (tmp_path / "systems.html").write_text(to_page([PageRun("", report(*systems))]).html)
+    browser.open(tmp_path / "systems.html", "view=cases")
+    browser.choose("system", "large")
+    assert browser.run("return document.querySelector('[data-case]').getAttribute('href')").endswith("case=1%2Fc")
+    browser.go("view=cases&case=0/c")
+    browser.until("document.querySelector('.case .moved summary')")
+    assert browser.texts(".case .moved summary .figure") == ["f1 0.7500"]
+    browser.run("document.querySelector('.case .moved summary').click()")
+    browser.until("document.querySelector('.case .moved pre')")
+    assert browser.texts(".case .moved pre") == ["of large"]
+    assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]

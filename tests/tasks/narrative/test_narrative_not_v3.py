@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loading import load_text
 
 from pytest_llmeval import Case
 from pytest_llmeval.core.errors import Fault
@@ -96,3 +97,16 @@ def test_drifted_spans_of_the_ground_truth_are_a_warning(tmp_path: Path) -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loaded(tmp_path, data)
+
+
+def test_drifted_spans_are_a_warning_in_every_source(tmp_path: Path) -> None:
+    event = {"id": "e1", "text_span": {"start": 0, "end": 3, "text": "swan"}}
+    row = {"id": "b", "input": "A swan.", "expected": {"narrative_events": [event]}, "prediction": {}}
+    (tmp_path / "rows.jsonl").write_text("\n" + json.dumps(row))
+    source = "source: {format: jsonl, path: rows.jsonl}"
+    for evaluator in ("narrative", "narrative.text_span"):
+        with pytest.warns(UserWarning, match=r"case b \(line 2\): event 'e1': text_span 0-3 is 'A s', not 'swan'"):
+            load_text(f"evaluators: [{evaluator}]\n{source}\n", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_text(f"evaluators: [narrative.characters]\n{source}\n", tmp_path)

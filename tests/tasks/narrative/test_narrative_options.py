@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, get_evaluator, score
+from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.tasks.narrative.composite import Narrative
 
 if TYPE_CHECKING:
@@ -98,6 +102,20 @@ def test_a_users_component_is_part_of_the_overall_score_by_weight(given: Any) ->
     assert found["overall_score"] == 0.75
     weighted = Narrative(components={"themes": given}, weights={"themes": 3}).evaluate(predicted, GOLD)
     assert weighted["overall_score"] == pytest.approx((1 + 3 * 0.5) / 4)
+
+
+def test_a_component_may_be_an_evaluator_of_a_conftest(tmp_path: Path) -> None:
+    registry = default_registry()
+    registry.register(Themes)
+    path = tmp_path / "s.eval.yaml"
+    path.write_text(
+        "evaluators: [{narrative: {components: {themes: themes}}}]\n"
+        "cases: [{id: a, expected: {themes: [luck]}, prediction: {themes: [luck]}}]\n"
+    )
+    suite = load_suite(path, registry, root=tmp_path)
+    assert "narrative_themes" in [metric.name for metric in suite.evaluators["narrative"].describe()]
+    with pytest.raises(SuiteError, match="found evaluator 'themes', expected one of"):
+        load_suite(path, default_registry(), root=tmp_path)
 
 
 def test_a_users_component_without_ground_truth_is_left_out() -> None:

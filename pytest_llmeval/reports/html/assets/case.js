@@ -16,11 +16,11 @@ async function drawCase(row, group) {
     { class: "case" },
     drawSteps(row, group),
     h("h2", { tabindex: -1, id: "case" }, sign(outcomeOf(row)), " ", h("bdi", {}, idOf(row))),
-    h("p", { class: "path" }, [entry.suite, `${entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
+    h("p", { class: "path" }, [entry.suite, `${texts.file || entry.path}${line ? `:${line}` : ""}`, duration(indexes[row.entry].seconds[row.place])].join(" · ")),
     texts.reason ? h("p", { class: `because ${outcomeOf(row)}` }, texts.reason) : null,
     drawCommand(commandOf(row)),
     drawLabels(row),
-    drawLines(texts.lines),
+    drawLines(texts.lines, BAD.has(outcomeOf(row)) ? t("What is wrong") : t("What evaluators say")),
     drawAnswers(texts, before, other),
     drawOtherSystems(row, group),
     drawScores(row, other),
@@ -66,11 +66,11 @@ function drawLabels(row) {
   return found.length ? h("p", { class: "labels" }, found.map(([name, value]) => h("span", { class: "label" }, `${name}: `, h("bdi", {}, value)))) : null;
 }
 
-/** @param {Object<string, string[]>} [lines] @returns {Element|null} What evaluators say is wrong. */
-function drawLines(lines) {
+/** @param {Object<string, string[]>} lines @param {string} title @returns {Element|null} What evaluators say of the answer. */
+function drawLines(lines, title) {
   const found = Object.entries(lines || {}).filter(([, said]) => said.length);
   if (!found.length) return null;
-  return section(t("What is wrong"), h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, each))])));
+  return section(title, h("dl", { class: "lines" }, found.map(([name, said]) => [h("dt", {}, name), said.map((each) => h("dd", {}, each))])));
 }
 
 /** @param {any} texts @param {any} before @param {Row|null} other @returns {any} */
@@ -124,16 +124,28 @@ function drawRepeats(answers) {
   return section(t("Predictions of the repeats"), answers.map((each) => [h("p", { class: "quiet" }, counted(each.times, "{n} time", "{n} times")), drawValue(each.prediction)]));
 }
 
-/** @param {Row} row @param {Group} group @returns {any} Links to the answers of the other systems to the same case. */
+/** @param {Row} row @param {Group} group @returns {any} The answers of the other systems to the same case, which open below their scores. */
 function drawOtherSystems(row, group) {
   const others = group.shown.filter((entry) => entry !== row.entry).map((entry) => find(entry, idOf(row))).filter(Boolean);
   if (!others.length) return null;
   const metric = state.metric || mainMetric(group);
-  const rows = others.map((each) => [
-    [sign(outcomeOf(each)), " ", h("a", { href: linkTo({ case: `${each.entry}/${idOf(each)}` }) }, sourceName(each.entry))],
-    number(scoreOf(each, metric)),
-  ]);
-  return section(t("Other systems"), table([t("system"), metric], rows, { caption: t("Other systems") }));
+  return section(t("Other systems"), h("div", { class: "moved" }, others.map((each) => otherAnswer(each, metric))));
+}
+
+/** @param {Row} row @param {string} metric @returns {Element} */
+function otherAnswer(row, metric) {
+  const body = h("div", {});
+  const load = async (event) => {
+    if (!event.target.open || body.childNodes.length) return;
+    const texts = await textsOf(row);
+    fill(
+      body,
+      texts.prediction === undefined ? h("p", { class: "empty" }, t("no text in the report")) : drawValue(texts.prediction),
+      h("p", {}, h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, idOf(row))),
+    );
+  };
+  const scored = h("span", { class: "figure" }, `${metric} ${number(scoreOf(row, metric))}`);
+  return h("details", { toggle: load }, h("summary", {}, sign(outcomeOf(row)), " ", sourceName(row.entry), scored), body);
 }
 
 /** @param {Row} row @param {Row|null} other @returns {Element|null} */
@@ -149,17 +161,19 @@ function drawScores(row, other) {
   return section(t("Scores"), table([t("metric"), t("score"), ...(other ? [t("before"), t("difference")] : [])], rows, { caption: t("Scores") }));
 }
 
+/** @param {Object<string, string>} fields @returns {Element} */
+function drawFields(fields) {
+  return h("dl", { class: "lines" }, Object.entries(fields).map(([name, text]) => [h("dt", {}, name), h("dd", {}, drawText(String(text), "text"))]));
+}
+
 /** @param {any} texts @returns {any} Questions to judges with their replies, and how repeats went. */
 function drawJudging(texts) {
-  const judged = (texts.calls || []).map((call) =>
+  const judged = (texts.judgings || []).map((each) =>
     h(
       "details",
       { open: true },
-      h("summary", {}, [call.evaluator, call.cost_usd === null || call.cost_usd === undefined ? null : `${call.cost_usd.toFixed(6)} USD`].filter(Boolean).join(" · ")),
-      h("h3", {}, t("Question")),
-      drawValue(call.question),
-      h("h3", {}, t("Reply")),
-      drawValue(call.reply),
+      h("summary", {}, [each.evaluator, each.mode, `${t("score")} ${number(each.score)}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
+      h("div", { class: "sides" }, h("div", {}, h("h3", {}, t("Question")), drawFields(each.question)), h("div", {}, h("h3", {}, t("Reply")), drawValue(readJson(each.reply)))),
     ),
   );
   const reasoned = Object.entries(texts.details || {}).filter(([, each]) => typeof each?.reasoning === "string");

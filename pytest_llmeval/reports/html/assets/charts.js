@@ -24,7 +24,7 @@ function numberLine(gate) {
     value: number(value), operator: line.operator, limit, interval: interval(line.low, line.high),
   });
   const tick = (at, anchor) => h("svg:text", { x: x(at), y: 38, "text-anchor": anchor, class: "tick" }, shortNumber(at));
-  const failing = line.operator === "==" ? [] : wantsMore ? [x(from), x(limit)] : [x(limit), x(to)];
+  const failing = line.operator === "==" || line.relative ? [] : wantsMore ? [x(from), x(limit)] : [x(limit), x(to)];
   return h(
     "svg:svg",
     { class: `numberline ${outcome}`, viewBox: `0 0 ${WIDTH} 42`, role: "img", "aria-label": said },

@@ -71,6 +71,32 @@ function walkedBack(left, right, trace) {
   return way.reverse();
 }
 
+/**
+ * Join changes that only space keeps apart, so that a phrase that changed is read as one.
+ * @param {{kind: "same"|"removed"|"added", parts: string[]}[]} runs
+ * @returns {{kind: "same"|"removed"|"added", parts: string[]}[]}
+ */
+function joined(runs) {
+  const found = [];
+  let [removed, added] = [[], []];
+  const flush = () => {
+    if (removed.length) found.push({ kind: "removed", parts: removed });
+    if (added.length) found.push({ kind: "added", parts: added });
+    [removed, added] = [[], []];
+  };
+  runs.forEach(({ kind, parts }, at) => {
+    const between = kind === "same" && removed.length && added.length && at < runs.length - 1 && !parts.join("").trim();
+    if (kind === "removed" || between) removed.push(...parts);
+    if (kind === "added" || between) added.push(...parts);
+    if (kind === "same" && !between) {
+      flush();
+      found.push({ kind, parts });
+    }
+  });
+  flush();
+  return found;
+}
+
 /** @param {string} text @returns {string[]} Words, spaces and signs; each character of scripts without spaces. */
 function words(text) {
   return text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}\p{M}_]+|\s+|./gsu) || [];
@@ -109,7 +135,7 @@ function drawDifference(old, now) {
     const lines = [left, right].map((each) => JSON.stringify(ordered(each), null, 2).split(/(?<=\n)/));
     runs = difference(lines[0], lines[1]);
   } else if (typeof old === "string" && typeof now === "string") {
-    runs = difference(words(old), words(now));
+    runs = joined(difference(words(old), words(now)));
   } else {
     return null;
   }

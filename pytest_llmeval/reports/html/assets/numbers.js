@@ -60,14 +60,11 @@ function drawSystems(group) {
     .find((each) => each.path === group.path && each.suite === group.name);
   if (!found) return null;
   const names = [...new Set([...found.compare_by, ...found.systems.flatMap((each) => Object.keys(each.metrics))])];
-  const rows = found.systems.map((each) => [
-    each.system === found.reference ? [each.system, h("small", {}, ` ${t("reference")}`)] : each.system,
-    each.cases,
-    ...names.map((name) => systemCell(each, name, 1 - found.confidence)),
-  ]);
+  const rows = names.map((name) => [name, ...found.systems.map((each) => systemCell(each, name, 1 - found.confidence))]);
+  const headers = found.systems.map((each) => (each.system === found.reference ? [each.system, h("small", {}, ` (${t("reference")})`)] : each.system));
   return section(
     t("Systems side by side"),
-    table([t("system"), t("cases"), ...names], rows, { caption: t("Systems side by side") }),
+    table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side") }),
     h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is established (p by Holm's method).", { reference: found.reference })),
   );
 }

@@ -38,7 +38,7 @@ function columnsOf(group, main) {
   const compared = group.shown.some((entry) => head.entries[entry].pair !== null);
   const metric = state.metric || main;
   const columns = [
-    { name: "@outcome", title: t("outcome"), width: "6.5rem", kind: "outcome", cell: (row) => [sign(outcomeOf(row)), ` ${outcomeName(outcomeOf(row))}`] },
+    { name: "@outcome", title: t("outcome"), width: "6.5rem", kind: "outcome", cell: (row) => [sign(outcomeOf(row)), h("span", { class: "name" }, ` ${outcomeName(outcomeOf(row))}`)] },
     { name: "@id", title: t("case"), width: "minmax(9rem, 2fr)", kind: "id", cell: (row) => h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }), "data-case": true }, h("bdi", {}, idOf(row))) },
   ];
   if (group.shown.length > 1) columns.push({ name: "", title: t("system"), width: "minmax(6rem, 1fr)", kind: "system", cell: (row) => sourceName(row.entry) });
@@ -69,7 +69,7 @@ function headerCell({ name, title, kind }) {
   return h(
     "span",
     { role: "columnheader", class: kind, "aria-sort": direction },
-    h("button", { type: "button", title, click: () => go({ sort: next }), "data-sort": name }, title, arrow),
+    h("button", { type: "button", title, click: () => go({ sort: next }), "data-sort": name }, h("span", { class: "name" }, title), arrow),
   );
 }
 

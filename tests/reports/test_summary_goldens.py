@@ -1,0 +1,138 @@
+"""The summary of runs of several example suites, at two widths and all verbosities, against recorded files."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.layout import width_of
+from pytest_llmeval.reports.markdown import to_markdown
+from pytest_llmeval.reports.terminal import render
+from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
+from pytest_llmeval.run.execute import execute
+from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.judging import judge_run
+from pytest_llmeval.scoring.gates import Gate, parse_gate
+from pytest_llmeval.snapshots.keeper import Keeper
+from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+_RECORDED = Path(__file__).parent / "summaries"
+_EXAMPLES = ROOT / "example_suites"
+_GULLIBLE = {"verdict": "Supported", "evidence": [], "explanation": ""}
+_TOO_HIGH = parse_gate("verdict_accuracy >= 0.9")
+
+RUNS: Mapping[str, tuple[int, Mapping[str, Sequence[Gate]]]] = {
+    "green": (
+        0,
+        {
+            "agent/tools": (),
+            "case_retrieval/bm25": (),
+            "emotion_cause/systems": (),
+            "extraction/invoices": (),
+            "fact_check/systems": (),
+            "narrative/systems": (),
+        },
+    ),
+    "failing": (0, {"extraction/invoices": (), "fact_check/systems": [_TOO_HIGH]}),
+    "verbose": (1, {"fact_check/systems": (), "narrative/systems": ()}),
+    "everything": (2, {"agent/tools": (), "extraction/invoices": ()}),
+}
+"""Name to verbosity, and suites with more gates."""
+
+
+def _answered(case: Case) -> Answer:
+    return Answer(replace(case, prediction=_GULLIBLE) if case.prediction is MISSING else case)
+
+
+@cache
+def _loaded(name: str) -> Suite:
+    return load_suite(_EXAMPLES / f"{name}.eval.yaml", default_registry(), root=ROOT)
+
+
+def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:
+    loaded = _loaded(name)
+    for variant in loaded.systems or [""]:
+        suite = loaded.of(variant)
+        records = {case.id: execute(suite, _answered(case)).record for case in suite.cases}
+        key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
+        own = replace(suite, gates=(*suite.gates, *gates), snapshot=None)
+        yield CollectedSuite(SuiteResults(key, suite.total, records), own)
+
+
+@cache
+def report(name: str) -> RunReport:
+    """Return the report of a run."""
+    suites = [each for suite, gates in RUNS[name][1].items() for each in _collected(suite, gates)]
+    run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), None, suites)
+    return judge_run(run, Keeper(Mode())).report(run, duration_s=1.0, faults={})
+
+
+def summary(name: str, width: int) -> str:
+    """Return what the terminal shows; to record it anew, write it to the file."""
+    return "".join(f"{line.text}\n" for line in render(report(name), verbosity=RUNS[name][0], width=width))
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("name", RUNS)
+def test_the_summary_of_a_run_is_as_recorded(name: str, width: int) -> None:
+    assert summary(name, width) == (_RECORDED / f"{name}-{width}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("name", RUNS)
+def test_no_table_is_wider_than_the_terminal(name: str, width: int) -> None:
+    tables = [line for line in summary(name, width).splitlines() if not line.startswith(("gate ", "errors: "))]
+    assert max(map(width_of, tables)) <= width
+
+
+def test_a_green_run_has_a_line_for_each_suite_and_system() -> None:
+    assert len(summary("green", 80).splitlines()) == len(report("green").suites) + len(["header", "left out", "totals"])
+
+
+def test_a_wider_terminal_leaves_out_less() -> None:
+    def left_out(width: int) -> int:
+        return sum(int(line.split()[0]) for line in summary("green", width).splitlines() if " more metric" in line)
+
+    assert all(wide < narrow for narrow, wide in pairwise(map(left_out, (80, 120, 160))))
+    assert left_out(160) == left_out(400)
+
+
+def test_suites_that_fail_show_their_tables_and_others_a_line() -> None:
+    shown = summary("failing", 80)
+    assert "\ninvoices " in shown
+    assert "fact_check_systems[checker]  (fact_check/systems.eval.yaml)" in shown
+    assert "invoices  (extraction" not in shown
+    assert "fact_check_systems: 2 systems, compared with checker" in shown
+
+
+def test_markdown_folds_what_is_well_behind_what_fails() -> None:
+    written = to_markdown(report("failing"))
+    verdict, failed, folded = map(
+        written.index, ("**FAILED**: ", "## fact\\_check\\_systems\\[checker", "<code>invoices")
+    )
+    assert verdict < failed < folded
+    assert written.count("<details>") == written.count("</details>") == 3
+    assert to_markdown(report("green")).startswith("# Evaluation report\n\n**Passed**: 78 cases")
+
+
+def _scores(name: str) -> dict[str, Any]:
+    return {each.suite: each.result.metrics["overall_score"].value for each in report(name).suites[-2:]}
+
+
+def test_the_components_of_systems_stand_beside_each_other() -> None:
+    lines = summary("verbose", 80).splitlines()
+    start = len(lines) - lines[::-1].index("Components")
+    assert lines[start].split() == ["component", "careful", "hasty"]
+    overall = next(line for line in lines[start:] if line.startswith("overall "))
+    assert overall.split()[1:] == [f"{score:.4f}" for score in _scores("verbose").values()]
