@@ -76,7 +76,12 @@ function pressed(event) {
 async function start() {
   document.documentElement.lang = chinese ? "zh" : "en";
   groupSuites();
-  await loadIndexes();
+  try {
+    await loadIndexes();
+  } catch (error) {
+    fill(app, drawHeader(), h("p", { class: "note", role: "alert" }, t("The cases cannot be unpacked by this browser: {why}", { why: String(error) })));
+    return;
+  }
   addEventListener("hashchange", show);
   addEventListener("keydown", pressed);
   addEventListener("resize", () => shownCases.draw());

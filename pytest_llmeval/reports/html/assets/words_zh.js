@@ -53,6 +53,7 @@ const inChinese = {
   "System": "系统",
   "Systems side by side": "系统对比",
   "Table": "表格",
+  "The cases cannot be unpacked by this browser: {why}": "此浏览器无法解压用例：{why}",
   "The report has no texts of this case: run pytest with --llmeval-texts=all to have those of every case.": "报告中没有此用例的文本：用 --llmeval-texts=all 运行 pytest，即可包含每个用例的文本。",
   "The same prediction.": "预测相同。",
   "There is nothing to compare with: name a baseline, llmeval html RUN.json --baseline BASE.json.": "没有可比较的对象：请指定基线，llmeval html RUN.json --baseline BASE.json。",
