@@ -58,6 +58,7 @@ const inChinese = {
   "The same prediction.": "预测相同。",
   "There is nothing to compare with: name a baseline, llmeval html RUN.json --baseline BASE.json.": "没有可比较的对象：请指定基线，llmeval html RUN.json --baseline BASE.json。",
   "This suite has no gates.": "此测试集没有门槛。",
+  "This view cannot be drawn: {why}": "无法绘制此视图：{why}",
   "To the content": "跳到内容",
   "Tool calls": "工具调用",
   "What evaluators say": "评估器的说明",
