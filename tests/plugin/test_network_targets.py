@@ -237,3 +237,17 @@ def test_a_command_does_not_outlive_a_run_that_is_interrupted(project: "Project"
     assert ran.code == pytest.ExitCode.INTERRUPTED
     for process in _starts(project):
         assert not is_running(process)
+
+
+def test_a_service_and_a_command_are_systems_of_one_suite(project: "Project", server: SearchServer) -> None:
+    project.write("evals/program.py", PROGRAM)
+    systems = {"service": http(server), "program": {"command": [sys.executable, "program.py"]}}
+    project.suite("evals/s.eval.yaml", cases("a", "boom", "c"), systems=systems)
+    ran = project.run(FILE)
+    assert ran.outcomes("s[service]") == {"a": "errored", "boom": "errored", "c": "passed"}
+    assert ran.outcomes("s[program]") == {"a": "passed", "boom": "passed", "c": "passed"}
+    assert [row["system"] for row in ran.report["systems"][0]["systems"]] == ["service", "program"]
+    asked(server)
+    again = project.run(FILE)
+    assert (asked(server), len(_starts(project))) == ([["a", "boom"], ["a", "boom"]], 1)
+    assert again.outcomes("s[program]") == ran.outcomes("s[program]")
