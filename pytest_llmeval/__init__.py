@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "PartialResult",
     "Parts",
     "PredictionError",
     "Question",
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
@@ -116,6 +118,7 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "run.partial": ("PartialResult",),
     "run.score": ("score",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
     "suite.checks": ("get_checks",),
