@@ -17,6 +17,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+FIRST = ("test_built_distributions.py", "test_page_in_chromium.py", "test_public_api.py")
+"""Files whose tests take many seconds each: at the end of a run, all cores but one would wait for them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run the test in its own folder."""

@@ -1,9 +1,12 @@
 """Whether processes that a test started have ended."""
 
-__all__ = ("is_running",)
+__all__ = ("is_running", "wait_for_group")
 
 import os
 import select
+import threading
+import time
+from contextlib import suppress
 
 from llm_server import PATIENCE
 
@@ -18,3 +21,12 @@ def is_running(pid: int) -> bool:
         return not select.select([handle], [], [], PATIENCE)[0]
     finally:
         os.close(handle)
+
+
+def wait_for_group(group: int) -> None:
+    """Wait until no process of a group is left: a run that starts earlier leaves their answers to them."""
+    until = time.monotonic() + PATIENCE
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(group, 0)
+            threading.Event().wait(0.01)

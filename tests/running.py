@@ -1,6 +1,6 @@
 """Commands of Python in processes of their own, forked from a warm process where a cold start would prove nothing."""
 
-__all__ = ("WITHOUT_UNUSED", "Finished", "run_python")
+__all__ = ("WITHOUT_UNUSED", "Finished", "Started", "run_python")
 
 import atexit
 import json
@@ -68,14 +68,7 @@ def run_python(
         out, err = (Path(written, name) for name in ("out", "err"))
         out.touch()
         err.touch()
-        code = _fork(
-            arguments=list(arguments),
-            environment=dict(environment),
-            folder=str(folder),
-            workers=workers,
-            out=str(out),
-            err=str(err),
-        )
+        code = Started(arguments, environment, folder, out, err, workers=workers).wait()
         return Finished(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
 
@@ -102,14 +95,65 @@ def _warm() -> "subprocess.Popen[bytes]":
     return process
 
 
-def _fork(**command: object) -> int:
-    """Have a command run; return its exit code."""
-    process = _warm()
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{json.dumps(command)}\n".encode())
-    pid = int(process.stdout.readline())
-    if not select.select([process.stdout], [], [], PATIENCE)[0]:
-        os.kill(pid, signal.SIGKILL)
-        raise TimeoutError(command)
-    return int(process.stdout.readline())
+class Started:
+    """What ``python ARGUMENTS`` does, under way; one at a time.
+
+    Attributes:
+        pid: Of the process.
+        code: Its exit code, once it has ended and `wait` was called.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        out: Path,
+        err: Path,
+        *,
+        workers: int = 0,
+        group: bool = False,
+    ) -> None:
+        """Start it.
+
+        Args:
+            arguments: ``-m MODULE ...`` or ``-c CODE ...``.
+            environment: Of the process, which Python must not need to read when it starts.
+            folder: Where it runs.
+            out: Where it writes; must exist.
+            err: Where it writes errors; must exist.
+            workers: How many the run gives to xdist.
+            group: Whether it leads a group of processes, which signals can be sent to.
+        """
+        self.code: int | None = None
+        self._warm = _warm()
+        command = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder),
+            "workers": workers,
+            "out": str(out),
+            "err": str(err),
+            "group": group,
+        }
+        assert self._warm.stdin is not None
+        self._warm.stdin.write(json.dumps(command).encode() + b"\n")
+        self.pid = self._reply()
+
+    def wait(self) -> int:
+        """Return the exit code; that of a signal is negative."""
+        if self.code is None:
+            if not self.has_ended(PATIENCE):
+                os.kill(self.pid, signal.SIGKILL)
+                self.code = self._reply()
+                raise TimeoutError(self.pid)
+            self.code = self._reply()
+        return self.code
+
+    def has_ended(self, seconds: float = 0) -> bool:
+        """Return whether the process has ended, or does so in some seconds."""
+        return self.code is not None or bool(select.select([self._warm.stdout], [], [], seconds)[0])
+
+    def _reply(self) -> int:
+        assert self._warm.stdout is not None
+        return int(self._warm.stdout.readline())

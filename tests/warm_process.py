@@ -121,6 +121,8 @@ def _run(command: Any) -> None:
         os.dup2(opened, descriptor)
         os.close(opened)
     _move(command)
+    if command["group"]:
+        os.setsid()
     spares: list[Spare] = []
     for _ in range(command["workers"]):
         spares.append(Spare(spares))

@@ -32,6 +32,8 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, j
 from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from pytest_llmeval.judge.contract import Message
     from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.store.cache import Cache
@@ -285,7 +287,7 @@ class JudgeService:
         if client is None:
             raise NoJudgeError(asked.suite_judge.absent)
         async with self.limit.slot():
-            reservation = await self._reserve(asked)
+            reservation = await self.reserve_call(asked.messages, asked.suite_judge.parameters, asked.suite_judge.price)
             usage = Usage()
             started = time.perf_counter()
             try:
@@ -316,14 +318,16 @@ class JudgeService:
         self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
 
-    async def _reserve(self, asked: BoundQuestion) -> "Reservation | None":
-        """Set the most that a call may cost aside."""
+    async def reserve_call(
+        self, messages: "Iterable[Message]", parameters: "Mapping[str, Any]", price: Price | None, calls: int = 1
+    ) -> "Reservation | None":
+        """Set the most that calls may cost aside."""
         if not self.budget:
             return None
-        sent = sum(len(each.content.encode(errors="replace")) for each in asked.messages) // _BYTES_PER_TOKEN
-        written = int(asked.suite_judge.parameters.get("max_tokens") or _REPLY_TOKENS)
-        usd = cost_usd(asked.suite_judge.price, Usage(sent, written)) or 0.0
-        return await self.reserve(calls=1, tokens=sent + written, usd=usd)
+        sent = sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
+        written = int(parameters.get("max_tokens") or _REPLY_TOKENS)
+        usd = cost_usd(price, Usage(sent, written)) or 0.0
+        return await self.reserve(calls=calls, tokens=calls * (sent + written), usd=calls * usd)
 
     async def reserve(self, *, calls: int, tokens: int, usd: float) -> "Reservation":
         """Set a part of the budget aside for a call, so that all processes together never spend more.

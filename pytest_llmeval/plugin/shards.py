@@ -18,6 +18,7 @@ from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.collected import CollectedRun
 from pytest_llmeval.run.sharding import Shard, groups_of
+from pytest_llmeval.services.addresses import redacted_url
 from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
@@ -128,12 +129,12 @@ def _options(config: pytest.Config) -> "Options":
     from pytest_llmeval.run.shard_file import Options
 
     runner, terms = config.stash[RUNNER], run_terms(config)
-    recordings = runner.recordings
+    recordings, base_url = runner.recordings, runner.options.base_url
     selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
     return Options(
         judge=terms.judge,
         judge_model=runner.options.model,
-        judge_base_url=runner.options.base_url,
+        judge_base_url=redacted_url(base_url) if base_url else None,
         texts=terms.texts,
         snapshots=terms.snapshots,
         predictions="" if recordings is None else display_path(recordings.path, config.rootpath),

@@ -16,7 +16,7 @@ from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
-from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import Row, brief, rows_of, totals
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
@@ -179,7 +179,8 @@ def _details(suite: SuiteReport) -> list[str]:
         lines += _drawn(metric_table(suite, metrics))
     for key in suite.result.groups:
         lines += [f"### By {text(key)}", "", *_drawn(group_table(key, suite))]
-    return lines + _error_analysis(suite) + _worst(suite)
+    cases = case_table(suite)
+    return lines + _error_analysis(suite) + _worst(suite) + (["### Cases", "", *_drawn(cases)] if cases else [])
 
 
 def _notes(suite: SuiteReport) -> list[str]:

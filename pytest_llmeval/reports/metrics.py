@@ -1,6 +1,6 @@
 """The tables of a suite's metrics, of all cases and by group, for the terminal and for Markdown."""
 
-__all__ = ("group_table", "listed_metrics", "metric_table")
+__all__ = ("case_table", "group_table", "listed_metrics", "metric_table")
 
 from collections.abc import Mapping
 
@@ -12,6 +12,9 @@ from pytest_llmeval.reports.layout import TextTable
 _COUNTS = ("scored", "undefined", "errored", "missing")
 _MEAN = 3
 _FIRST_COUNT = 4
+_FEW_CASES = 20
+"""Suites of more cases have no table of them: reports list the worst, and the JSON report has all."""
+_MOST_SCORES = 8
 
 
 def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bool = True) -> Mapping[str, MetricValue]:
@@ -62,3 +65,18 @@ def group_table(key: str, suite: SuiteReport) -> TextTable:
         for name, group in suite.result.groups[key].items()
     ]
     return TextTable("", (key, "cases", *names), rows, spare=range(len(names) + 1, 2, -1))
+
+
+def case_table(suite: SuiteReport) -> TextTable | None:
+    """Return the cases of a small suite with their scores, those of gates first; ``None`` for any other suite."""
+    cases = suite.result.cases
+    names = dict.fromkeys([*suite.gated, *listed_metrics(suite)])
+    scored = [name for name in names if any(case.metrics.get(name) is not None for case in cases)][:_MOST_SCORES]
+    if not scored or not 1 < len(cases) <= _FEW_CASES:
+        return None
+    rows = []
+    for case in cases:
+        scores = (number(case.metrics.get(name)) for name in scored)
+        rows.append((case.id, case.outcome.replace("_", " "), *scores))
+    headers = ("case", "outcome", *scored)
+    return TextTable("", headers, rows, texts=(0, 1), spare=range(len(headers) - 1, 2, -1))

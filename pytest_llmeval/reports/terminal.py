@@ -13,7 +13,7 @@ from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
-from pytest_llmeval.reports.metrics import group_table, listed_metrics, metric_table
+from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import overview, totals, warnings
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
@@ -126,6 +126,15 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
     yield from _snapshot(suite, everything=everything)
     if verbosity:
         yield from _worst(suite, width)
+        yield from _cases(suite, width, everything=everything)
+
+
+def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line]:
+    """Show the cases of a small suite."""
+    table = case_table(suite)
+    if table is not None:
+        yield Line("")
+        yield from draw(table, width, everything=everything)
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:

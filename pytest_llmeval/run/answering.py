@@ -114,7 +114,7 @@ class Answering:
         """Call the target in this thread, as one of the calls in flight over all processes."""
         __tracebackhide__ = True
         background = self.predictor.background
-        reservation = background.run(self.budget.admit())
+        reservation = background.run(self.budget.admit(job.case, job.suite.model))
         slot = background.run(self._take_slot())
         answered: list[Case] = []
         try:
@@ -179,7 +179,7 @@ class Answering:
     async def _call(self, job: Job, target: Target | BatchTarget) -> dict[str, Any]:
         answered: list[Case] = []
         async with self._of_suite(job.suite), self.limit.slot():
-            reservation = await self.budget.admit()
+            reservation = await self.budget.admit(job.case, job.suite.model)
             try:
                 started = time.perf_counter()
                 prediction = await self._answered(job, target)

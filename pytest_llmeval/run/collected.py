@@ -63,7 +63,7 @@ class CollectedRun:
         texts: Of which cases reports have input, expected and prediction.
         compares: Whether a report shows what changed since scores were approved.
         shard: Which part of the cases ran, such as ``2/5``, if others run elsewhere.
-        is_kept: Whether the results are kept in a shard file.
+        is_part: Whether a plugin has selected the cases, and the results are kept in a shard file.
     """
 
     started: datetime
@@ -74,7 +74,7 @@ class CollectedRun:
     texts: Texts = "failing"
     compares: bool = False
     shard: str = ""
-    is_kept: bool = False
+    is_part: bool = False
 
     @property
     def started_at(self) -> str:

@@ -155,7 +155,8 @@ def finish_run(
         duration_s: How long the run took; default: from its start until now.
     """
     keeper = Keeper(mode.read_only() if heard.ended or heard.uncollected else mode, terms.snapshots, root=suites.root)
-    run = _collect(heard, terms, suites)
+    swallowed = 0 if mode.selects or terms.shard else len(heard.deselected)
+    run = _collect(heard, terms, suites, is_part=terms.is_kept and swallowed > 0)
     judged = judge_run(run, keeper)
     stores = Stores(suites.root, keeper, heard.judgements, recordings, terms.judge == "refresh")
     persisted = persist(run, judged, stores)
@@ -164,14 +165,14 @@ def finish_run(
         broken=heard.broken,
         unfinished=len(heard.unfinished),
         require_gates=terms.require_gates and not (terms.shard or (terms.is_kept and heard.deselected)),
-        swallowed=0 if mode.selects or terms.shard or terms.is_kept else len(heard.deselected),
+        swallowed=0 if terms.is_kept else swallowed,
     )
     duration = time.time() - heard.started if duration_s is None else duration_s
     report = judged.report(run, duration_s=round(duration, 3), faults=heard.faults)
     return FinishedRun(run, report, persisted.verdicts, [*judged.notes, *persisted.notes], list(lacking))
 
 
-def _collect(heard: HeardRun, terms: RunTerms, suites: Suites) -> CollectedRun:
+def _collect(heard: HeardRun, terms: RunTerms, suites: Suites, *, is_part: bool) -> CollectedRun:
     """Put results and suites together."""
     # Of a suite of which nothing was heard because the run broke, every case has yet to run.
     silent = [key for path in heard.selected for key in _keys(path, suites)] if heard.broken else []
@@ -184,7 +185,7 @@ def _collect(heard: HeardRun, terms: RunTerms, suites: Suites) -> CollectedRun:
         texts=terms.texts,
         compares=terms.compares,
         shard=terms.shard,
-        is_kept=terms.is_kept,
+        is_part=is_part,
     )
 
 

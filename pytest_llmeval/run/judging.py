@@ -265,7 +265,7 @@ def _incomplete(suite: Suite, ran: int, total: int, run: CollectedRun) -> str:
         reasons.append("the suite's files have faults")
     if reasons and run.broken:
         reasons.append(run.broken)
-    elif ran < total and run.is_kept:
+    elif ran < total and run.is_part:
         reasons.append("run llmeval merge")
     return "; ".join(reasons)
 

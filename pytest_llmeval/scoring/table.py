@@ -3,9 +3,8 @@
 __all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of", "present")
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
 
 
 _INTERVAL_CASES = 2
+_MOST_VALUES = 500_000
+"""Values that formulas compute at once; a thousand labels have thousands of metrics."""
+_MOST_KEPT = 8_000_000
+"""Resampled values that are kept at once."""
 
 OUTCOME = "\x00outcome"
 """The label of what became of the cases; no evaluator of a suite can have it."""
@@ -81,7 +84,7 @@ class Table:
             label: ran & np.array([each is None for each in observations], dtype=bool)
             for label, observations in seen.items()
         }
-        self.scores = self.summarize(self.matrix)
+        self.scores = self._summarized(self.matrix)
         self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
         self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
@@ -105,6 +108,30 @@ class Table:
                 start += len(names)
                 values = _formula(evaluator, Sums(columns, length=len(matrix)))
                 out.update(_declared(self.index, label, values))
+        return out
+
+    def _summarized(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
+        """Apply the formulas to rows of totals, to some rows at a time where there are many metrics.
+
+        Args:
+            matrix: The rows.
+            names: Metrics to return; default: all.
+        """
+        import numpy as np
+
+        width = max(1, self.matrix.shape[1], len(names or ()))
+        parts = -(-len(matrix) * width // _MOST_VALUES)
+        if parts <= 1:
+            found = self.summarize(matrix)
+            return found if names is None else {name: found[name] for name in names if name in found}
+        out: dict[str, FloatArray] = {}
+        start = 0
+        for part in np.array_split(matrix, min(parts, max(1, len(matrix) // 2))):
+            for name, column in self.summarize(part).items():
+                if names is None or name in names:
+                    whole = out.setdefault(name, np.full(len(matrix), np.nan))
+                    whole[start : start + len(part)] = column
+            start += len(part)
         return out
 
     def columns(self, label: str) -> "FloatArray":
@@ -177,13 +204,9 @@ class Table:
         values = self.summarize(self._totals(part))
         units = unit_numbers([self.records[row] for row in rows], cluster_by)
 
-        @cache
-        def resampled() -> "dict[str, FloatArray]":
-            block = by_unit(part, units)
-            return self.summarize(resampled_totals(block, resample_count(len(block))))
-
         missing = int(self.missing[rows].sum())
-        out = {}
+        out: dict[str, MetricValue] = {}
+        undecided: dict[str, tuple[float, int]] = {}
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
@@ -194,10 +217,9 @@ class Table:
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
             if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
-                metric = self.metric(name)
-                bounds = share_interval(value, finite, drawn, metric, confidence)
-                if bounds is None and name in resampled():
-                    bounds = value_interval(resampled()[name], value, drawn, metric, confidence)
+                bounds = share_interval(value, finite, drawn, self.metric(name), confidence)
+                if bounds is None:
+                    undecided[name] = value, drawn
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,
@@ -209,7 +231,30 @@ class Table:
                 missing=missing,
                 signature=self.metric(name).signature,
             )
+        if undecided and confidence is not None:
+            for name, (low, high) in self._resampled_intervals(by_unit(part, units), undecided, confidence):
+                out[name] = replace(out[name], low=low, high=high)
         return out
+
+    def _resampled_intervals(
+        self, block: "FloatArray", undecided: Mapping[str, tuple[float, int]], confidence: float
+    ) -> Iterator[tuple[str, tuple[float, float]]]:
+        """Yield the metrics that have an interval by resamples.
+
+        Args:
+            block: Totals of what is drawn together.
+            undecided: Metric name to its value, and of how many independent draws it is.
+            confidence: Of the intervals.
+        """
+        totals = resampled_totals(block, resample_count(len(block)))
+        every, size = [*undecided], max(1, _MOST_KEPT // len(totals))
+        for start in range(0, len(every), size):
+            names = frozenset(every[start : start + size])
+            for name, column in self._summarized(totals, names).items():
+                value, drawn = undecided[name]
+                bounds = value_interval(column, value, drawn, self.metric(name), confidence)
+                if bounds is not None:
+                    yield name, bounds
 
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:

@@ -81,5 +81,6 @@ class CaseSettingsReader(SettingsReader):
                 f"found {name!r} with byte 0x{error.object[error.start]:02x} at offset {error.start}, expected UTF-8",
             )
         except (OSError, RuntimeError, ValueError) as error:
-            self.fault(place, f"found {name!r}, which cannot be read ({error}), expected a file")
+            reason = "embedded null byte" if "\0" in name else error  # in words of no version of Python
+            self.fault(place, f"found {name!r}, which cannot be read ({reason}), expected a file")
         return None

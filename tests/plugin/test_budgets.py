@@ -64,10 +64,10 @@ def test_a_suite_in_bulk_keeps_what_it_had_when_the_budget_was_spent(judged: "Ju
     assert ran.gates("s") == {"judge_score >= 1": "not_judged"}
 
 
-def test_money_without_a_price_is_a_fault_before_the_first_call(judged: "Judged", workers: int) -> None:
+def test_money_without_a_price_is_a_fault_before_the_first_call(judged: "Judged") -> None:
     judged.suite("s.eval.yaml", WORDS)
     judged.suite("free.eval.yaml", ["a"], judge=judged.judge(price={"input": 0, "output": 0}))
-    ran = judged.project.run("--llmeval-budget=usd=1", "--llmeval-judge=record", workers=workers)
+    ran = judged.project.run("--llmeval-budget=usd=1", "--llmeval-judge=record")
     assert ran.code != 0
     assert (
         "s.eval.yaml  judge: found the judge 'openai:m' without a known price, but --llmeval-budget limits USD: "

@@ -20,7 +20,7 @@ def pytest_llmeval_register(registry):
 """
 
 
-def test_an_unmet_check_fails_its_case_and_all_unmet_ones_are_listed(project: "Project", workers: int) -> None:
+def test_an_unmet_check_fails_its_case_and_all_unmet_ones_are_listed(project: "Project") -> None:
     cases: list[dict[str, Any]] = [
         {"id": "good", "prediction": "Thirty days."},
         {"id": "bad", "prediction": "I cannot say.", "checks": [{"icontains": "DAYS"}, {"starts_with": "Thirty"}]},
@@ -29,7 +29,7 @@ def test_an_unmet_check_fails_its_case_and_all_unmet_ones_are_listed(project: "P
     project.suite(
         "s.eval.yaml", cases, checks=[{"not_contains": ["I cannot"]}], evaluators=[], gates=["check_rate >= 1"]
     )
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.code == 1
     suite = ran.suites["s"]
     assert {each["id"]: each["outcome"] for each in suite["cases"]} == {

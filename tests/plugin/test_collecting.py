@@ -80,11 +80,11 @@ def test_a_suite_named_without_the_flag_is_a_usage_error_that_says_what_to_add(
     assert "Traceback" not in ran.text
 
 
-def test_suites_outside_rootdir_with_the_same_file_name_stay_apart(project: "Project", workers: int) -> None:
+def test_suites_outside_rootdir_with_the_same_file_name_stay_apart(project: "Project") -> None:
     project.write("inside/pytest.ini", "[pytest]\n")
     project.suite("one/qa.eval.yaml", ONE, gates=["f1 >= 1"])
     project.suite("two/qa.eval.yaml", [{"id": "a", "expected": "x", "prediction": "y"}], gates=["f1 >= 1"])
-    ran = project.run("--rootdir=inside", "-c", "inside/pytest.ini", "one", "two", workers=workers)
+    ran = project.run("--rootdir=inside", "-c", "inside/pytest.ini", "one", "two", workers=2)
     assert ran.code == 1
     shown = [(suite["path"], suite["metrics"]["f1"]["value"]) for suite in ran.report["suites"]]
     root = project.path.as_posix()
@@ -92,7 +92,7 @@ def test_suites_outside_rootdir_with_the_same_file_name_stay_apart(project: "Pro
     assert [suite["gates"][0]["outcome"] for suite in ran.report["suites"]] == ["passed", "failed"]
 
 
-def test_fixtures_and_hooks_of_the_users_conftest_apply_to_cases(capitals: "Project", workers: int) -> None:
+def test_fixtures_and_hooks_of_the_users_conftest_apply_to_cases(capitals: "Project") -> None:
     capitals.write(
         "conftest.py",
         """\
@@ -119,7 +119,7 @@ def test_fixtures_and_hooks_of_the_users_conftest_apply_to_cases(capitals: "Proj
                     item.add_marker(pytest.mark.xfail(reason="known", strict=True))
         """,
     )
-    ran = capitals.run("-rx", workers=workers)
+    ran = capitals.run("-rx")
     assert (capitals.path / "Japan.seen").read_text(encoding="utf-8").split()[1:] == ["東京", "東京"]
     assert {path.stem for path in capitals.path.glob("*.done")} == {"France", "Japan", "India", "Ecuador"}
     assert "[XPASS(strict)] known" in ran.text
@@ -136,7 +136,7 @@ def test_the_tag_skip_skips_a_case_and_the_rest_is_judged(project: "Project") ->
     assert ran.suites["s"]["metrics"]["f1"]["missing"] == 1
 
 
-def test_a_fixture_that_fails_makes_its_case_errored_and_the_gate_fail(capitals: "Project", workers: int) -> None:
+def test_a_fixture_that_fails_makes_its_case_errored_and_the_gate_fail(capitals: "Project") -> None:
     capitals.write(
         "conftest.py",
         """\
@@ -148,7 +148,7 @@ def test_a_fixture_that_fails_makes_its_case_errored_and_the_gate_fail(capitals:
                 raise ConnectionError("no database")
         """,
     )
-    ran = capitals.run(workers=workers)
+    ran = capitals.run()
     assert ran.counts == {"passed": 2, "failed": 3, "errors": 1}
     case = ran.suites["capitals"]["cases"][0]
     assert (case["outcome"], case["reason"]) == ("errored", "ConnectionError: no database")
@@ -166,11 +166,11 @@ def test_a_file_that_looks_like_a_suite_is_refused_with_a_name_that_is_collected
     assert "Rename it to my.eval.yaml" in ran.text
 
 
-def test_files_in_folders_that_look_like_suites_are_named_once(project: "Project", workers: int) -> None:
+def test_files_in_folders_that_look_like_suites_are_named_once(project: "Project") -> None:
     project.write("sub/my_eval.yaml", MISNAMED)
     project.write("sub/data.yaml", "cases: 3\n")
     project.write("good.eval.yaml", MISNAMED)
-    ran = project.run(workers=workers)
+    ran = project.run(workers=2)
     assert ran.code == 0
     assert ran.text.count("looks like an eval suite") == 1
     assert "sub/my_eval.yaml looks like an eval suite, but is not collected" in ran.section("llmeval")

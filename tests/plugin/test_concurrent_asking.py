@@ -95,12 +95,12 @@ def llmeval_target(request):
 """
 
 
-def test_what_got_no_verdict_is_asked_once_whatever_suites_and_variants_ask_it(asking: "Judged", workers: int) -> None:
+def test_what_got_no_verdict_is_asked_once_whatever_suites_and_variants_ask_it(asking: "Judged") -> None:
     asking.server.script(reply("perhaps"))
     asking.project.write("conftest.py", ONE_ANSWER)
     for name in ("s.eval.yaml", "t.eval.yaml"):
         asking.suite(name, [{"id": "x", "input": "x", "expected": "x"}])
-    ran = asking.project.run(workers=workers)
+    ran = asking.project.run(workers=2)
     assert ran.counts == {"failed": 4}
     assert asking.asked() == {"same": 1}
 
@@ -254,10 +254,10 @@ def pytest_collection_modifyitems(items):
 """
 
 
-def test_what_a_mark_skips_is_never_asked(asking: "Judged", workers: int) -> None:
+def test_what_a_mark_skips_is_never_asked(asking: "Judged") -> None:
     asking.project.write("conftest.py", SKIPS)
     asking.suite("s.eval.yaml", "abcde")
-    ran = asking.project.run(workers=workers)
+    ran = asking.project.run()
     assert ran.counts == {"passed": 3, "skipped": 2}
     assert asking.asked() == {"a": 1, "c": 1, "e": 1}
 

@@ -47,8 +47,8 @@ def towers(project: "Project") -> "Project":
     return project
 
 
-def test_errors_json_holds_the_cases_that_went_wrong(towers: "Project", workers: int) -> None:
-    ran = towers.run("--llmeval-report=out/errors.json", "--llmeval-report=r.md", workers=workers)
+def test_errors_json_holds_the_cases_that_went_wrong(towers: "Project") -> None:
+    ran = towers.run("--llmeval-report=out/errors.json", "--llmeval-report=r.md", workers=2)
     errors = json.loads((towers.path / "out/errors.json").read_text(encoding="utf-8"))
     (suite,) = errors["suites"]
     found = {bucket["bucket"]: [case["id"] for case in bucket["cases"]] for bucket in suite["buckets"]}
@@ -113,7 +113,7 @@ JUDGED = (
 )
 
 
-def test_a_judge_grades_explanations_and_its_failure_costs_those_only(project: "Project", workers: int) -> None:
+def test_a_judge_grades_explanations_and_its_failure_costs_those_only(project: "Project") -> None:
     answers = [
         ANSWERS[0],
         {"claim": CLAIMS[1]["claim"], "verdict": "Supported", "justification": "县志第三卷。"},
@@ -123,7 +123,7 @@ def test_a_judge_grades_explanations_and_its_failure_costs_those_only(project: "
     project.write("all.json", json.dumps(answers))
     project.write("conftest.py", JUDGE)
     project.write("judged.eval.yaml", JUDGED)
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.outcomes("judged") == {"1": "passed", "2": "passed", "3": "errored"}
     metrics = ran.suites["judged"]["metrics"]
     assert metrics["explanation_score"]["value"] == pytest.approx((0.9 + 0.2) / 2)

@@ -34,10 +34,8 @@ def capitals(project: "Project") -> "Project":
     return project
 
 
-def test_a_failing_case_of_repeats_says_where_it_is_and_how_often_each_answer_came(
-    capitals: "Project", workers: int
-) -> None:
-    ran = capitals.run(workers=workers)
+def test_a_failing_case_of_repeats_says_where_it_is_and_how_often_each_answer_came(capitals: "Project") -> None:
+    ran = capitals.run(workers=2)
     text = ran.text
     assert "s.eval.json:1: case france" in text
     assert "input:      capital of France" in text

@@ -47,12 +47,12 @@ def test_faulty_files_are_told_with_line_and_column_while_the_others_run(faulty:
 
 
 def test_reports_and_the_job_summary_tell_the_faults_of_files(
-    faulty: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
+    faulty: "Project", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faulty.write("half.eval.yaml", HALF)
     summary = faulty.path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    ran = faulty.run("--llmeval-report=report.md", workers=workers)
+    ran = faulty.run("--llmeval-report=report.md", workers=2)
     faults = ran.report["faults"]
     assert list(faults) == ["broken.eval.json", "half.eval.yaml", "sub/tabs.eval.yaml", "typos.eval.yaml"]
     assert [len(each) for each in faults.values()] == [1, 2, 1, 2]

@@ -24,16 +24,14 @@ KEY = 's3"cret'
 TEAM = "blue42"
 
 
-def test_keys_and_escape_codes_of_exceptions_are_nowhere(
-    project: "Project", monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_keys_and_escape_codes_of_exceptions_are_nowhere(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEARCH_API_KEY", KEY)
     monkeypatch.setenv("TEAM", TEAM)
     project.write("bot.py", BOT)
     judge = {"model": "openai:none", "base_url": "http://127.0.0.1:1/v1", "api_key_env": "TEAM"}
     cases = [{"id": f"{word}\u200b", "input": word, "expected": "x"} for word in ("plain", "named")]
     project.suite("bot.eval.yaml", cases, suite="bot", target="bot:answer", judge=judge)
-    ran = project.run("-v", "--showlocals", "--junitxml=junit.xml", "--llmeval-report=r.md", workers=workers)
+    ran = project.run("-v", "--showlocals", "--junitxml=junit.xml", "--llmeval-report=r.md", workers=2)
     assert ran.counts == {"failed": 2}
     written = [ran.text, *((project.path / name).read_text(encoding="utf-8") for name in ("junit.xml", "r.md"))]
     report = (project.path / "report.json").read_text(encoding="utf-8")

@@ -104,10 +104,8 @@ def llmeval(project: "Project", *arguments: str) -> "subprocess.CompletedProcess
     return subprocess.run(command, cwd=project.path, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
-def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(
-    installed: "Project", workers: int
-) -> None:
-    ran = installed.run("-v", "--llmeval-report=report.md", workers=workers)
+def test_a_run_reads_its_source_measures_by_its_evaluator_and_draws_its_table(installed: "Project") -> None:
+    ran = installed.run("-v", "--llmeval-report=report.md", workers=2)
     assert (ran.code, ran.counts) == (0, {"passed": 4})
     assert {case["id"]: case["metrics"]["close"] for case in ran.suites["s"]["cases"]} == {
         "rent": 1.0,

@@ -1,9 +1,8 @@
 """Runs that end before their time: what had been paid for is kept, and the next run asks for the rest only."""
 
 import os
+import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from judged_projects import shown_to
 from llm_server import PATIENCE, Call, Sent, reply
+from processes import wait_for_group
+from running import WITHOUT_UNUSED, Started
 
 if TYPE_CHECKING:
     from judged_projects import Judged
@@ -69,17 +70,11 @@ def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int)
     stuck = Stuck()
     judged.server.script(stuck)
     judged.project.write("conftest.py", WATCH)
-    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
-    if workers:
-        line.append(f"-n{workers}")
-    run = subprocess.Popen(
-        [*line, "--llmeval-report=report.json", "--llmeval-judge=record", "s.eval.yaml"],
-        cwd=judged.project.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # a group of its own: Ctrl-C reaches workers as well
-    )
+    line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
+    line += [*([f"-n{workers}"] if workers else []), "--llmeval-report=report.json", "--llmeval-judge=record"]
+    said = judged.project.write("said.txt", "")
+    # A group of its own: Ctrl-C reaches workers as well.
+    run = Started([*line, "s.eval.yaml"], os.environ, judged.project.path, said, said, workers=workers, group=True)
     try:
         # Of the last calls answered the replies may still be on their way when as many more have arrived.
         judged.server.wait_for_calls(ANSWERED + 4)
@@ -87,14 +82,15 @@ def _interrupted(judged: "Judged", with_signal: signal.Signals, *, workers: int)
         judged.project.write("answered.new", " ".join(answered)).rename(judged.project.path / "answered.txt")
         _wait_for(lambda: len(list(judged.project.path.glob("waits.*"))) == max(workers, 1))
         os.killpg(run.pid, with_signal)
-        said, _ = run.communicate(timeout=PATIENCE)
+        run.wait()
     finally:
         stuck.over.set()
-        if run.poll() is None:
+        if run.code is None:
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
+        wait_for_group(run.pid)
         (judged.project.path / "conftest.py").unlink()
-    return said
+    return said.read_text(encoding="utf-8")
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -134,7 +130,7 @@ def test_ctrl_c_keeps_every_finished_verdict(suite: "Judged", workers: int) -> N
     assert _leases(suite) == []  # or else the next run would wait for them to expire
     assert len(kept) >= ANSWERED - workers  # each may have been about to keep one
     if not workers:  # xdist's workers are cut off with what they had not reported
-        assert "20 cases: " in said
+        assert re.search(r"cases: \d+ passed, \d+ not run", said)
         assert suite.recordings().exists()
     suite.server.script(reply("yes"))
     suite.asked()

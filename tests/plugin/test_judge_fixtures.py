@@ -48,13 +48,11 @@ def judge_client():
 """
 
 
-def test_a_judge_of_ones_own_has_any_shape_and_its_faults_concern_its_suite_only(
-    judged: "Judged", workers: int
-) -> None:
+def test_a_judge_of_ones_own_has_any_shape_and_its_faults_concern_its_suite_only(judged: "Judged") -> None:
     for name, body in CLIENTS.items():
         judged.project.write(f"{name}/conftest.py", CONFTEST.format(body=body))
         judged.suite(f"{name}/{name}.eval.yaml", [case("a", input=f"For {name}")], judge=None)
-    ran = judged.project.run("--llmeval-judge=record", workers=workers)
+    ran = judged.project.run("--llmeval-judge=record", workers=2)
     assert ran.code == 1
     assert "INTERNALERROR" not in ran.text
     cases = {name: suite["cases"][0] for name, suite in ran.suites.items()}
@@ -100,7 +98,7 @@ def test_a_fixture_that_is_missing_matters_only_to_the_cases_that_ask_it(judged:
     assert [each["outcome"] for each in ran.suites["s"]["cases"]] == ["passed", "errored"]
 
 
-def test_a_fixture_with_parameters_is_one_clear_error_of_the_suites_below_it(judged: "Judged", workers: int) -> None:
+def test_a_fixture_with_parameters_is_one_clear_error_of_the_suites_below_it(judged: "Judged") -> None:
     judged.project.write(
         "sub/conftest.py",
         """\
@@ -114,7 +112,7 @@ def test_a_fixture_with_parameters_is_one_clear_error_of_the_suites_below_it(jud
     judged.suite("sub/s.eval.yaml", ["a"])
     judged.project.suite("sub/plain.eval.yaml", [{"id": "a", "expected": "x", "prediction": "x"}])
     judged.suite("other.eval.yaml", ["b"])
-    ran = judged.project.run(workers=workers)
+    ran = judged.project.run(workers=2)
     assert ran.code != 0
     assert "sub/s.eval.yaml: found a fixture judge_client with parameters, expected one without" in ran.text
     assert (ran.outcomes("other"), ran.outcomes("plain")) == ({"b": "passed"}, {"a": "passed"})
@@ -194,22 +192,22 @@ def test_over(eval_case):
 """
 
 
-def test_a_python_test_over_a_suite_is_judged_and_recorded_beside_the_suite(judged: "Judged", workers: int) -> None:
+def test_a_python_test_over_a_suite_is_judged_and_recorded_beside_the_suite(judged: "Judged") -> None:
     judged.server.script(by_answer({"B": reply("no"), "C": reply("hm")}))
     judged.suite("s.eval.yaml", "abc", thresholds={"judge_score": 1}, gates=["judge_score >= 0.5"])
     judged.project.write("test_over.py", OVER)
-    ran = judged.project.run("test_over.py", "--llmeval-judge=record", workers=workers)
+    ran = judged.project.run("test_over.py", "--llmeval-judge=record", workers=2)
     assert judged.asked() == {"A": 1, "B": 1, "C": 1}
     assert ran.outcomes("s[test_over.py::test_over]") == {"a": "passed", "b": "failed", "c": "errored"}
     assert ran.suites["s[test_over.py::test_over]"]["metrics"]["judge_score"]["value"] == 0.5
     assert [each["case"] for each in entries_of(judged.recordings())] == ["a", "b"]
     assert ran.suites["s[test_over.py::test_over]"]["usage"]["calls"] == 3
     judged.server.script(reply("yes"))
-    again = judged.project.run("test_over.py", workers=workers)
+    again = judged.project.run("test_over.py", workers=2)
     assert (again.outcomes("s[test_over.py::test_over]")["c"], judged.asked()) == ("passed", {"C": 1})
 
 
-def test_the_key_reaches_the_judge_and_nothing_else(judged: "Judged", workers: int) -> None:
+def test_the_key_reaches_the_judge_and_nothing_else(judged: "Judged") -> None:
     judged.server.script(
         by_answer(
             {
@@ -224,7 +222,7 @@ def test_the_key_reaches_the_judge_and_nothing_else(judged: "Judged", workers: i
     ran = judged.project.run(
         *("--llmeval-judge=record", "--llmeval-report=report.md", "--junitxml=junit.xml"),
         *("-vv", "--tb=long", "--showlocals", "-o", "log_level=DEBUG"),
-        workers=workers,
+        workers=2,
     )
     assert {call.headers["authorization"] for call in judged.server.calls} == {f"Bearer {KEY}"}
     assert ran.outcomes("s") == {"told": "errored", "echo": "errored", "good": "passed"}

@@ -64,16 +64,14 @@ def test_recordings_have_the_same_bytes_wherever_they_are_made(judged: "Judged")
     assert set(judged.asked().values()) == {3}
 
 
-def test_replay_needs_neither_network_nor_key_nor_cache(
-    judged: "Judged", workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_needs_neither_network_nor_key_nor_cache(judged: "Judged", monkeypatch: pytest.MonkeyPatch) -> None:
     judged.suite("s.eval.yaml", WORDS, gates=["judge_score >= 1"], judge=judged.judge(api_key_env="OPENAI_API_KEY"))
     first = judged.project.run(RECORD)
     judged.asked()
     shutil.rmtree(judged.cache.parent)
     monkeypatch.delenv("OPENAI_API_KEY")
     before = judged.recordings().read_bytes()
-    ran = judged.project.run(REPLAY, workers=workers)
+    ran = judged.project.run(REPLAY, workers=2)
     assert (ran.code, judged.asked()) == (0, {})
     assert ran.suites["s"]["metrics"] == first.suites["s"]["metrics"]
     assert judged.recordings().read_bytes() == before
@@ -102,12 +100,12 @@ def test_a_miss_of_replay_names_case_mode_and_what_differs(judged: "Judged") -> 
     assert judged.asked() == {}
 
 
-def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(judged: "Judged", workers: int) -> None:
+def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(judged: "Judged") -> None:
     judged.suite("bad.eval.yaml", ["a"])
     judged.suite("good.eval.yaml", ["b"])
     path = judged.project.write("__llmeval__/bad.judgements.jsonl", '{"case": "a"}\n<<<<<<< ours\n')
     before = path.read_bytes()
-    ran = judged.project.run(RECORD, workers=workers)
+    ran = judged.project.run(RECORD)
     assert ran.code != 0
     assert ran.outcomes("good") == {"b": "passed"}
     assert "bad" not in ran.suites
@@ -115,48 +113,46 @@ def test_recordings_with_faults_cost_their_own_suite_only_and_are_left_alone(jud
     assert "bad.eval.yaml: bad.judgements.jsonl:2:1  found a merge conflict marker" in ran.text
     assert path.read_bytes() == before
     assert judged.asked() == {"b": 1}
-    refreshed = judged.project.run(REFRESH, workers=workers)
+    refreshed = judged.project.run(REFRESH)
     assert path.read_bytes() == before
     assert refreshed.code == 1
     assert "judgements not recorded: " in refreshed.text
 
 
-def test_refresh_asks_for_everything_and_forgets_the_rest_of_suites_that_ran_whole(
-    judged: "Judged", workers: int
-) -> None:
+def test_refresh_asks_for_everything_and_forgets_the_rest_of_suites_that_ran_whole(judged: "Judged") -> None:
     judged.suite("s.eval.yaml", ["a", "b", "gone"])
     judged.project.run(RECORD)
     judged.asked()
     judged.suite("s.eval.yaml", ["a", "b"])
     judged.server.script(reply("no"))
-    judged.project.run(REFRESH, "s.eval.yaml::a", workers=workers)
+    judged.project.run(REFRESH, "s.eval.yaml::a", workers=2)
     assert judged.asked() == {"a": 1}
     told = {each["case"]: each["reply"] for each in entries_of(judged.recordings())}
     assert told == {"a": "no", "b": "yes", "gone": "yes"}
-    whole = judged.project.run(REFRESH, workers=workers)
+    whole = judged.project.run(REFRESH, workers=2)
     assert (judged.asked(), _score(whole)) == ({"a": 1, "b": 1}, 0.0)
     assert {each["case"]: each["reply"] for each in entries_of(judged.recordings())} == {"a": "no", "b": "no"}
     shutil.rmtree(judged.recordings().parent)
-    assert _score(judged.project.run(workers=workers)) == 0.0  # the cache has the new verdicts, too
+    assert _score(judged.project.run(workers=2)) == 0.0  # the cache has the new verdicts, too
     assert judged.asked() == {}
 
 
-def test_refresh_keeps_what_is_recorded_of_cases_that_get_no_verdict(judged: "Judged", workers: int) -> None:
+def test_refresh_keeps_what_is_recorded_of_cases_that_get_no_verdict(judged: "Judged") -> None:
     judged.suite("s.eval.yaml", ["a", "b", "c"])
     judged.project.run(RECORD)
     judged.suite("s.eval.yaml", ["a", "b", {**case("c"), "tags": ["skip"]}])
     judged.server.script(by_answer({"b": status(500)}, otherwise=reply("no")))
-    ran = judged.project.run(REFRESH, workers=workers)
+    ran = judged.project.run(REFRESH)
     assert ran.outcomes("s") == {"a": "passed", "b": "errored", "c": "skipped"}
     told = {each["case"]: each["reply"] for each in entries_of(judged.recordings())}
     assert told == {"a": "no", "b": "yes", "c": "yes"}
 
 
-def test_off_leaves_metrics_of_judges_undefined_and_their_gates_unjudged(judged: "Judged", workers: int) -> None:
+def test_off_leaves_metrics_of_judges_undefined_and_their_gates_unjudged(judged: "Judged") -> None:
     evaluators = ["text", {"judge": {"mode": "default_binary"}}]
     gates = ["judge_score >= 1", "exact_match >= 1", "cost_usd <= 1"]
     judged.suite("s.eval.yaml", WORDS, evaluators=evaluators, gates=gates, thresholds={"judge_score": 1})
-    ran = judged.project.run(OFF, workers=workers)
+    ran = judged.project.run(OFF)
     metric = ran.suites["s"]["metrics"]["judge_score"]
     assert (metric["value"], metric["undefined"], metric["errored"]) == (None, 3, 0)
     assert ran.gates("s") == {
@@ -182,12 +178,12 @@ def test_the_command_line_goes_before_the_configuration_and_that_before_the_suit
 
 
 def test_a_recording_names_the_case_of_its_own_suite_and_of_several_cases_that_ask_the_same_the_first_by_name(
-    judged: "Judged", workers: int
+    judged: "Judged",
 ) -> None:
     judged.suite("one.eval.yaml", [{**case("x"), "id": "other"}])
     judged.suite("two.eval.yaml", [{**case("x"), "id": "early"}, {**case("x"), "id": "twin"}])
     judged.project.run("one.eval.yaml")
-    ran = judged.project.run(RECORD, "two.eval.yaml", workers=workers)
+    ran = judged.project.run(RECORD, "two.eval.yaml", workers=2)
     assert judged.asked() == {"x": 1}
     assert "1 judgement recorded in " in ran.text
     assert [each["case"] for each in entries_of(judged.recordings("two"))] == ["early"]

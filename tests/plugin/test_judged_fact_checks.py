@@ -68,9 +68,9 @@ def counts(metric: dict[str, Any]) -> tuple[int, int, int]:
     return metric["scored"], metric["undefined"], metric["errored"]
 
 
-def test_a_judge_that_fails_takes_the_explanation_and_nothing_else(claims: Judged, workers: int) -> None:
+def test_a_judge_that_fails_takes_the_explanation_and_nothing_else(claims: Judged) -> None:
     write_suite(claims, gates=["evidence_f1 >= 1", "explanation_score >= 0.1", "overall_score >= 0.1"])
-    ran = claims.project.run(workers=workers)
+    ran = claims.project.run()
     expected = dict.fromkeys(GRADES, "passed") | dict.fromkeys(FAILURES, "errored")
     assert ran.outcomes("s") == expected
     metrics = ran.suites["s"]["metrics"]
@@ -108,11 +108,11 @@ def test_a_verdict_that_is_never_given_can_be_forbidden(claims: Judged) -> None:
     assert claims.project.run().gates("s") == dict(zip(gates, ("passed", "failed"), strict=True))
 
 
-def test_with_judges_off_explanations_are_undefined_and_nobody_is_asked(claims: Judged, workers: int) -> None:
+def test_with_judges_off_explanations_are_undefined_and_nobody_is_asked(claims: Judged) -> None:
     judged = ["explanation_score >= 0.5", "overall_score >= 0.5", "defect[fabrication] <= 0", "judge_calls <= 1"]
     others = ["verdict_accuracy >= 0.5", "evidence_f1[Refuted] >= 0.5", "verdict_accuracy[Refuted] < 1"]
     write_suite(claims, gates=[*judged, *others])
-    ran = claims.project.run("--llmeval-judge=off", workers=workers)
+    ran = claims.project.run("--llmeval-judge=off")
     assert list(ran.gates("s").values()) == [*["not_judged"] * 4, "passed", "passed", "failed"]
     metrics = ran.suites["s"]["metrics"]
     assert set(ran.outcomes("s").values()) == {"passed"}
@@ -130,11 +130,11 @@ def test_explanations_that_are_omitted_are_not_paid_for(claims: Judged) -> None:
     assert claims.server.calls == []
 
 
-def test_each_repeat_is_graded_by_itself(claims: Judged, workers: int) -> None:
+def test_each_repeat_is_graded_by_itself(claims: Judged) -> None:
     scores = [50, 80, 95]
     claims.server.script(*map(graded, scores))
     write_suite(claims, [claim_of("good", 1)], repeats=3)
-    ran = claims.project.run(workers=workers)
+    ran = claims.project.run(workers=2)
     assert len(claims.server.calls) == 3
     assert ran.suites["s"]["metrics"]["explanation_score"]["value"] == pytest.approx(sum(scores) / 300)
     (found,) = ran.suites["s"]["cases"]

@@ -27,7 +27,7 @@ def _reasons(suite: dict[str, Any]) -> dict[str, str]:
     return {each["id"]: each["reason"] for each in suite["cases"]}
 
 
-def test_calls_that_fail_in_passing_are_tried_again(judged: "Judged", workers: int) -> None:
+def test_calls_that_fail_in_passing_are_tried_again(judged: "Judged") -> None:
     good = reply("yes")
     judged.server.script(
         by_answer(
@@ -41,7 +41,7 @@ def test_calls_that_fail_in_passing_are_tried_again(judged: "Judged", workers: i
     judged.suite(
         "s.eval.yaml", ["busy", "ill", "down", "well"], judge=judged.judge(retries=2), gates=["judge_score>=1"]
     )
-    ran = judged.project.run(workers=workers)
+    ran = judged.project.run()
     assert (ran.code, ran.counts) == (0, {"passed": 5})
     assert judged.asked() == {"busy": 3, "down": 2, "ill": 2, "well": 1}
     usage = ran.suites["s"]["usage"]
@@ -74,15 +74,13 @@ FAILING: dict[str, tuple[Answer, str]] = {
 }
 
 
-def test_whatever_fails_is_errored_with_what_was_found_and_only_that_is_asked_again(
-    judged: "Judged", workers: int
-) -> None:
+def test_whatever_fails_is_errored_with_what_was_found_and_only_that_is_asked_again(judged: "Judged") -> None:
     good = reply('{"score": 1}')
     judged.server.script(by_answer({word: answer for word, (answer, _) in FAILING.items()}, good))
     gates = ["judge_score >= 0", {"metric": "judge_score", "min": 0.9, "max_errors": len(FAILING)}]
     judged.suite("s.eval.yaml", [*FAILING, "good", "fine"], **SCORES, gates=gates)
     record = "--llmeval-judge=record"
-    ran = judged.project.run(record, workers=workers)
+    ran = judged.project.run(record, workers=2)
     suite = ran.suites["s"]
     reasons = _reasons(suite)
     for word, (_, message) in FAILING.items():
@@ -98,12 +96,12 @@ def test_whatever_fails_is_errored_with_what_was_found_and_only_that_is_asked_ag
     assert judged.recordings().read_text(encoding="utf-8").count("\n") == 2
     assert judged.asked() == dict.fromkeys(sorted([*FAILING, "good", "fine"]), 1)
     judged.server.script(good)
-    again = judged.project.run(record, workers=workers)
+    again = judged.project.run(record, workers=2)
     assert (again.code, judged.asked()) == (0, dict.fromkeys(sorted(FAILING), 1))
     assert len(judged.kept()) == 15
 
 
-def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged", workers: int) -> None:
+def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged") -> None:
     judged.project.write("bot.py", "def answer(word):\n    return word\n")
     gates = [
         "judge_calls <= 3",
@@ -117,7 +115,7 @@ def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged
     cases = [{"id": word, "input": word, "expected": "x"} for word in "abc"]
     judge = judged.judge(price={"input": 100, "output": 1000})
     judged.suite("s.eval.yaml", cases, target="bot:answer", gates=gates, judge=judge)
-    ran = judged.project.run("--llmeval-report=report.md", "--llmeval-judge=record", workers=workers)
+    ran = judged.project.run("--llmeval-report=report.md", "--llmeval-judge=record", workers=2)
     usage = ran.suites["s"]["usage"]
     latency = usage.pop("latency_s")
     assert 0 < latency["p50"] <= latency["p95"] < 60
@@ -132,7 +130,7 @@ def test_what_was_asked_is_in_every_report_and_gates_can_read_it(judged: "Judged
     assert "\ntarget: latency p50 " in ran.text
     page = (judged.project.path / "report.md").read_text(encoding="utf-8").replace("\\", "")
     assert sentence in page
-    again = judged.project.run(workers=workers)
+    again = judged.project.run(workers=2)
     usage = again.suites["s"]["usage"]
     assert (usage["calls"], usage["cost_usd"], usage["latency_s"]) == (0, 0.0, latency)
     assert (again.gates("s")["judge_tokens <= 44"], again.gates("s")["cost_usd <= 0.0001"]) == ("passed", "passed")
@@ -173,11 +171,11 @@ def test_judge_and_formulas_stand_side_by_side_and_an_error_of_one_costs_the_oth
     assert "the judge replied 'perhaps'" in ran.section("FAILURES")
 
 
-def test_a_suite_in_bulk_is_judged_like_one_of_items(judged: "Judged", workers: int) -> None:
+def test_a_suite_in_bulk_is_judged_like_one_of_items(judged: "Judged") -> None:
     judged.server.script(by_answer({"a": reply("no"), "b": reply("?")}))
     for name in ("items", "bulk"):
         judged.suite(f"{name}.eval.yaml", "abcde", mode=name, thresholds={"judge_score": 1})
-    ran = judged.project.run("--llmeval-judge=record", workers=workers)
+    ran = judged.project.run("--llmeval-judge=record")
     parts = [(suite["counts"], suite["metrics"], _reasons(suite)) for suite in ran.suites.values()]
     assert parts[0] == parts[1]
     assert parts[0][0]["passed"] == 3

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -13,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from llm_server import PATIENCE
+from processes import wait_for_group
+from running import WITHOUT_UNUSED, Started
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -59,34 +59,26 @@ def _journals(project: "Project") -> list[Path]:
     return list((project.path / ".llmeval" / "answers").rglob("*.jsonl"))
 
 
-def _wait_for_the_end_of(group: int) -> None:
-    """Wait until no process of a group is left: a run that starts earlier leaves their answers to them."""
-    until = time.monotonic() + PATIENCE
-    with suppress(ProcessLookupError):
-        while time.monotonic() < until:
-            os.killpg(group, 0)
-            threading.Event().wait(0.01)
-
-
 def _killed(project: "Project", number: signal.Signals, workers: int) -> int:
     """Run pytest until it waits for answers; send its main process a signal, and return its exit code."""
-    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", FILE, "--llmeval-report=report.json"]
+    line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", FILE, "--llmeval-report=report.json"]
     line += [f"-n{workers}"] if workers else []
-    run = subprocess.Popen(line, cwd=project.path, stdout=subprocess.DEVNULL, start_new_session=True)
+    nowhere = Path(os.devnull)
+    run = Started(line, os.environ, project.path, nowhere, nowhere, workers=workers, group=True)
     try:
         until = time.monotonic() + PATIENCE
         while len(_kept(project)) < ANSWERED:
             assert time.monotonic() < until
-            assert run.poll() is None
+            assert not run.has_ended()
             threading.Event().wait(0.01)
-        run.send_signal(number)
-        return run.wait(PATIENCE)
+        os.kill(run.pid, number)
+        return run.wait()
     finally:
-        if number == signal.SIGKILL or run.poll() is None:
+        if number == signal.SIGKILL or run.code is None:
             with suppress(ProcessLookupError):
                 os.killpg(run.pid, signal.SIGKILL)  # its workers too
             run.wait()
-            _wait_for_the_end_of(run.pid)
+            wait_for_group(run.pid)
 
 
 def test_a_killed_run_goes_on_where_it_was(asking: "Project", workers: int) -> None:

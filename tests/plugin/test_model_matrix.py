@@ -16,7 +16,7 @@ def llmeval_target(request):
 """
 
 
-def test_what_a_conftest_returns_answers_the_cases(project: "Project", workers: int) -> None:
+def test_what_a_conftest_returns_answers_the_cases(project: "Project") -> None:
     project.asking("s.eval.yaml", "no_such_module:answer", "a", "b", gates=["exact_match >= 1"])
     project.write(
         "conftest.py",
@@ -28,7 +28,7 @@ def test_what_a_conftest_returns_answers_the_cases(project: "Project", workers: 
             return str.upper
         """,
     )
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert (ran.code, ran.counts) == (0, {"passed": 3})
 
 
@@ -49,7 +49,7 @@ def test_a_conftest_can_use_other_fixtures_and_async_functions(project: "Project
     assert project.run().counts == {"passed": 1}
 
 
-def test_every_variant_has_its_own_items_metrics_and_gates(project: "Project", workers: int) -> None:
+def test_every_variant_has_its_own_items_metrics_and_gates(project: "Project") -> None:
     project.suite(
         "capitals.eval.yaml",
         [{"id": "東京", "input": "a", "expected": "A"}, {"id": "quito[1]", "input": "b", "expected": "B"}],
@@ -57,7 +57,7 @@ def test_every_variant_has_its_own_items_metrics_and_gates(project: "Project", w
         thresholds={"exact_match": 1},
     )
     project.write("conftest.py", MATRIX.replace('"echo": str', '"echo": lambda word: "-"'))
-    ran = project.run("-v", workers=workers)
+    ran = project.run("-v", workers=2)
     assert ran.code == 1
     assert ran.verdicts() == {
         "capitals.eval.yaml::東京[gpt]": "PASSED",

@@ -1,5 +1,6 @@
 """Suites with models as systems: asked with their prompts, recorded, priced, and limited by the budget."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -76,3 +77,28 @@ def test_a_model_without_a_key_costs_its_cases_only(asked: "Project") -> None:
     assert set(ran.outcomes("s[small]").values()) == {"errored"}
     assert "NO_SUCH_KEY" in ran.text
     assert set(ran.outcomes("s[large]").values()) == {"passed"}
+
+
+def test_a_budget_stops_models_and_the_next_run_goes_on(asked: "Project", server: LlmServer) -> None:
+    file = "--llmeval-predictions=recorded.jsonl"
+    ran = asked.run(file, "--llmeval-budget=calls=3", "--llmeval-concurrency=1")
+    assert (ran.code, len(server.calls)) == (pytest.ExitCode.INTERRUPTED, 3)
+    assert "the budget of 3 calls is spent" in ran.text
+    outcomes = [*ran.outcomes("s[large]").values(), *ran.outcomes("s[small]").values()]
+    assert sorted(outcomes) == ["not_run", "passed", "passed", "passed"]
+    assert "not_judged" in {*ran.gates("s[large]").values(), *ran.gates("s[small]").values()}
+    again = asked.run(file)
+    assert len(server.calls) == 4
+    assert again.gates("s[large]") == {"target_cost_usd <= 1": "passed"}
+
+
+def test_a_limit_of_money_needs_the_price_of_a_model(asked: "Project", server: LlmServer) -> None:
+    path = asked.path / "s.eval.yaml"
+    suite = json.loads(path.read_text(encoding="utf-8"))
+    for system in suite["systems"].values():
+        del system["price"]
+    del suite["gates"]
+    path.write_text(json.dumps(suite), encoding="utf-8")
+    ran = asked.run("--llmeval-budget=usd=1")
+    assert (ran.code, server.calls) == (1, [])
+    assert "found the model 'openai:large' without a known price, but --llmeval-budget limits USD" in ran.text

@@ -101,10 +101,10 @@ def test_bulk_mode_asks_the_same(project: "Project", server: SearchServer) -> No
     assert asked(server) == [["a", "b"], ["c"]]
 
 
-def test_a_batch_that_fails_costs_its_cases_only(project: "Project", server: SearchServer, workers: int) -> None:
+def test_a_batch_that_fails_costs_its_cases_only(project: "Project", server: SearchServer) -> None:
     words = ("a", "boom", "b", "html", "c", "null", "d", "drop", "e", "f")
     project.suite("s.eval.yaml", cases(*words), target=http(server), gates=["exact_match >= 0.1"])
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.code == 1
     assert "Traceback" not in ran.text
     assert "hidden" not in ran.text
@@ -121,14 +121,12 @@ def test_a_batch_that_fails_costs_its_cases_only(project: "Project", server: Sea
     assert str(told["drop"]).startswith(f"{name} failed: ServerDisconnectedError: ")
 
 
-def test_answers_are_recorded_and_replayed_without_the_service(
-    project: "Project", server: SearchServer, workers: int
-) -> None:
+def test_answers_are_recorded_and_replayed_without_the_service(project: "Project", server: SearchServer) -> None:
     project.suite("s.eval.yaml", cases("a", "b", "c"), target=http(server))
-    first = project.run(FILE, workers=workers)
+    first = project.run(FILE, workers=2)
     assert first.code == 0
     asked(server)
-    again = project.run(FILE, "--llmeval-predictions-mode=replay", workers=workers)
+    again = project.run(FILE, "--llmeval-predictions-mode=replay", workers=2)
     assert (again.code, asked(server)) == (0, [])
     assert again.suites["s"]["metrics"] == first.suites["s"]["metrics"]
     project.suite("s.eval.yaml", cases("a", "new", "b", "c"), target=http(server))
@@ -219,10 +217,10 @@ def test_a_command_is_started_at_most_once_per_process_beside_its_suite_and_ends
     assert len(_starts(project)) == started
 
 
-def test_a_crash_of_a_command_costs_its_case_only(project: "Project", workers: int) -> None:
+def test_a_crash_of_a_command_costs_its_case_only(project: "Project") -> None:
     project.write("evals/program.py", PROGRAM)
     project.suite("evals/s.eval.yaml", cases("a", "crash", "b"), target={"command": [sys.executable, "program.py"]})
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.code == 1
     assert "Traceback" not in ran.text
     assert reasons(ran) == {
@@ -239,3 +237,17 @@ def test_a_command_does_not_outlive_a_run_that_is_interrupted(project: "Project"
     assert ran.code == pytest.ExitCode.INTERRUPTED
     for process in _starts(project):
         assert not is_running(process)
+
+
+def test_a_service_and_a_command_are_systems_of_one_suite(project: "Project", server: SearchServer) -> None:
+    project.write("evals/program.py", PROGRAM)
+    systems = {"service": http(server), "program": {"command": [sys.executable, "program.py"]}}
+    project.suite("evals/s.eval.yaml", cases("a", "boom", "c"), systems=systems)
+    ran = project.run(FILE)
+    assert ran.outcomes("s[service]") == {"a": "errored", "boom": "errored", "c": "passed"}
+    assert ran.outcomes("s[program]") == {"a": "passed", "boom": "passed", "c": "passed"}
+    assert [row["system"] for row in ran.report["systems"][0]["systems"]] == ["service", "program"]
+    asked(server)
+    again = project.run(FILE)
+    assert (asked(server), len(_starts(project))) == ([["a", "boom"], ["a", "boom"]], 1)
+    assert again.outcomes("s[program]") == ran.outcomes("s[program]")

@@ -61,11 +61,11 @@ def pytest_llmeval_register(registry):
 CASES = [{"id": "a", "prediction": "one two"}, {"id": "b", "prediction": "one"}]
 
 
-def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "Project", workers: int) -> None:
+def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "Project") -> None:
     project.write("inner/conftest.py", LENGTH)
     for name in ("inner/s.eval.yaml", "inner/deep/t.eval.yaml", "outer.eval.yaml"):
         project.suite(name, CASES, evaluators=[{"length": {"unit": "words"}}], gates=["length >= 1.5"])
-    ran = project.run(workers=workers)
+    ran = project.run(workers=2)
     assert ran.code == 1
     assert ran.counts == {"passed": 6, "errors": 1}
     assert {name: suite["metrics"]["length"]["value"] for name, suite in ran.suites.items()} == {"s": 1.5, "t": 1.5}
@@ -73,13 +73,13 @@ def test_a_conftest_in_a_subfolder_registers_for_the_suites_below_it(project: "P
     assert "found evaluator 'length', expected one of " in ran.section("ERRORS")
 
 
-def test_a_source_of_a_conftest_gives_cases_to_the_suites_below_it(project: "Project", workers: int) -> None:
+def test_a_source_of_a_conftest_gives_cases_to_the_suites_below_it(project: "Project") -> None:
     project.write("inner/conftest.py", WORDS)
     project.write("inner/words.txt", "one\ntwo\n")
     suite = '{"evaluators": ["text"], "source": {"format": "words", "path": "words.txt", "shout": true}}'
     project.write("inner/s.eval.json", suite)
     project.write("outer.eval.json", suite)
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.outcomes("s") == {"one": "passed", "two": "passed"}
     assert "outer.eval.json:" in ran.section("ERRORS")
     assert "found the text 'words', expected one of case_retrieval, csv, " in ran.section("ERRORS")
@@ -105,9 +105,7 @@ def test_a_source_that_raises_is_a_fault_of_its_suite_while_others_run(
     assert "Traceback" not in ran.text
 
 
-def test_an_installed_package_registers_by_its_entry_point(
-    project: "Project", workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_registers_by_its_entry_point(project: "Project", monkeypatch: pytest.MonkeyPatch) -> None:
     project.write("site/length_evaluator.py", LENGTH.partition("def pytest_llmeval_register")[0])
     project.write(
         "site/length_evaluator-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: length-evaluator\nVersion: 1.0\n"
@@ -118,7 +116,7 @@ def test_an_installed_package_registers_by_its_entry_point(
     )
     monkeypatch.setenv("PYTHONPATH", str(project.path / "site"))
     project.suite("s.eval.yaml", CASES, evaluators=[{"length": {"unit": "characters"}}], thresholds={"length": 1})
-    ran = project.run(workers=workers)
+    ran = project.run(workers=2)
     assert (ran.code, ran.counts) == (0, {"passed": 2})
     assert ran.suites["s"]["metrics"]["length"]["value"] == 5.0
 

@@ -2,15 +2,15 @@
 
 import os
 import re
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from llm_server import PATIENCE, held, reply, status
+from llm_server import held, reply, status
+from running import WITHOUT_UNUSED, Started
 
 from pytest_llmeval.plugin.progress import Progress, described
 from pytest_llmeval.services.activity import Snapshot
@@ -120,14 +120,9 @@ def test_workers_add_up_but_for_their_totals() -> None:
     assert Snapshot.of_all([]) == Snapshot()
 
 
-def started(args: Sequence[str], file: int) -> "subprocess.Popen[bytes]":
-    line = [sys.executable, "-m", "pytest", "--llmeval", "-pno:cacheprovider", *args]
-    return subprocess.Popen(line, stdout=file, stderr=file, env={**os.environ, "TERM": "xterm"})
-
-
-@pytest.mark.parametrize(("mode", "options"), [("items", []), ("bulk", ["-n2"])])
+@pytest.mark.parametrize(("mode", "workers"), [("items", 0), ("bulk", 2)])
 def test_who_waits_at_a_real_terminal_sees_what_is_done_and_under_way(
-    judged: "Judged", mode: str, options: list[str]
+    judged: "Judged", mode: str, workers: int
 ) -> None:
     pty = pytest.importorskip("pty")
     until = threading.Event()
@@ -135,12 +130,15 @@ def test_who_waits_at_a_real_terminal_sees_what_is_done_and_under_way(
     judge = judged.judge(price={"input": 1000, "output": 1000})
     judged.suite("s.eval.yaml", WORDS, mode=mode, judge=judge)
     ours, theirs = pty.openpty()
-    with started(["--llmeval-concurrency=4", *options], theirs) as run:
-        os.close(theirs)
-        text = _until(ours, b"in flight, 0.0")
-        until.set()
-        text += _until(ours, b" passed")
-        run.wait(PATIENCE)
+    line = ["-m", "pytest", *WITHOUT_UNUSED, "--llmeval", "-pno:cacheprovider", "--llmeval-concurrency=4"]
+    line += [f"-n{workers}"] if workers else []
+    terminal = Path(os.ttyname(theirs))
+    run = Started(line, {**os.environ, "TERM": "xterm"}, Path.cwd(), terminal, terminal, workers=workers)
+    text = _until(ours, b"in flight, 0.0")
+    os.close(theirs)
+    until.set()
+    text += _until(ours, b" passed")
+    run.wait()
     os.close(ours)
     assert re.search(r"llmeval: \d+ of 12 cases, [1-4] in flight, 0\.0\d+ USD", text)
     done = [int(each) for each in re.findall(r"llmeval: (\d+) of", text)]

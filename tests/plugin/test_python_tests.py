@@ -55,7 +55,7 @@ def test_a_test_runs_once_per_case_and_its_results_are_judged_under_its_name(ove
     assert ran.verdicts()["capitals.yaml::gate[f1 >= 0.6][test_over.py::test_capitals]"] == "PASSED"
 
 
-def test_several_tests_and_parameters_over_one_suite_stay_apart(over: "Project", workers: int) -> None:
+def test_several_tests_and_parameters_over_one_suite_stay_apart(over: "Project") -> None:
     over.write(
         "test_over.py",
         """\
@@ -72,7 +72,7 @@ def test_several_tests_and_parameters_over_one_suite_stay_apart(over: "Project",
                 eval_case.score(eval_case.expected)
         """,
     )
-    ran = over.run(workers=workers)
+    ran = over.run(workers=2)
     shown = {name: (suite["metrics"]["f1"]["value"], *ran.gates(name).values()) for name, suite in ran.suites.items()}
     assert shown == {
         "capitals[test_over.py::TestClass::test_method]": (1.0, "passed"),
@@ -95,9 +95,9 @@ def test_an_assertion_after_scoring_fails_the_case(over: "Project") -> None:
     assert cases[1]["outcome"] == "passed"
 
 
-def test_a_test_that_does_not_score_its_case_fails_with_the_line_to_add(over: "Project", workers: int) -> None:
+def test_a_test_that_does_not_score_its_case_fails_with_the_line_to_add(over: "Project") -> None:
     over.write("test_over.py", OVER.replace("    scores =", "    if eval_case.id == 'paris': return\n    scores ="))
-    ran = over.run(workers=workers)
+    ran = over.run()
     assert ran.code == 1
     wanted = "expected this line once the application has answered: eval_case.score(prediction)"
     assert f"test_over.py:5  found no score of case 'paris', {wanted}" in ran.text
@@ -126,9 +126,9 @@ def test_without_the_flag_the_test_is_skipped_and_the_suite_not_even_read(projec
     assert "runs with --llmeval" in ran.text
 
 
-def test_a_suite_file_that_is_not_there_is_told_in_one_line(project: "Project", workers: int) -> None:
+def test_a_suite_file_that_is_not_there_is_told_in_one_line(project: "Project") -> None:
     project.write("test_over.py", OVER)
-    ran = project.run(workers=workers)
+    ran = project.run()
     assert ran.code == 1
     assert ran.counts == {"errors": 1}
     assert "capitals.yaml  found no readable file (No such file or directory)" in ran.section("ERRORS")
@@ -154,9 +154,9 @@ def test_the_fixture_without_the_marker_is_told_in_one_line(project: "Project") 
     assert "pytest_llmeval" not in ran.section("ERRORS")
 
 
-def test_faulty_cases_of_the_suite_do_not_vanish(over: "Project", workers: int) -> None:
+def test_faulty_cases_of_the_suite_do_not_vanish(over: "Project") -> None:
     over.write("capitals.yaml", SUITE + "  - {id: rome, inptu: Italy}\n")
-    ran = over.run(workers=workers)
+    ran = over.run(workers=2)
     assert ran.counts == {"passed": 2, "failed": 1, "skipped": 1, "errors": 1}
     assert "capitals.yaml:9:16  cases[3].inptu: found the unknown key 'inptu'" in ran.section("ERRORS")
     assert ran.suites["capitals[test_over.py::test_capitals]"]["counts"]["not_run"] == 1

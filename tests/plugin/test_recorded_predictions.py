@@ -66,14 +66,14 @@ def test_the_file_has_the_same_bytes_however_often_and_wherever_it_is_written(as
     assert b"\\u" not in first
 
 
-def test_gates_on_latency_tokens_and_cost_hold_in_replays(project: "Project", workers: int) -> None:
+def test_gates_on_latency_tokens_and_cost_hold_in_replays(project: "Project") -> None:
     gates = ["p95(target_latency_s) <= 600", "target_tokens == 45", "target_cost_usd <= 0.3", "exact_match >= 1"]
     project.asking("s.eval.yaml", "bot:answer", "A", "B", "C", gates=gates)
     usage = {"input_tokens": 10, "output_tokens": 5, "cost_usd": 0.125}
     project.write("bot.py", BOT.format(answer=f"{{'answer': word, 'usage': {usage}}}"))
-    first = project.run(FILE, workers=workers)
+    first = project.run(FILE)
     assert list(first.gates("s").values()) == ["passed", "passed", "failed", "passed"]
-    again = project.run(FILE, REPLAY, workers=workers)
+    again = project.run(FILE, REPLAY)
     assert again.suites["s"]["usage"] == first.suites["s"]["usage"]
     assert again.suites["s"]["usage"]["target_cost_usd"] == 0.375
     assert again.suites["s"]["gates"] == first.suites["s"]["gates"]
@@ -89,13 +89,13 @@ def test_auto_asks_for_what_is_new_or_has_another_input(asking: "Project") -> No
     assert dict(_rows(asking)) == {"a": "CHANGED", "b": "B", "c": "C", "東": "東"}
 
 
-def test_replay_tells_a_miss_from_a_changed_input_and_never_asks(asking: "Project", workers: int) -> None:
+def test_replay_tells_a_miss_from_a_changed_input_and_never_asks(asking: "Project") -> None:
     asking.run(FILE)
     _asked(asking)
     cases = [{"id": "a", "input": "changed"}, {"id": "b", "input": "b"}, {"id": "new", "input": "new"}]
     asking.suite("s.eval.yaml", cases, target="bot:answer")
     before = (asking.path / "answers/recorded.jsonl").read_bytes()
-    ran = asking.run(FILE, REPLAY, workers=workers)
+    ran = asking.run(FILE, REPLAY, workers=2)
     remedy = "run once with --llmeval-predictions-mode=auto to call the target"
     assert [case["reason"] for case in ran.suites["s"]["cases"]] == [
         f"case 'a' was recorded for another input in recorded.jsonl; {remedy}",

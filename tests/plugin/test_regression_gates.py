@@ -34,10 +34,10 @@ def reason(ran: Any) -> str:
     return str(gate["reason"])
 
 
-def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "Project", workers: int) -> None:
+def test_a_drop_that_is_established_fails_the_run_wherever_cases_ran(project: "Project") -> None:
     approve(project)
     write_suite(project, wrong=25)
-    ran = project.run("-v", workers=workers, without=WITH_SYRUPY)
+    ran = project.run("-v", workers=2, without=WITH_SYRUPY)
     assert ran.code == 1
     assert ran.gates("s") == {"drop(f1) <= 0.05": "failed"}
     assert ran.verdicts()["s.eval.yaml::gate[drop(f1) <= 0.05]"] == "FAILED"

@@ -23,12 +23,10 @@ def _scores(ran: "Ran") -> dict[str, float | None]:
     return {each["id"]: each["metrics"].get("judge_score") for each in ran.suites["s"]["cases"]}
 
 
-def test_every_repeat_is_a_judgement_of_its_own_and_all_of_them_are_recorded_and_replayed(
-    judged: "Judged", workers: int
-) -> None:
+def test_every_repeat_is_a_judgement_of_its_own_and_all_of_them_are_recorded_and_replayed(judged: "Judged") -> None:
     judged.server.script(by_answer(ANSWERS))
     judged.suite("s.eval.yaml", list(ANSWERS), repeats=3, gates=GATES, thresholds={"judge_score": 0.6})
-    ran = judged.project.run("--llmeval-judge=record", "--llmeval-report=report.md", workers=workers)
+    ran = judged.project.run("--llmeval-judge=record", "--llmeval-report=report.md", workers=2)
     assert judged.asked() == dict.fromkeys(sorted(ANSWERS), 3)
 
     told = _repeats(ran)
@@ -47,7 +45,7 @@ def test_every_repeat_is_a_judgement_of_its_own_and_all_of_them_are_recorded_and
     entries = [(each["case"], each["repeat"]) for each in entries_of(judged.recordings()) if each["case"] != "broken"]
     assert entries == [(name, repeat) for name in ("flaky", "steady", "wrong") for repeat in range(3)]
 
-    replayed = judged.project.run("--llmeval-judge=replay", workers=workers)
+    replayed = judged.project.run("--llmeval-judge=replay", workers=2)
     assert judged.asked() == {}
     same = ("steady", "flaky", "wrong")
     assert {name: _repeats(replayed)[name] for name in same} == {name: told[name] for name in same}
@@ -121,11 +119,11 @@ def test_the_target_is_asked_for_every_repeat_and_all_its_answers_are_recorded(j
     assert _repeats(again) == _repeats(first)
 
 
-def test_a_repeat_whose_target_fails_makes_the_case_an_error(judged: "Judged", workers: int) -> None:
+def test_a_repeat_whose_target_fails_makes_the_case_an_error(judged: "Judged") -> None:
     judged.project.write("bot.py", BOT + "\n\ndef fails(word):\n    return 1 / (2 - next(count)) and word\n")
     target = {"python": "bot:fails", "concurrency": 1}
     judged.suite("s.eval.yaml", [{"id": "a", "input": "a", "expected": "x"}], target=target, repeats=3)
-    ran = judged.project.run(workers=workers)
+    ran = judged.project.run()
     case = ran.suites["s"]["cases"][0]
     reason = "repeat 2 of 3: ZeroDivisionError: division by zero (bot.py:11 in fails)"
     assert (case["outcome"], case["reason"]) == ("errored", reason)

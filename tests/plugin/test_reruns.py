@@ -40,11 +40,11 @@ def test_the_last_result_of_a_rerun_case_counts(project: "Project", workers: int
     assert (metric["value"], metric["scored"], metric["errored"]) == (pytest.approx(2 / 3), 3, 0)
 
 
-def test_a_rerun_mends_a_case_whose_target_raised(project: "Project", workers: int) -> None:
+def test_a_rerun_mends_a_case_whose_target_raised(project: "Project") -> None:
     project.write("flaky.py", FLAKY)
     # One call at a time: else a worker that looks ahead may be the one whose call fails, which costs no rerun.
     project.asking("s.eval.yaml", {"python": "flaky:answer", "concurrency": 1}, "raises", "sure")
-    ran = project.run("--reruns=1", workers=workers, without=OTHERS)
+    ran = project.run("--reruns=1", without=OTHERS)
     assert ran.counts == {"passed": 2, "rerun": 1}
     assert ran.outcomes("s") == {"raises": "passed", "sure": "passed"}
 

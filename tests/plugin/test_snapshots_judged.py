@@ -116,7 +116,7 @@ def test_a_suite_in_one_item_is_compared_with_what_its_items_scored(judged: Judg
     assert {reason for _, reason in verdicts(ran).values()} == {"is 1, as approved"}
 
 
-def test_verdicts_that_fell_are_told_of_every_variant_by_itself(judged: Judged, workers: int) -> None:
+def test_verdicts_that_fell_are_told_of_every_variant_by_itself(judged: Judged) -> None:
     judged.project.write(
         "conftest.py",
         """\
@@ -129,9 +129,9 @@ def test_verdicts_that_fell_are_told_of_every_variant_by_itself(judged: Judged, 
     )
     cases = [{"id": word, "input": f"Say {word}!", "expected": word} for word in WORDS]
     judged.suite("s.eval.yaml", cases, evaluators=EVALUATORS, snapshot=True, target=None)
-    assert judged.project.run("--snapshot-update", workers=workers).code == 0
+    assert judged.project.run("--snapshot-update", workers=2).code == 0
     judged.server.script(by_answer({f"{word} small": reply("no") for word in WORDS}))
-    ran = judged.project.run("--llmeval-cache=other.sqlite3", workers=workers)
+    ran = judged.project.run("--llmeval-cache=other.sqlite3", workers=2)
     assert ran.code == 1
     outcomes = {name: verdicts(ran, name)["judge_score"][0] for name in ran.suites}
     assert outcomes == {"s[large]": "passed", "s[small]": "failed"}

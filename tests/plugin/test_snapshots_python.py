@@ -118,20 +118,20 @@ def test_what_a_test_no_longer_asserts_and_tests_that_are_gone_are_unused(scored
     }
 
 
-def test_what_a_test_no_longer_asserts_fails_the_run_whatever_else_runs(scored: "Project", workers: int) -> None:
+def test_what_a_test_no_longer_asserts_fails_the_run_whatever_else_runs(scored: "Project") -> None:
     run(scored, "--snapshot-update")
     before = stored(scored)
     scored.write("test_it.py", TESTS.replace('{"none": None}', "{}"))
     for without in (WITHOUT, (*WITHOUT, "syrupy")):
-        ran = run(scored, "test_it.py", workers=workers, without=without)
+        ran = run(scored, "test_it.py", workers=2, without=without)
         assert (ran.code, ran.counts) == (1, {"failed": 2, "passed": 4})
         told = "test_it.py::TestMore::test_loss[a]: snapshot none: no longer exists; approved: n/a"
         assert told in ran.section("FAILURES")
-    assert run(scored, "test_it.py::test_quality", workers=workers).code == 0
-    assert run(scored, "--snapshot-warn-unused", workers=workers).counts == {"passed": 4}
+    assert run(scored, "test_it.py::test_quality", workers=2).code == 0
+    assert run(scored, "--snapshot-warn-unused", workers=2).counts == {"passed": 4}
     assert stored(scored) == before
-    assert run(scored, "--snapshot-update", workers=workers).code == 0
-    assert run(scored, workers=workers).code == 0
+    assert run(scored, "--snapshot-update", workers=2).code == 0
+    assert run(scored, workers=2).code == 0
 
 
 def test_a_file_that_cannot_be_used_fails_each_test_and_is_not_overwritten(scored: "Project") -> None:

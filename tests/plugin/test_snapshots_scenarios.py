@@ -182,7 +182,12 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+WITH_WORKERS = ("compared", "approved", "approved under -k", "approved in spite of a collection error")
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"), [*((each, 0) for each in SCENARIOS), *((each, 2) for each in WITH_WORKERS)]
+)
 def test_a_run_after_a_change(changed: "Project", name: str, workers: int) -> None:
     scenario = SCENARIOS[name]
     if scenario.change is not None:
@@ -199,9 +204,9 @@ def test_a_run_after_a_change(changed: "Project", name: str, workers: int) -> No
     ), ran.text
 
 
-def test_an_approval_of_nothing_new_changes_no_byte(approved: "Project", workers: int) -> None:
+def test_an_approval_of_nothing_new_changes_no_byte(approved: "Project") -> None:
     before = contents(approved)
-    ran = approved.run("-v", "--snapshot-update", workers=workers, without=WITHOUT)
+    ran = approved.run("-v", "--snapshot-update", workers=2, without=WITHOUT)
     assert (ran.code, snapshots(ran), summary(ran)) == (0, UNCHANGED, "15 snapshots passed.")
     assert contents(approved) == before
 
@@ -250,13 +255,13 @@ def test_every_number_of_workers_writes_the_same_bytes(changed: "Project") -> No
     assert written[0] == written[1] != before
 
 
-def test_without_llmeval_an_update_leaves_score_files_alone(approved: "Project", workers: int) -> None:
+def test_without_llmeval_an_update_leaves_score_files_alone(approved: "Project") -> None:
     approved.write("test_amber.py", "def test_amber(snapshot): assert snapshot == 1\n")
     before = contents(approved)
-    ran = approved.run("--snapshot-update", workers=workers, llmeval=False, without=WITHOUT)
+    ran = approved.run("--snapshot-update", workers=2, llmeval=False, without=WITHOUT)
     assert summary(ran) == "1 snapshot generated."
     approved.write("test_amber.py", "def test_other(snapshot): assert snapshot == 2\n")
-    ran = approved.run("--snapshot-update", workers=workers, llmeval=False, without=WITHOUT)
+    ran = approved.run("--snapshot-update", workers=2, llmeval=False, without=WITHOUT)
     assert "1 unused snapshot deleted." in summary(ran)
     assert contents(approved) == before
 
@@ -316,10 +321,10 @@ def test_a_file_that_is_not_as_approved_is_told_and_not_overwritten(
     assert contents(project) == before
 
 
-def test_a_file_that_cannot_be_written_fails_the_run(project: "Project", workers: int) -> None:
+def test_a_file_that_cannot_be_written_fails_the_run(project: "Project") -> None:
     write_suite(project, "a")
     (project.path / "__llmeval__" / "a.cases.jsonl").mkdir(parents=True)
-    ran = project.run("-v", "--snapshot-update", workers=workers, without=WITHOUT)
+    ran = project.run("-v", "--snapshot-update", without=WITHOUT)
     assert ran.code == 1
     assert snapshots(ran) == {"a": {"*": "FAILED"}}
     assert "not written: Is a directory" in ran.section("FAILURES")

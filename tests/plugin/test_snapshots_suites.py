@@ -104,7 +104,7 @@ def test_an_evaluator_of_other_options_is_not_compared_but_others_are(project: "
     assert "options of the evaluator 'text' changed: tokenizer" in ran.text
 
 
-def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project", workers: int) -> None:
+def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project") -> None:
     cases = [{"id": "one", "input": "one", "expected": "ONE"}, {"id": "two", "input": "two", "expected": "two"}]
     project.suite("s.eval.yaml", cases, snapshot=True)
     project.write(
@@ -127,7 +127,7 @@ def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project
             eval_case.score(eval_case.input)
         """,
     )
-    assert project.run("--snapshot-update", workers=workers, without=WITHOUT).code == 0
+    assert project.run("--snapshot-update", workers=2, without=WITHOUT).code == 0
     scores = [
         json.loads((project.path / "__llmeval__" / name).read_bytes()) for name in names(project) if "scores" in name
     ]
@@ -136,8 +136,8 @@ def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project
         ("s.eval.yaml", "", "lower"),
         ("s.eval.yaml", "test_s.py::test_s", ""),
     ]
-    assert project.run("--snapshot-update", workers=workers, without=WITHOUT).code == 0
-    ran = project.run("-v", workers=workers, without=WITHOUT)
+    assert project.run("--snapshot-update", workers=2, without=WITHOUT).code == 0
+    ran = project.run("-v", workers=2, without=WITHOUT)
     assert ran.code == 0
     assert ran.verdicts()["s.eval.yaml::snapshot[f1][Upper]"] == "PASSED"
 

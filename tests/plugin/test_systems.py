@@ -31,8 +31,8 @@ def compared(project: "Project") -> "Project":
     return project
 
 
-def test_each_system_has_items_metrics_and_gates_of_its_own(compared: "Project", workers: int) -> None:
-    ran = compared.run("-v", "--snapshot-update", workers=workers, without=("rerunfailures",))
+def test_each_system_has_items_metrics_and_gates_of_its_own(compared: "Project") -> None:
+    ran = compared.run("-v", "--snapshot-update", workers=2, without=("rerunfailures",))
     assert {key: verdict for key, verdict in ran.verdicts().items() if "snapshot" not in key} == {
         "s.eval.yaml::a[small]": "PASSED",
         "s.eval.yaml::a[large]": "PASSED",

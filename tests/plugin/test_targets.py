@@ -188,10 +188,10 @@ def test_the_traceback_of_a_target_shows_the_users_frames_only(project: "Project
         assert foreign not in failures
 
 
-def test_modules_beside_the_suite_are_found_from_any_folder(project: "Project", workers: int) -> None:
+def test_modules_beside_the_suite_are_found_from_any_folder(project: "Project") -> None:
     project.write("evals/helpers.py", "def answer(word): return word.upper()\n")
     project.asking("evals/beside.eval.yaml", "helpers:answer", "a", "b")
-    ran = project.run(workers=workers)
+    ran = project.run(workers=2)
     assert ran.counts == {"passed": 2}
 
 

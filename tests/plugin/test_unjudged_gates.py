@@ -108,13 +108,13 @@ def test_gates_that_a_selection_leaves_out_can_be_required(bot: "Project", selec
     assert f"exit code 1: {REQUIRE}: s.eval.yaml: pass_rate >= 0 (not judged: 1 of 2 cases ran)" in ran.text
 
 
-def test_required_gates_of_a_suite_that_is_deselected_as_a_whole_are_missed(bot: "Project", workers: int) -> None:
+def test_required_gates_of_a_suite_that_is_deselected_as_a_whole_are_missed(bot: "Project") -> None:
     for name in ("one", "two"):
         bot.asking(f"{name}.eval.yaml", "bot:answer", name, gates=["f1 >= 0"])
-    ran = bot.run("-k", "one", REQUIRE, workers=workers)
+    ran = bot.run("-k", "one", REQUIRE, workers=2)
     assert ran.code == 1
     assert f"{REQUIRE}: two.eval.yaml: f1 >= 0 (not judged: 0 of 1 cases ran)" in ran.text
-    assert bot.run("one.eval.yaml", REQUIRE, workers=workers).code == 0
+    assert bot.run("one.eval.yaml", REQUIRE, workers=2).code == 0
 
 
 def test_required_gates_of_a_deselected_variant_are_missed(bot: "Project") -> None:

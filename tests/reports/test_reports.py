@@ -170,6 +170,15 @@ suites/capitals.eval.yaml: 5 cases: 1 passed, 1 failed, 1 errored, 2 not run; pa
 | a\|b \<c\> | 1       | 1.0000 | 0.0000         |
 | easy       | 3       | 0.5000 | 0.0000         |
 
+### Cases
+
+| case                           | outcome   | f1     | exact\_match   |
+|--------------------------------|-----------|--------|----------------|
+| paris                          | passed    | 0.5000 | 0.0000         |
+| b\|c \<script\>\`x\` \*\*d\*\* | failed    | 1.0000 | 0.0000         |
+| 東京                           | errored   | n/a    | n/a            |
+| later                          | not run   | n/a    | n/a            |
+
 </details>
 """
 
@@ -203,6 +212,13 @@ def test_every_table_of_the_markdown_has_as_many_cells_in_every_row() -> None:
         if block.startswith("|"):
             widths = {line.replace("\\|", "").count("|") for line in block.splitlines()}
             assert len(widths) == 1
+
+
+def test_a_suite_of_many_cases_has_no_table_of_them() -> None:
+    def written(cases: int) -> bool:
+        return "### Cases" in to_markdown(report([record(f"case-{number}", 0.1) for number in range(cases)]))
+
+    assert [written(cases) for cases in (1, 2, 20, 21)] == [False, True, True, False]
 
 
 def test_many_failing_cases_are_cut() -> None:

@@ -1,6 +1,7 @@
 """Checks of a suite file and of data rows: where they stand, what they become, their faults with line and column."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,11 @@ def with_own() -> Registry:
     return registry
 
 
+@cache
+def schema() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(suite_schema(with_own()))
+
+
 def test_a_registered_function_is_a_check_of_suite_files(tmp_path: Path) -> None:
     suite = load_text("checks: [{in_time: 3}]\ncases: [{id: a, prediction: long}]\n", tmp_path, registry=with_own())
     assert rate(suite, suite.cases[0]) == 0
@@ -246,8 +252,7 @@ BAD: list[Any] = [
 def test_the_json_schema_agrees_with_the_loader_about_checks(entry: Any, place: str, tmp_path: Path) -> None:
     top: dict[str, Any] = {"cases": [{"id": "a", "prediction": "x"}]}
     (top if place == "suite" else top["cases"][0])["checks"] = [entry]
-    schema = jsonschema.Draft202012Validator(suite_schema(with_own()))
-    assert schema.is_valid(top) is (entry in GOOD)
+    assert schema().is_valid(top) is (entry in GOOD)
     try:
         faulty = bool(load_text(yaml.safe_dump(top), tmp_path, registry=with_own()).faults)
     except SuiteError:

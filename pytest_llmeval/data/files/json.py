@@ -33,13 +33,16 @@ _EXPECTED = {
     "Expecting ',' delimiter": "',' or the closing bracket",
     "Expecting ':' delimiter": "':' after the key",
     "Expecting property name enclosed in double quotes": "a key in double quotes",
-    "Illegal trailing comma before end of object": "no comma before the closing bracket",
-    "Illegal trailing comma before end of array": "no comma before the closing bracket",
     "Extra data": "the end of the text after the value",
     "Unterminated string starting at": "a closing quote for the text that begins here",
     "Invalid control character at": "no control character inside a text (escape it)",
 }
-
+_TRAILING_COMMA = {
+    "Illegal trailing comma before end of object": "Expecting property name enclosed in double quotes",
+    "Illegal trailing comma before end of array": "Expecting value",
+}
+"""Messages since Python 3.13, which point at the comma, and earlier ones, which point at the bracket after it."""
+_CLOSING = re.compile(r"[\]}]")
 
 _LONGEST_KEY: Final = 40
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -80,6 +83,7 @@ class JsonParser:
                 # How deep Python itself reads depends on its recursion limit, which other code may raise.
                 scan_json(text, self._faults, line)
                 raise RejectedError from None
+            error = _of_any_python(error)
             self._faults.add(line + error.lineno - 1, error.colno, "", _syntax_message(text, error))
             raise RejectedError from None
         except RecursionError:
@@ -110,6 +114,14 @@ class JsonParser:
             self._suspect = True
             return 0
         return int(text)
+
+
+def _of_any_python(error: json.JSONDecodeError) -> json.JSONDecodeError:
+    """Return an error as all versions of Python can report it."""
+    closing = _CLOSING.search(error.doc, error.pos)
+    if error.msg not in _TRAILING_COMMA or closing is None:
+        return error
+    return json.JSONDecodeError(_TRAILING_COMMA[error.msg], error.doc, closing.start())
 
 
 def _syntax_message(text: str, error: json.JSONDecodeError) -> str:

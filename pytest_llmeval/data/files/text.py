@@ -17,7 +17,8 @@ def _fault(shown: str, message: str, line: int = 0, column: int = 0) -> SuiteErr
 
 def _reason(path: Path, error: OSError | ValueError) -> str:
     """Return the message of the operating system and, for a missing file, the most similar name."""
-    reason = error.strerror if isinstance(error, OSError) else error
+    # A ValueError is about a name that no file can have; its text depends on the version of Python.
+    reason = error.strerror if isinstance(error, OSError) else "embedded null byte"
     return f"found no readable file ({reason}), expected one{_like(path, error)}"
 
 

@@ -2,6 +2,7 @@
 
 __all__ = ("PageRun", "entry_of", "run_of", "verdict_of")
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from pytest_llmeval.reports.html.number_lines import number_line
 from pytest_llmeval.scoring.summary import summarize
 
 _COPIED = (
-    *("suite", "path", "counts", "metrics", "lower_is_better", "groups", "snapshot", "tables", "usage", "stability"),
+    *("suite", "path", "metrics", "lower_is_better", "groups", "snapshot", "tables", "usage", "stability"),
     *("left_out", "shared_inputs", "clusters", "worst", "error_buckets", "changes", "history"),
 )
 _NOT_RUN = ("skipped", "not_run")
@@ -67,6 +68,11 @@ def entry_of(suite: Mapping[str, Any], run: int) -> dict[str, Any]:
         "variant": variant,
         "name": suite["suite"].removesuffix(f"[{variant}]") if variant else suite["suite"],
         **{name: suite[name] for name in _COPIED if suite.get(name) not in (None, {}, [], 0)},
+        "counts": {
+            "total": len(suite["cases"]),
+            **Counter(case["outcome"] for case in suite["cases"]),
+            **suite["counts"],
+        },
         "pass_rate": metrics[PASS_RATE],
         "gates": gates,
         "verdict": _suite_verdict(suite),

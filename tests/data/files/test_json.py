@@ -24,6 +24,7 @@ def faults_of(text: str) -> list[str]:
     ("text", "faults"),
     [
         ('{"a": 1,}', ["1:9  found '}', expected a key in double quotes"]),
+        ("[1 ,\n ]", ["2:2  found ']', expected a JSON value"]),
         ("{\n  'a': 1}", ['2:3  found "\'", expected a key in double quotes']),
         ('{"a": None}', ["1:7  found 'None', expected a JSON value"]),
         ('{"a" 1}', ["1:6  found '1', expected ':' after the key"]),

@@ -77,6 +77,11 @@ def test_the_pass_rate_is_over_the_cases_that_ran() -> None:
     assert rate["scored"] == 2
 
 
+def test_a_report_without_counts_is_counted() -> None:
+    counts = entry_of(suite([case("a"), case("b", "failed")], counts={}), 0)["counts"]
+    assert counts == {"total": 2, "passed": 1, "failed": 1}
+
+
 def test_columns_keep_what_is_absent_apart_from_zero() -> None:
     index = index_of([case("a", f1=0.0, labels={"x": "1"}), case("b", "errored", None, reason="no")])
     assert index["metrics"] == {"f1": [0.0, None]}

@@ -104,3 +104,26 @@ def test_keys_move_between_rows_and_cases(opened: Browser) -> None:
     opened.until("document.querySelector('[data-case]')")
     opened.press("/")
     assert opened.run("return document.activeElement.name") == "q"
+
+
+def test_a_browser_that_cannot_unpack_the_cases_says_so_below_the_verdict(browser: Browser, page: Path) -> None:
+    lacking = {"source": "delete window.DecompressionStream"}
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", lacking)
+    try:
+        browser.driver.get("about:blank")
+        browser.driver.get(page.as_uri())
+        browser.until("document.querySelector('[role=alert]')")
+        assert "DecompressionStream is not defined" in browser.find("[role=alert]").text
+        assert "1 gate failed" in browser.find("header").text
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_a_view_of_damaged_data_says_so_and_leaves_the_others(browser: Browser, tmp_path: Path) -> None:
+    damaged = suite(CASES, tables=[{"title": "x", "headers": 3, "rows": "y"}])
+    (tmp_path / "damaged.html").write_text(to_page([PageRun("", report(damaged))]).html, encoding="utf-8")
+    browser.open(tmp_path / "damaged.html", "view=numbers")
+    assert browser.find("[role=alert]").text.startswith("This view cannot be drawn: ")
+    browser.go("view=cases")
+    assert len(browser.ids()) == 4
+    assert len(browser.complaints()) == 1

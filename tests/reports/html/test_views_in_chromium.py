@@ -193,3 +193,21 @@ def test_a_large_page_unpacks_the_columns_of_its_cases_and_the_piece_of_the_case
         assert browser.run("return window.unpacked") == 2
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_a_case_opens_the_answers_of_other_systems_and_filters_by_system(browser: Browser, tmp_path: Path) -> None:
+    systems = [
+        suite([case("c", f1=score, prediction=f"of {name}")], f"s[{name}]", path="s.eval.yaml", variant=name)
+        for name, score in (("small", 0.25), ("large", 0.75))
+    ]
+    (tmp_path / "systems.html").write_text(to_page([PageRun("", report(*systems))]).html)
+    browser.open(tmp_path / "systems.html", "view=cases")
+    browser.choose("system", "large")
+    assert browser.run("return document.querySelector('[data-case]').getAttribute('href')").endswith("case=1%2Fc")
+    browser.go("view=cases&case=0/c")
+    browser.until("document.querySelector('.case .moved summary')")
+    assert browser.texts(".case .moved summary .figure") == ["f1 0.7500"]
+    browser.run("document.querySelector('.case .moved summary').click()")
+    browser.until("document.querySelector('.case .moved pre')")
+    assert browser.texts(".case .moved pre") == ["of large"]
+    assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]

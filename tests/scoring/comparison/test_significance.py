@@ -73,11 +73,11 @@ def test_a_larger_drop_is_harder_to_establish_and_easier_to_rule_out(worse: int,
 
 def _chances(pairs: int, worse: float, better: float) -> Iterator[tuple[int, int, float]]:
     """Yield how many pairs become worse and better, with the chance of it where that is not negligible."""
-    for first in range(pairs + 1):
-        for second in range(pairs + 1 - first):
-            chance = stats.binom.pmf(first, pairs, worse) * stats.binom.pmf(second, pairs - first, better / (1 - worse))
-            if chance > 1e-9:
-                yield first, second, float(chance)
+    for first, outer in enumerate(stats.binom.pmf(np.arange(pairs + 1), pairs, worse)):
+        left = pairs - first
+        for second, inner in enumerate(stats.binom.pmf(np.arange(left + 1), left, better / (1 - worse))):
+            if outer * inner > 1e-9:
+                yield first, second, float(outer * inner)
 
 
 @pytest.mark.parametrize(("pairs", "worse", "better"), [(200, 0.05, 0.0), (200, 0.07, 0.02), (60, 0.3, 0.25)])

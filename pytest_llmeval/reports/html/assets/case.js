@@ -124,16 +124,28 @@ function drawRepeats(answers) {
   return section(t("Predictions of the repeats"), answers.map((each) => [h("p", { class: "quiet" }, counted(each.times, "{n} time", "{n} times")), drawValue(each.prediction)]));
 }
 
-/** @param {Row} row @param {Group} group @returns {any} Links to the answers of the other systems to the same case. */
+/** @param {Row} row @param {Group} group @returns {any} The answers of the other systems to the same case, which open below their scores. */
 function drawOtherSystems(row, group) {
   const others = group.shown.filter((entry) => entry !== row.entry).map((entry) => find(entry, idOf(row))).filter(Boolean);
   if (!others.length) return null;
   const metric = state.metric || mainMetric(group);
-  const rows = others.map((each) => [
-    [sign(outcomeOf(each)), " ", h("a", { href: linkTo({ case: `${each.entry}/${idOf(each)}` }) }, sourceName(each.entry))],
-    number(scoreOf(each, metric)),
-  ]);
-  return section(t("Other systems"), table([t("system"), metric], rows, { caption: t("Other systems") }));
+  return section(t("Other systems"), h("div", { class: "moved" }, others.map((each) => otherAnswer(each, metric))));
+}
+
+/** @param {Row} row @param {string} metric @returns {Element} */
+function otherAnswer(row, metric) {
+  const body = h("div", {});
+  const load = async (event) => {
+    if (!event.target.open || body.childNodes.length) return;
+    const texts = await textsOf(row);
+    fill(
+      body,
+      texts.prediction === undefined ? h("p", { class: "empty" }, t("no text in the report")) : drawValue(texts.prediction),
+      h("p", {}, h("a", { href: linkTo({ case: `${row.entry}/${idOf(row)}` }) }, idOf(row))),
+    );
+  };
+  const scored = h("span", { class: "figure" }, `${metric} ${number(scoreOf(row, metric))}`);
+  return h("details", { toggle: load }, h("summary", {}, sign(outcomeOf(row)), " ", sourceName(row.entry), scored), body);
 }
 
 /** @param {Row} row @param {Row|null} other @returns {Element|null} */

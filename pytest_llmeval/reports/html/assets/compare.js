@@ -37,7 +37,7 @@ function around(rows, metric) {
 /** @param {Map<string, number>} counts @param {number} place @returns {Element} */
 function drawChangeCounts(counts, place) {
   const names = ["regressed", "fixed", "worse", "better", "equal", "new"].filter((name) => counts.get(name));
-  const link = (name) => h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: "@change" }) }, `${counts.get(name)} ${t(name)}`);
+  const link = (name) => h("a", { href: linkTo({ ...NO_FILTERS, view: "cases", suite: place, change: name, sort: ["fixed", "better"].includes(name) ? "-@change" : "@change" }) }, `${counts.get(name)} ${t(name)}`);
   return h("p", { class: "counts" }, names.map((name, at) => [at ? " · " : "", link(name)]));
 }
 

@@ -16,6 +16,13 @@ function drawTabs() {
   );
 }
 
+/** @param {Group|undefined} group @param {Row|null} row A case that is to be shown. @returns {Promise<any>} What the view shows. */
+async function drawView(group, row) {
+  if (!group || state.view === "overview") return drawOverview();
+  if (state.view === "cases") return row ? drawCase(row, group) : drawCases(group);
+  return state.view === "comparison" ? drawComparison(group, state.suite) : drawNumbers(group, state.suite);
+}
+
 /** Draw what the address says. */
 async function show() {
   const mine = (drawing += 1);
@@ -28,18 +35,18 @@ async function show() {
   const group = groups[state.suite];
   const row = state.case ? parseCase(state.case) : null;
   let content;
-  if (!group || state.view === "overview") content = drawOverview();
-  else if (state.view === "cases" && row) content = [await drawCase(row, group)];
-  else if (state.view === "cases") content = drawCases(group);
-  else if (state.view === "comparison") content = drawComparison(group, state.suite);
-  else content = drawNumbers(group, state.suite);
+  try {
+    content = await drawView(group, row);
+  } catch (error) {
+    console.error(error);
+    content = h("p", { class: "note", role: "alert" }, t("This view cannot be drawn: {why}", { why: String(error) }));
+  }
   if (mine !== drawing) return;
   fill(app, h("a", { class: "skip", href: "#main", click: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, t("To the content")), drawHeader(), drawNote(), drawTabs(), h("main", { id: "main", tabindex: -1 }, content));
   document.body.dataset.view = row ? "case" : state.view;
-  if (state.view === "cases" && !row) {
-    const scroller = document.querySelector(".scroller");
-    const returning = last && last.case && !state.case;
-    if (returning) scroller.scrollTop = returning && keptScroll;
+  const scroller = document.querySelector(".scroller");
+  if (scroller) {
+    if (last?.case && !state.case) scroller.scrollTop = keptScroll;
     shownCases.draw();
   }
   if (row && !last?.case) keptScroll = scrolled;
@@ -76,7 +83,12 @@ function pressed(event) {
 async function start() {
   document.documentElement.lang = chinese ? "zh" : "en";
   groupSuites();
-  await loadIndexes();
+  try {
+    await loadIndexes();
+  } catch (error) {
+    fill(app, drawHeader(), h("p", { class: "note", role: "alert" }, t("The cases cannot be unpacked by this browser: {why}", { why: String(error) })));
+    return;
+  }
   addEventListener("hashchange", show);
   addEventListener("keydown", pressed);
   addEventListener("resize", () => shownCases.draw());

@@ -72,7 +72,7 @@ function suiteTable(listed) {
     const passed = gates.filter((gate) => gate.outcome === "passed").length;
     return [
       [sign(verdict), " ", h("a", { href: linkTo({ ...NO_FILTERS, view: "numbers", suite: place, sort: "" }) }, suite)],
-      `${counts.passed}/${counts.total}`,
+      `${counts.passed ?? 0}/${counts.total}`,
       `${passed}/${gates.length}`,
     ];
   });
