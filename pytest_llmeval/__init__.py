@@ -68,6 +68,7 @@ __all__ = (
     "get_evaluator",
     "register_tokenizer",
     "score",
+    "score_stream",
 )
 
 from importlib import import_module
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
+    from pytest_llmeval.run.stream import score_stream
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
@@ -120,6 +122,7 @@ _HOMES = {
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "run.partial": ("PartialResult",),
     "run.score": ("score",),
+    "run.stream": ("score_stream",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
     "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),
