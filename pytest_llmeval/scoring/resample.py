@@ -6,7 +6,7 @@ are never in memory as a whole. Those of up to 20 million draws stay there, sinc
 draw the same ones.
 """
 
-__all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
+__all__ = ("SEED", "multinomial_totals", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +27,8 @@ SEED = 20240607
 _MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 1_000
 _MOST_DRAWS = 20_000_000
+_MOST_MULTINOMIAL = 40_000
+_MOST_DRAWN_ROWS = 2_000_000
 _SLICE_DRAWS = 1_000_000
 _WIDE = 64
 """Columns of a wide matrix; it is sparse where no more than one number in as many is not zero."""
@@ -133,6 +135,30 @@ def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]"
 
 def _slice_rows(cases: int) -> int:
     return max(1, _SLICE_DRAWS // max(cases, 1))
+
+
+def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]", seed: int = SEED) -> "FloatArray":
+    """Return bootstrap totals of cases that have few distinct rows.
+
+    How often the cases with one row are drawn is multinomial, so that the work depends on the rows, not on the cases.
+
+    Args:
+        matrix: Shape ``(rows, counts)``.
+        cases: How many cases have each row.
+        seed: Of the draws.
+
+    Returns:
+        Shape ``(resamples, counts)``.
+    """
+    import numpy as np
+
+    generator = np.random.Generator(np.random.SFC64(seed))
+    drawn = int(cases.sum())
+    shares = cases / drawn
+    resamples = max(_LEAST_RESAMPLES, min(_MOST_MULTINOMIAL, _MOST_DRAWN_ROWS // len(cases)))
+    return _products(
+        matrix, resamples, lambda weights: np.copyto(weights, generator.multinomial(drawn, shares, size=len(weights)))
+    )
 
 
 def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":

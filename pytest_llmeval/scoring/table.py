@@ -1,6 +1,6 @@
 """The matrix of a suite: one row per case, one column per count."""
 
-__all__ = ("OUTCOME", "Table", "outcome_of", "present")
+__all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of", "present")
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,13 +55,16 @@ class _PassRate(Evaluator):
         return {PASS_RATE: sums["passed"] / sums["ran"]}
 
 
+OUTCOME_EVALUATOR: Evaluator = _PassRate()
+
+
 class Table:
     """One row per case, one column per count, for all evaluators of a suite."""
 
     def __init__(self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord]) -> None:
         import numpy as np
 
-        of_run: dict[str, Evaluator] = {OUTCOME: _PassRate()}
+        of_run: dict[str, Evaluator] = {OUTCOME: OUTCOME_EVALUATOR}
         if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.of(evaluators).extended(of_run)
