@@ -4,10 +4,12 @@ __all__ = ("Changes", "changes_json")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.results import CaseResult
-from pytest_llmeval.scoring.comparison.compare import Difference
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.compare import Difference
 
 _SHOWN = ("baseline", "value", "difference", "low", "high", "p_value", "cases")
 
@@ -24,7 +26,7 @@ class Changes:
     """
 
     against: str
-    metrics: Mapping[str, Difference]
+    metrics: "Mapping[str, Difference]"
     notes: Sequence[str] = ()
     cases: Sequence[CaseResult] = ()
 
@@ -38,7 +40,7 @@ def changes_json(changes: Changes) -> dict[str, Any]:
     return {"against": changes.against, "notes": list(changes.notes), "metrics": metrics}
 
 
-def _kind(found: Difference) -> str:
+def _kind(found: "Difference") -> str:
     """Return ``fell`` or ``rose`` for a change for the worse or better whose interval excludes none."""
     if found.difference is None:
         return "vanished" if found.value is None else "new"

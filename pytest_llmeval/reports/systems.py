@@ -4,12 +4,14 @@ __all__ = ("SystemsReport", "system_tables", "systems_json")
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class SystemsReport:
 
     suite: str
     path: str
-    table: SystemTable
+    table: "SystemTable"
     compare_by: Sequence[str]
     joined: Sequence[FilledTable] = ()
 
@@ -81,7 +83,7 @@ def _from_the_end(columns: int, needed: int) -> Sequence[int]:
     return range(columns - 1, needed - 1, -1)
 
 
-def _change(row: SystemRow, metric: str) -> tuple[str, ...]:
+def _change(row: "SystemRow", metric: str) -> tuple[str, ...]:
     """Return a system with its value, and how it differs from the reference, which has nothing there itself."""
     found, against = row.find(metric), row.against.get(metric)
     known = (
@@ -96,7 +98,7 @@ def _change(row: SystemRow, metric: str) -> tuple[str, ...]:
     return (row.system, *known, *numbers, f"{against.wins}/{against.ties}/{against.losses}")
 
 
-def _cell(row: SystemRow, metric: str, confidence: float) -> str:
+def _cell(row: "SystemRow", metric: str, confidence: float) -> str:
     """Return the value, with a star where the difference to the reference is established."""
     found = row.find(metric)
     against = row.against.get(metric)
@@ -104,7 +106,7 @@ def _cell(row: SystemRow, metric: str, confidence: float) -> str:
     return f"{number(None if found is None else found.value)}{'*' if sure else ''}"
 
 
-def _of_group(row: SystemRow, label: str, name: str, metric: str) -> str:
+def _of_group(row: "SystemRow", label: str, name: str, metric: str) -> str:
     group = row.result.groups.get(label, {}).get(name)
     found = None if group is None else group.find(metric)
     return number(None if found is None else found.value)
@@ -145,7 +147,7 @@ def systems_json(report: SystemsReport) -> dict[str, Any]:
     }
 
 
-def _json(each: Against) -> dict[str, Any]:
+def _json(each: "Against") -> dict[str, Any]:
     kept = ("value", "baseline", "difference", "low", "high", "cases", "notes")
     data = asdict(each.difference)
     return {

@@ -11,20 +11,18 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
+from pytest_llmeval.reports.changes import Changes
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
-from pytest_llmeval.run.approved_changes import approved_changes
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
-from pytest_llmeval.scoring.regression_verdicts import judge_regressions
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.services.secrets import secret_values
-from pytest_llmeval.snapshots.baselines import examine_regressions
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.runs import SuiteRun
@@ -202,14 +200,31 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
     unjudged = JUDGES_OFF if off else ""
     suite_run = SuiteRun(suite, key, result, rows, collected.judges)
     snapshot = keeper.judge(suite_run, incomplete or unjudged, Stamp(day_of(run.started), run.commit))
-    findings = examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged)
     gates = [
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates
     ]
-    gates += judge_regressions(findings)
-    changes = approved_changes(suite_run) if run.compares and keeper.settings(suite) else None
+    gates += _regressions(suite_run, keeper, snapshot, incomplete, unjudged)
+    changes = _changes(suite_run) if run.compares and keeper.settings(suite) else None
     judged = replace(report, gates=gates, snapshot=snapshot, changes=changes)
     return JudgedSuite(key, suite, judged, incomplete, off)
+
+
+def _regressions(
+    suite_run: SuiteRun, keeper: Keeper, snapshot: Sequence[Verdict], incomplete: str, unjudged: str
+) -> list[GateResult]:
+    """Judge the gates against a baseline; what compares runs is loaded where there are any."""
+    if not suite_run.suite.regressions:
+        return []
+    from pytest_llmeval.scoring.regression_verdicts import judge_regressions
+    from pytest_llmeval.snapshots.baselines import examine_regressions
+
+    return judge_regressions(examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged))
+
+
+def _changes(suite_run: SuiteRun) -> Changes | None:
+    from pytest_llmeval.run.approved_changes import approved_changes
+
+    return approved_changes(suite_run)
 
 
 def _shown_result(result: Result, texts: Texts) -> Result:

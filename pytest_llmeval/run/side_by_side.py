@@ -4,18 +4,17 @@ __all__ = ("JudgedSuite", "judge_between", "side_by_side", "variants_of")
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import join_tables
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.comparison.systems import compare_systems
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import Finding, examine, judge_regressions
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.regression_verdicts import Finding
 
 _CONFIDENCE = 0.95
 """Of differences, where the suite wants no intervals of its own."""
@@ -57,6 +56,8 @@ def side_by_side(variants: Mapping[str, JudgedSuite]) -> SystemsReport | None:
     ran = {name: each for name, each in variants.items() if each.report.run}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
+    from pytest_llmeval.scoring.comparison.systems import compare_systems
+
     first = next(iter(ran.values()))
     suite = first.suite
     reference = suite.reference if suite.reference in ran else next(iter(ran))
@@ -77,6 +78,10 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     """
     first, found = next(iter(variants)), []
     suite = variants[first].suite
+    if not (suite.named_gates or suite.between):
+        return {}
+    from pytest_llmeval.scoring.regression_verdicts import Finding, judge_regressions
+
     for gate in suite.named_gates:
         against = gate.against if isinstance(gate, RegressionGate) else ""
         missing = [name for name in (gate.system, against) if name and name not in variants]
@@ -96,7 +101,11 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     return results
 
 
-def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> Finding:
+def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "Finding":
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.regression_verdicts import Finding, examine
+
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):
         return Finding(gate, outcome="not_judged", reason="not judged: judges are off")

@@ -6,6 +6,8 @@ __all__ = (
     "Alternative",
     "RegressionGate",
     "Rule",
+    "Statistic",
+    "Test",
     "clustered",
     "regression_from_mapping",
 )
@@ -16,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from pytest_llmeval.core.wording import limit
-from pytest_llmeval.scoring.comparison.drop_tests import Test
-from pytest_llmeval.scoring.comparison.estimation import Statistic
 from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
+Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
+Statistic: TypeAlias = Literal["value", "mean"]
 Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
 Alternative: TypeAlias = Literal["two_sided", "less"]

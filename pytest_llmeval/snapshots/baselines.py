@@ -65,8 +65,6 @@ def examine_regressions(
         unjudged: Why the run has nothing to compare.
     """
     gates = suite_run.suite.regressions
-    if not gates:
-        return []
     if unjudged:
         return [Finding(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
     kinds = {verdict.kind for verdict in verdicts}

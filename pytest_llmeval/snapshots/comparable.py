@@ -10,13 +10,15 @@ from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 from pytest_llmeval.suite.suite import Suite
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
 
 _SELECTS = "metrics"
 """The option that selects the reported metrics; it changes none of them."""
@@ -102,8 +104,10 @@ def basis_of(comparable: Comparable) -> dict[str, str]:
     }
 
 
-def digests_of(suite: Suite) -> dict[str, CaseDigest]:
+def digests_of(suite: Suite) -> "dict[str, CaseDigest]":
     """Return what each case of a suite is, by its id, so that a later run knows which of them have been edited."""
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest
+
     limits = {case.id: _limits(suite, case) for case in suite.cases}
     return {
         case.id: CaseDigest(

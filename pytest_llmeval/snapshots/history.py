@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
-from pytest_llmeval.scoring.comparison.anytime import Look
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.snapshots.comparable import basis_of
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.anytime import Look
 
 HISTORY = Path(WORKING_FOLDER, "history.jsonl")
 
@@ -50,7 +52,7 @@ def append_runs(
     append_text(path, "".join(_line(each, gates.get(each.key, ()), time, commit) + "\n" for each in suite_run))
 
 
-def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> dict[str, list[Look]]:
+def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> "dict[str, list[Look]]":
     """Return what earlier runs of a suite say of gates that weigh all runs since an approval.
 
     A run with the very answers of another one, such as a replay, says nothing more and is left out, and so is a line
@@ -64,6 +66,8 @@ def earlier_looks(root: Path | None, key: SuiteKey, watch: RunWatch) -> dict[str
     Returns:
         Gate to looks, in the order of the runs.
     """
+    from pytest_llmeval.scoring.comparison.anytime import Look
+
     found: dict[str, list[Look]] = {}
     seen = {watch.statistics, watch.baseline}
     for data in _lines(root, watch.baseline):

@@ -10,9 +10,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
-from pytest_llmeval.snapshots.anchors import next_anchor
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
@@ -26,8 +24,6 @@ from pytest_llmeval.snapshots.files import (
     texts_of,
 )
 from pytest_llmeval.snapshots.mode import Mode
-from pytest_llmeval.snapshots.pool import next_pool
-from pytest_llmeval.snapshots.rises import weigh_rises
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
@@ -113,6 +109,9 @@ class Keeper:
         self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
     ) -> tuple[SuiteScores, dict[Path, str]]:
         """Add the earlier runs that an approval remembers to its scores; also return their files."""
+        from pytest_llmeval.snapshots.anchors import next_anchor
+        from pytest_llmeval.snapshots.pool import next_pool
+
         pool, named = next_pool(old, new, path, settings.pool)
         new = replace(new, pool=pool)
         if self.mode.anchor:
@@ -131,6 +130,8 @@ class Keeper:
         *,
         writes: bool,
     ) -> list[Verdict]:
+        from pytest_llmeval.snapshots.rises import weigh_rises
+
         if old is None and not writes:
             command = self.mode.command(suite_run.key.shown)
             return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
@@ -245,6 +246,8 @@ def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
 
 
 def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
+    from pytest_llmeval.scoring.comparison.left_out import left_out_of
+
     pairing = suite_run.compared(old)
     if pairing is None:
         return True

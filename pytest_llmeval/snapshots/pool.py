@@ -4,13 +4,15 @@ __all__ = ("next_pool", "pool_of", "pooled_baseline")
 
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import Fault, SuiteError
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pooled import pooled
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import pool_file, read_statistics, statistics_file
 from pytest_llmeval.snapshots.scores import SuiteScores
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 
 
 def next_pool(
@@ -39,7 +41,7 @@ def next_pool(
     return tuple(kept), {pool_file(scores, digest): texts[digest] for digest in kept}
 
 
-def pooled_baseline(last: CaseStatistics, approved: SuiteScores, scores: Path, size: int) -> CaseStatistics:
+def pooled_baseline(last: "CaseStatistics", approved: SuiteScores, scores: Path, size: int) -> "CaseStatistics":
     """Return the last approved run and those before it as one.
 
     Args:
@@ -53,6 +55,9 @@ def pooled_baseline(last: CaseStatistics, approved: SuiteScores, scores: Path, s
         UnicodeDecodeError: As above.
         SuiteError: A file of the pool is not what was approved.
     """
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.scoring.comparison.pooled import pooled
+
     earlier = pool_of(approved, size)
     texts = {pool_file(scores, digest).name: _text(scores, digest) for digest in earlier}
     return pooled([last, *(CaseStatistics.from_lines(StringIO(text), name) for name, text in texts.items())])

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
-from pytest_llmeval.scoring.comparison.anytime import Look
-from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.anytime import Look
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class RunWatch:
 
     baseline: str
     statistics: str
-    looks: dict[str, Look] = field(default_factory=dict)
+    looks: "dict[str, Look]" = field(default_factory=dict)
 
 
 class ApprovedRun(NamedTuple):
@@ -43,8 +45,8 @@ class ApprovedRun(NamedTuple):
         pairing: Both runs.
     """
 
-    statistics: CaseStatistics
-    pairing: Pairing
+    statistics: "CaseStatistics"
+    pairing: "Pairing"
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ class SuiteRun:
         return comparable_of(self.suite, self.judges)
 
     @cached_property
-    def statistics(self) -> CaseStatistics:
+    def statistics(self) -> "CaseStatistics":
         """What is kept of its cases."""
+        from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
     def approved(self, scores: SuiteScores) -> ApprovedRun:
@@ -86,6 +90,9 @@ class SuiteRun:
             UnicodeDecodeError: As above.
             SuiteError: It is not what was approved.
         """
+        from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+        from pytest_llmeval.scoring.comparison.pairing import Pairing
+
         digest = scores.cases.statistics
         if digest not in self._approved:
             path = statistics_file(score_file(self.key))
@@ -94,7 +101,7 @@ class SuiteRun:
             self._approved[digest] = ApprovedRun(statistics, Pairing(self.statistics, statistics, self.suite.metrics))
         return self._approved[digest]
 
-    def compared(self, scores: SuiteScores) -> Pairing | None:
+    def compared(self, scores: SuiteScores) -> "Pairing | None":
         """Return the run beside the approved one; ``None`` where nothing is known of that one's cases."""
         try:
             return self.approved(scores).pairing

@@ -17,10 +17,9 @@ from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.scoring.comparison.drop_tests import Test
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule
+from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule, Test
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.models import ModelSystem

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.estimation import Estimate, Statistic, estimate
+from pytest_llmeval.scoring.comparison.estimation import Estimate, estimate
 from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, least_tail
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
+from pytest_llmeval.scoring.regression import Statistic
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ __all__ = ("detectable_drop", "safe_drop")
 import math
 
 from pytest_llmeval.core.wording import counted, number
-from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Test
+from pytest_llmeval.scoring.comparison.drop_tests import Evidence
 from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, least_tail
 from pytest_llmeval.scoring.comparison.significance import POWER, detectable_shift
+from pytest_llmeval.scoring.regression import Test
 
 _POWER_SAID = f"in {100 * POWER:.0f} of 100 runs"
 

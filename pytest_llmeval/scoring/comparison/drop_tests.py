@@ -1,12 +1,12 @@
 """Statistical tests of regression gates: is the drop larger, or smaller, than allowed?"""
 
-__all__ = ("Evidence", "Test", "Untestable", "evidence")
+__all__ = ("Evidence", "Untestable", "evidence")
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, Statistic, columns_of, estimate
+from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, columns_of, estimate
 from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, agreeing, doubts, least_tail, span
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
 from pytest_llmeval.scoring.comparison.significance import (
@@ -16,13 +16,12 @@ from pytest_llmeval.scoring.comparison.significance import (
     wilcoxon_tails,
 )
 from pytest_llmeval.scoring.intervals import Resampled, Tails
+from pytest_llmeval.scoring.regression import Statistic, Test
 from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
     from pytest_llmeval.scoring.comparison.pairing import IntArray
-
-Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
 
 _SAME = 1e-9
 """A pooled value that differs from the mean of the scores by no more is that mean."""

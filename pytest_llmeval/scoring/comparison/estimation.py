@@ -1,15 +1,16 @@
 """Differences of metrics between two runs, and their resamples."""
 
-__all__ = ("Estimate", "Statistic", "columns_of", "estimate")
+__all__ = ("Estimate", "columns_of", "estimate")
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.scoring.clusters import by_unit
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table, present
 
@@ -25,8 +26,6 @@ else:
     FloatArray: TypeAlias = Any
     IntArray: TypeAlias = Any
     BoolArray: TypeAlias = Any
-
-Statistic: TypeAlias = Literal["value", "mean"]
 
 Formula: TypeAlias = Callable[[FloatArray], Mapping[str, FloatArray]]
 
