@@ -91,10 +91,12 @@ def _merge(options: Namespace) -> int:
     say(notes)
     lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
     say((f"exit code 1: {each}" for each in lacking), error=True)
-    if not merged.heard.results.results and not finished.report.faults:
+    if lacking or finished.failed:
+        return 1
+    if not merged.heard.results.results:
         say(["found no results in any shard, expected some"], error=True)
         return _NOTHING_RAN
-    return 1 if lacking or finished.failed else 0
+    return 0
 
 
 def _files(given: Path) -> list[Path]:
