@@ -34,6 +34,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
+OTHER_TOOLS |= {"--model"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 OTHER_TOOLS |= {"--array", "--dependency", "--parsable", "--wrap"}
