@@ -97,10 +97,11 @@ def _scores_of_cases(table: Table) -> list[dict[str, float | None]]:
     found: list[dict[str, float | None]] = [{} for _ in table.records]
     for name, label in table.owner.items():
         column = table.scores[name]
-        rows = np.flatnonzero(np.isfinite(column)) if name in table.of_family else np.arange(len(column))
+        finite = name in table.of_family
+        rows = np.flatnonzero(np.isfinite(column)) if finite else np.arange(len(column))
         for row, score in zip(rows.tolist(), column[rows].tolist(), strict=True):
             if label in table.records[row].observations:
-                found[row][name] = present(score)
+                found[row][name] = score if finite else present(score)
     return found
 
 

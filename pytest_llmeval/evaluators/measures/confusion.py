@@ -79,16 +79,21 @@ class Margins:
     hits: "FloatArray"
 
     @classmethod
-    def of(cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int) -> "Margins":
-        """Sum up cells, each a column of `length` entries."""
+    def of(
+        cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int, only: Collection[str] | None = None
+    ) -> "Margins":
+        """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
         import numpy as np
 
-        labels = tuple(sorted({label for cell in cells for label in cell}, key=label_order))
+        found = {label for cell in cells for label in cell if only is None or label in only}
+        labels = tuple(sorted(found, key=label_order))
         position = {label: index for index, label in enumerate(labels)}
         gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
         for (right, answered), column in cells.items():
-            gold[position[right]] += column
-            predicted[position[answered]] += column
+            if right in position:
+                gold[position[right]] += column
+            if answered in position:
+                predicted[position[answered]] += column
             if right == answered:
                 hits[position[right]] += column
         return cls(labels, gold, predicted, hits)
