@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "PartialResult",
     "Parts",
     "PredictionError",
     "Question",
@@ -67,6 +68,7 @@ __all__ = (
     "get_evaluator",
     "register_tokenizer",
     "score",
+    "score_stream",
 )
 
 from importlib import import_module
@@ -92,7 +94,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.run.partial import PartialResult
     from pytest_llmeval.run.score import score
+    from pytest_llmeval.run.stream import score_stream
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
@@ -116,7 +120,9 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "run.partial": ("PartialResult",),
     "run.score": ("score",),
+    "run.stream": ("score_stream",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
     "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 Label: TypeAlias = str | int | float | bool
@@ -19,6 +20,10 @@ _NEEDS_QUOTES = re.compile(r'-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|nu
 """Strings that would be mistaken for another label when they are shown without quotes."""
 
 
+_REMEMBERED = 1 << 12
+"""Names that are remembered: formulas read the same ones for every block of resamples."""
+
+
 def label_key(value: Any) -> str | None:
     """Return the JSON text of a label, by which labels are told apart: ``"1"``, ``1`` and ``1.0`` differ.
 
@@ -30,6 +35,7 @@ def label_key(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, int, float)) else None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def label_name(key: str) -> str:
     """Return a key as people read it: a string without quotes unless it looks like another JSON value."""
     if key == NO_LABEL:
@@ -59,9 +65,10 @@ def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
 
 def read_cells(sums: Mapping[str, Any], prefix: str = CELL) -> dict[tuple[str, str], Any]:
     """Return the cells among named sums as ``(gold key, predicted key) -> sum``; other names are left out."""
-    cells = {}
-    for name, value in sums.items():
-        if name.startswith(prefix + "["):
-            gold, predicted = json.loads(name.removeprefix(prefix))
-            cells[label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL] = value
-    return cells
+    return {_read_cell(name, prefix): value for name, value in sums.items() if name.startswith(prefix + "[")}
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_cell(name: str, prefix: str) -> tuple[str, str]:
+    gold, predicted = json.loads(name.removeprefix(prefix))
+    return label_key(gold) or NO_LABEL, label_key(predicted) or NO_LABEL

@@ -163,13 +163,18 @@ class Sums(dict[str, FloatArray]):
     """Named columns of sums that `Evaluator.summarize` reads: one row per total, case or resample.
 
     A name that no case has counted reads as a column of zeros, so that formulas need no special case.
+
+    Attributes:
+        length: Of the columns.
+        wanted: The metrics that are read, ``None``: all. A formula with many may leave out the others.
     """
 
-    __slots__ = ("length",)
+    __slots__ = ("length", "wanted")
 
-    def __init__(self, columns: Mapping[str, FloatArray], length: int) -> None:
+    def __init__(self, columns: Mapping[str, FloatArray], length: int, wanted: frozenset[str] | None = None) -> None:
         super().__init__(columns)
         self.length = length
+        self.wanted = wanted
 
     def __missing__(self, name: str) -> FloatArray:
         import numpy as np

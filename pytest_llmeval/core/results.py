@@ -9,6 +9,7 @@ __all__ = (
     "CaseResult",
     "Clusters",
     "GroupResult",
+    "IntervalMethod",
     "JudgingShown",
     "MetricValue",
     "Outcome",
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+
+IntervalMethod: TypeAlias = Literal["wilson", "bootstrap", "delta"]
 
 PASS_RATE = "pass_rate"  # noqa: S105 (a metric, no password)
 """The metric that every suite has: cases that passed among those that ran."""
@@ -126,6 +129,7 @@ class GroupResult:
     pass_rate: MetricValue
     rows: "Sequence[int]" = field(repr=False, default=())
     usage: Mapping[str, MetricValue] = field(default_factory=dict)
+    intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
 
     def find(self, metric: str) -> MetricValue | None:
         """Return a metric of the group, its pass rate or a figure of its usage."""
@@ -161,6 +165,7 @@ class Result:
         evaluators: Label to evaluator.
         records: What the metrics were computed from.
         clusters: Of cases that intervals draw together; ``None`` where every case is drawn alone.
+        intervals: Metric name to how its interval was computed, in results of merged statistics.
     """
 
     metrics: Mapping[str, MetricValue]
@@ -177,6 +182,7 @@ class Result:
     evaluators: "Mapping[str, Evaluator]" = field(repr=False, default_factory=dict)
     records: Sequence[CaseRecord] = field(repr=False, default=())
     clusters: Clusters | None = None
+    intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
 
 
 class TargetUsage(NamedTuple):

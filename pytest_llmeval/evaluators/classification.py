@@ -239,6 +239,8 @@ class Classification(Evaluator):
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute all metrics from summed confusion cells."""
         cells = read_cells(sums)
+        if sums.wanted is not None and all("[" in name for name in sums.wanted):
+            return self._of_labels(cells, sums.length, sums.wanted)
         margins = confusion.Margins.of(cells, sums.length)
         averaged = margins.only([key for key in margins.labels if self._is_averaged(key)])
         metrics = {"accuracy": confusion.ratio(margins.hits.sum(axis=0), margins.gold.sum(axis=0))}
@@ -250,8 +252,23 @@ class Classification(Evaluator):
             binary = confusion.average(margins_of_two.only([confusion.MERGED]), "micro")
             metrics |= {f"positive_{part}": column for part, column in binary.items()}
         metrics |= {"cohen_kappa": confusion.cohen_kappa(margins), "mcc": confusion.matthews(margins)}
-        labels = self._closed or self._open_labels(cells, margins.labels)
-        metrics |= confusion.per_label(margins, labels)
+        if sums.wanted is None or any("[" in name for name in sums.wanted):
+            metrics |= confusion.per_label(margins, self._closed or self._open_labels(cells, margins.labels))
+        return self._reported(metrics)
+
+    def _of_labels(
+        self, cells: "Mapping[tuple[str, str], FloatArray]", length: int, wanted: frozenset[str]
+    ) -> "Mapping[str, FloatArray]":
+        """Compute metrics of some labels from their own cells alone."""
+        names = {name.split("[", 1)[1].removesuffix("]") for name in wanted}
+        found = list(dict.fromkeys(key for cell in cells for key in cell))
+        reported = self._closed or self._open_labels(cells, found)
+        labels = [key for key in reported if label_name(key) in names]
+        own = frozenset(labels)
+        around = {cell: column for cell, column in cells.items() if not own.isdisjoint(cell)}
+        return self._reported(confusion.per_label(confusion.Margins.of(around, length, own), labels))
+
+    def _reported(self, metrics: "Mapping[str, FloatArray]") -> "Mapping[str, FloatArray]":
         families = {metric.family for metric in self.describe()}
         return {name: column for name, column in metrics.items() if Metric(name).family in families}
 

@@ -1,11 +1,11 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_answered", "measure_each", "put_questions", "score")
+__all__ = ("measure_answered", "measure_each", "put_questions", "record_of", "score")
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import (
@@ -31,6 +31,39 @@ from pytest_llmeval.services.secrets import presentable
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
     from pytest_llmeval.judge.panel import Judgeable
+    from pytest_llmeval.run.partial import PartialResult
+
+
+@overload
+def score(
+    evaluator: Evaluator,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | None" = None,
+    max_workers: int = 8,
+    cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
+    partial: Literal[False] = False,
+) -> Result: ...
+
+
+@overload
+def score(
+    evaluator: Evaluator,
+    cases: Iterable[Case],
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    *,
+    judge: "Judgeable | None" = None,
+    max_workers: int = 8,
+    cluster_by: str | None = None,
+    parts: Parts | None = None,
+    on: str | None = None,
+    partial: Literal[True],
+) -> "PartialResult": ...
 
 
 def score(
@@ -44,7 +77,8 @@ def score(
     cluster_by: str | None = None,
     parts: Parts | None = None,
     on: str | None = None,
-) -> Result:
+    partial: bool = False,
+) -> "Result | PartialResult":
     """Score cases that carry their predictions.
 
     Args:
@@ -58,34 +92,58 @@ def score(
         cluster_by: A label; intervals draw cases with the same value of it together.
         parts: Where the parts of the predictions are; default: the keys of the same names.
         on: What the evaluator reads in place of its own part: another part, or a JMESPath.
+        partial: Return a `PartialResult`, to which the results of other cases can be added.
 
     Returns:
         Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
 
     Raises:
+        LlmevalError: `partial` and `cluster_by` are both given: a cluster may have cases elsewhere.
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
+    from pytest_llmeval.run.partial import PartialResult
+
+    if partial and cluster_by is not None:
+        raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
     listed = list(cases)
     reading = Reading.of(evaluator, on, parts or Parts())
     if isinstance(evaluator, JudgedEvaluator) and judge is not None:
         all_measured = _measure_asking(evaluator, listed, reading, judge, max_workers)
     else:
         all_measured = measure_each(evaluator, listed, reading)
-    records = []
-    for case, measured in zip(listed, all_measured, strict=True):
-        if isinstance(measured, MissingDataError | MissingExtraError):
-            raise measured
-        if isinstance(measured, Observation):
-            outcome: Outcome = "passed" if measured.malformed is None else "failed"
-            observed = {evaluator.name: measured}
-            records.append(CaseRecord(case.id, case.labels, outcome, observed, reason=measured.malformed))
-        else:
-            reason = presentable(format_error(measured) + origin(measured))
-            records.append(CaseRecord(case.id, case.labels, "errored", errors={evaluator.name: reason}, reason=reason))
+    records = [record_of(case, {evaluator.name: each}) for case, each in zip(listed, all_measured, strict=True)]
+    if partial:
+        return PartialResult.of({evaluator.name: evaluator}, records, group_by)
     return summarize(
         {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by
     )
+
+
+def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
+    """Return the record of a case that evaluators measured.
+
+    Args:
+        case: The case.
+        measured: Evaluator label to the observation, or why there is none.
+
+    Raises:
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    observed: dict[str, Observation] = {}
+    errors: dict[str, str] = {}
+    for label, each in measured.items():
+        if isinstance(each, MissingDataError | MissingExtraError):
+            raise each
+        if isinstance(each, Observation):
+            observed[label] = each
+        else:
+            errors[label] = presentable(format_error(each) + origin(each))
+    malformed = [each.malformed for each in observed.values() if each.malformed is not None]
+    outcome: Outcome = "errored" if errors else "failed" if malformed else "passed"
+    reason = next(iter([*errors.values(), *malformed]), None)
+    return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
 
 
 def _measure_asking(

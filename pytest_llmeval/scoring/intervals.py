@@ -3,6 +3,8 @@
 __all__ = (
     "Resampled",
     "Tails",
+    "binary_interval",
+    "delta_interval",
     "expanded",
     "nominal",
     "resampled_interval",
@@ -185,14 +187,18 @@ def share_interval(
     """
     import numpy as np
 
-    if (
-        (metric.low, metric.high) == (0, 1)
-        and 0 <= value <= 1
-        and scores.size == units
-        and np.isin(scores, (0.0, 1.0)).all()
-        and abs(float(scores.mean()) - value) <= _SAME
-    ):
-        return wilson_interval(float(scores.sum()), units, confidence)
+    if not np.isin(scores, (0.0, 1.0)).all():
+        return None
+    return binary_interval(value, int(scores.sum()), scores.size, units, metric, confidence)
+
+
+def binary_interval(
+    value: float, ones: int, scored: int, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return what `share_interval` returns, of so many cases that score 1 among `scored` that score 0 or 1."""
+    is_share = (metric.low, metric.high) == (0, 1) and 0 <= value <= 1 and scored == units
+    if is_share and abs(ones / scored - value) <= _SAME:
+        return wilson_interval(ones, units, confidence)
     return None
 
 
@@ -216,10 +222,7 @@ def value_interval(
     """
     import numpy as np
 
-    low = -math.inf if metric.low is None else metric.low
-    high = math.inf if metric.high is None else metric.high
-    if not low <= value <= high:  # the evaluator declares a range that it does not keep
-        low, high = -math.inf, math.inf
+    low, high = _range(metric, value)
     finite = resampled[np.isfinite(resampled)]
     if finite.size * 2 <= resampled.size:
         return None
@@ -229,3 +232,36 @@ def value_interval(
         return value - (value - low) * unseen, value + (high - value) * unseen
     bounds = resampled_interval(distribution, confidence, units)
     return max(bounds[0], low), min(bounds[1], high)
+
+
+def _range(metric: Metric, value: float) -> tuple[float, float]:
+    low = -math.inf if metric.low is None else metric.low
+    high = math.inf if metric.high is None else metric.high
+    # An evaluator may declare a range that it does not keep.
+    return (low, high) if low <= value <= high else (-math.inf, math.inf)
+
+
+def delta_interval(
+    deviation: float, value: float, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return Student's interval of a value by its standard deviation.
+
+    Args:
+        deviation: Of the value over samples, as resamples of the data have it; 0 where all cases are alike.
+        value: Of the data.
+        units: What was drawn independently, of the cases that have a part in the value.
+        metric: Its range.
+        confidence: Between 0 and 1, such as 0.95.
+
+    Returns:
+        Lower and upper bound, or ``None`` where the deviation is not finite.
+    """
+    if not math.isfinite(deviation):
+        return None
+    low, high = _range(metric, value)
+    freedom = max(units, _LEAST_UNITS) - 1
+    half = deviation * math.sqrt(1 + 1 / freedom) * student_quantile(freedom, (1 + confidence) / 2)
+    if half <= _ROUNDING and math.isfinite(high - low):
+        unseen = unseen_share(units, confidence)
+        return value - (value - low) * unseen, value + (high - value) * unseen
+    return max(value - half, low), min(value + half, high)

@@ -6,7 +6,7 @@ are never in memory as a whole. Those of up to 20 million draws stay there, sinc
 draw the same ones.
 """
 
-__all__ = ("SEED", "resample_count", "resampled_totals", "swapped_totals")
+__all__ = ("SEED", "multinomial_totals", "resample_count", "resampled_totals", "swapped_totals")
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +27,11 @@ SEED = 20240607
 _MOST_RESAMPLES = 10_000
 _LEAST_RESAMPLES = 1_000
 _MOST_DRAWS = 20_000_000
+_MOST_MULTINOMIAL = 40_000
+_MOST_DRAWN_ROWS = 2_000_000
 _SLICE_DRAWS = 1_000_000
+_WIDE = 64
+"""Columns of a wide matrix; it is sparse where no more than one number in as many is not zero."""
 _COUNTED_DRAWS = 1 << 14
 """Draws that are counted at once: what a processor's nearest cache holds."""
 
@@ -40,18 +44,23 @@ def resample_count(cases: int) -> int:
     return max(_LEAST_RESAMPLES, min(_MOST_RESAMPLES, _MOST_DRAWS // max(cases, 1)))
 
 
-def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":
+def resampled_totals(
+    matrix: "FloatArray", resamples: int, seed: int = SEED, *, compact: bool = False
+) -> "NDArray[Any]":
     """Return bootstrap totals.
 
     Args:
         matrix: Shape ``(cases, counts)``.
         resamples: How many.
         seed: Equal seeds and shapes draw equal weights, which is what makes comparisons paired.
+        compact: Whether totals of few whole numbers may come as 32 bits each; they are the same.
 
     Returns:
         Shape ``(resamples, counts)``.
     """
     cases = len(matrix)
+    if compact and _is_sparse(matrix):
+        return _sums_of_few(matrix, resamples, seed)
     if cases * resamples > _MOST_DRAWS:
         return _products(matrix, resamples, _drawing(cases, seed))
     kept = _kept_weights(cases, resamples, seed)
@@ -63,6 +72,34 @@ def resampled_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> 
         copied += len(weights)
 
     return _products(matrix, resamples, copy)
+
+
+def _is_sparse(matrix: "FloatArray") -> bool:
+    """Whether a wide matrix holds few numbers, all of them whole and so small that no total is above 32 bits."""
+    import numpy as np
+
+    if matrix.shape[1] < _WIDE or np.count_nonzero(matrix) * _WIDE > matrix.size:
+        return False
+    most = float(np.abs(matrix).max(initial=0.0)) * len(matrix)
+    return most <= np.iinfo(np.int32).max and bool((matrix == np.rint(matrix)).all())
+
+
+def _sums_of_few(matrix: "FloatArray", resamples: int, seed: int) -> "NDArray[np.int32]":
+    """Return totals from the numbers of a sparse matrix alone."""
+    import numpy as np
+
+    cases, counts = matrix.shape
+    columns, rows = np.nonzero(matrix.T)
+    values = matrix[rows, columns].astype(np.int32)
+    counted, starts = np.unique(columns, return_index=True)
+    totals = np.zeros((resamples, counts), np.int32)
+    draw = _drawing(cases, seed)
+    buffer = np.empty((min(resamples, _slice_rows(cases)), cases), np.int32)
+    for start in range(0, resamples, len(buffer)):
+        weights = buffer[: resamples - start]
+        draw(weights)
+        totals[start : start + len(weights), counted] = np.add.reduceat(weights[:, rows] * values, starts, axis=1)
+    return totals
 
 
 def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
@@ -98,6 +135,30 @@ def _kept_weights(cases: int, resamples: int, seed: int) -> "NDArray[np.uint16]"
 
 def _slice_rows(cases: int) -> int:
     return max(1, _SLICE_DRAWS // max(cases, 1))
+
+
+def multinomial_totals(matrix: "FloatArray", cases: "NDArray[Any]", seed: int = SEED) -> "FloatArray":
+    """Return bootstrap totals of cases that have few distinct rows.
+
+    How often the cases with one row are drawn is multinomial, so that the work depends on the rows, not on the cases.
+
+    Args:
+        matrix: Shape ``(rows, counts)``.
+        cases: How many cases have each row.
+        seed: Of the draws.
+
+    Returns:
+        Shape ``(resamples, counts)``.
+    """
+    import numpy as np
+
+    generator = np.random.Generator(np.random.SFC64(seed))
+    drawn = int(cases.sum())
+    shares = cases / drawn
+    resamples = max(_LEAST_RESAMPLES, min(_MOST_MULTINOMIAL, _MOST_DRAWN_ROWS // len(cases)))
+    return _products(
+        matrix, resamples, lambda weights: np.copyto(weights, generator.multinomial(drawn, shares, size=len(weights)))
+    )
 
 
 def swapped_totals(matrix: "FloatArray", resamples: int, seed: int = SEED) -> "FloatArray":

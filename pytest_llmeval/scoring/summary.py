@@ -66,7 +66,7 @@ def summarize(
     return Result(
         metrics,
         groups,
-        [_case(table, row, each) for row, each in enumerate(records)],
+        [_case(table, record, scores) for record, scores in zip(records, _scores_of_cases(table), strict=True)],
         pass_rate,
         table.scores,
         usage,
@@ -90,8 +90,22 @@ def _split(
     return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
 
 
-def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
-    names = [name for name, label in table.owner.items() if label in record.observations]
+def _scores_of_cases(table: Table) -> list[dict[str, float | None]]:
+    """Return the metrics of every case, of a family only the members that it has: all would be millions of nulls."""
+    import numpy as np
+
+    found: list[dict[str, float | None]] = [{} for _ in table.records]
+    for name, label in table.owner.items():
+        column = table.scores[name]
+        finite = name in table.of_family
+        rows = np.flatnonzero(np.isfinite(column)) if finite else np.arange(len(column))
+        for row, score in zip(rows.tolist(), column[rows].tolist(), strict=True):
+            if label in table.records[row].observations:
+                found[row][name] = score if finite else present(score)
+    return found
+
+
+def _case(table: Table, record: CaseRecord, metrics: Mapping[str, float | None]) -> CaseResult:
     details: dict[str, Any] = {}
     undefined: dict[str, str] = {}
     for label, observation in record.observations.items():
@@ -107,7 +121,4 @@ def _case(table: Table, row: int, record: CaseRecord) -> CaseResult:
         details["errors"] = errors
     if record.repeats is not None:
         details["repeats"] = record.repeats
-    scores = {name: present(table.scores[name][row]) for name in names}
-    # Of a family only the members that the case has: all labels for all cases would be millions of nulls.
-    metrics = {name: score for name, score in scores.items() if score is not None or name not in table.of_family}
     return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

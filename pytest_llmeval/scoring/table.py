@@ -1,11 +1,10 @@
 """The matrix of a suite: one row per case, one column per count."""
 
-__all__ = ("OUTCOME", "Table", "outcome_of", "present")
+__all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of", "present")
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
 
 
 _INTERVAL_CASES = 2
+_MOST_VALUES = 500_000
+"""Values that formulas compute at once; a thousand labels have thousands of metrics."""
+_MOST_KEPT = 2_000_000
+"""Resampled values that are kept at once."""
 
 OUTCOME = "\x00outcome"
 """The label of what became of the cases; no evaluator of a suite can have it."""
@@ -52,13 +55,16 @@ class _PassRate(Evaluator):
         return {PASS_RATE: sums["passed"] / sums["ran"]}
 
 
+OUTCOME_EVALUATOR: Evaluator = _PassRate()
+
+
 class Table:
     """One row per case, one column per count, for all evaluators of a suite."""
 
     def __init__(self, evaluators: Mapping[str, Evaluator] | MetricIndex, records: Sequence[CaseRecord]) -> None:
         import numpy as np
 
-        of_run: dict[str, Evaluator] = {OUTCOME: _PassRate()}
+        of_run: dict[str, Evaluator] = {OUTCOME: OUTCOME_EVALUATOR}
         if any(record.calls or record.target_seconds or record.target_usage for record in records):
             of_run[USAGE] = UsageEvaluator()
         self.index = MetricIndex.of(evaluators).extended(of_run)
@@ -78,30 +84,64 @@ class Table:
             label: ran & np.array([each is None for each in observations], dtype=bool)
             for label, observations in seen.items()
         }
-        self.scores = self.summarize(self.matrix)
+        self.scores = self._summarized(self.matrix)
         self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
         self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
             label: np.array([_is_absent(each) for each in observations], dtype=bool)
             for label, observations in seen.items()
         }
-        self.failed = {name: self.errored[label].copy() for name, label in self.owner.items()}
+        self.failed = {name: self.errored[label] for name, label in self.owner.items()}
         self.undefined = self._leave_out(records)
         self.of_family = {name for name, owned in self.owned.items() if "[" in owned.metric.name}
 
-    def summarize(self, matrix: "FloatArray") -> "dict[str, FloatArray]":
-        """Apply every evaluator's formula to rows of totals."""
+    def summarize(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
+        """Apply every evaluator's formula to rows of totals.
+
+        Args:
+            matrix: The rows.
+            names: Metrics that are read; evaluators of no other are left out. Default: all.
+        """
         import numpy as np
 
         out: dict[str, FloatArray] = {}
         start = 0
         with np.errstate(all="ignore"):
             for label, evaluator in self.evaluators.items():
-                names = self.names[label]
-                columns = {name: matrix[:, start + place] for place, name in enumerate(names)}
-                start += len(names)
-                values = _formula(evaluator, Sums(columns, length=len(matrix)))
+                counts = self.names[label]
+                first, start = start, start + len(counts)
+                if names is None:
+                    wanted = None
+                else:
+                    prefix = self.index.full_name(label, "")
+                    wanted = frozenset(name.removeprefix(prefix) for name in names if self.owner[name] == label)
+                    if not wanted:
+                        continue
+                columns = {name: matrix[:, first + place] for place, name in enumerate(counts)}
+                values = _formula(evaluator, Sums(columns, len(matrix), wanted))
                 out.update(_declared(self.index, label, values))
+        return out
+
+    def _summarized(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
+        """Apply the formulas to rows of totals, to some rows at a time where there are many metrics.
+
+        Args:
+            matrix: The rows.
+            names: Metrics to return; default: all.
+        """
+        import numpy as np
+
+        # Members of families need the counts of their own labels alone.
+        width = len(names) if names and self.of_family.issuperset(names) else max(1, self.matrix.shape[1])
+        parts = max(1, -(-len(matrix) * width // _MOST_VALUES))
+        out: dict[str, FloatArray] = {}
+        start = 0
+        for part in np.array_split(matrix, min(parts, max(1, len(matrix) // 2))):
+            for name, column in self.summarize(part.astype(float, copy=False), names).items():
+                if names is None or name in names:
+                    whole = out.setdefault(name, np.full(len(matrix), np.nan))
+                    whole[start : start + len(part)] = column
+            start += len(part)
         return out
 
     def columns(self, label: str) -> "FloatArray":
@@ -125,22 +165,24 @@ class Table:
         """
         import numpy as np
 
-        undefined = {name: np.zeros(len(records), dtype=bool) for name in self.owner}
-
+        nowhere = np.zeros(len(records), dtype=bool)
+        undefined = dict.fromkeys(self.owner, nowhere)  # those of thousands of labels share what they do not change
         for name, label in self.owner.items():
-            self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
+            if self.absent[label].any():
+                self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
-                for name in observation.undefined:
+                for name in (*observation.undefined, *observation.errored):
                     full = self.index.full_name(label, name)
-                    if full in undefined:
-                        self.scores[full][row] = np.nan
-                        undefined[full][row] = not self.evaluators[label].pools_undefined
-                for name in observation.errored:
-                    full = self.index.full_name(label, name)
-                    if full in undefined:
-                        self.scores[full][row] = np.nan
+                    if full not in undefined:
+                        continue
+                    if undefined[full] is nowhere:
+                        undefined[full], self.failed[full] = nowhere.copy(), self.failed[full].copy()
+                    self.scores[full][row] = np.nan
+                    if name in observation.errored:
                         undefined[full][row] = self.failed[full][row] = True
+                    else:
+                        undefined[full][row] = not self.evaluators[label].pools_undefined
         return undefined
 
     def design_effects(self, cluster_by: str) -> dict[str, float]:
@@ -159,28 +201,25 @@ class Table:
         return np.array([[math.fsum(column) for column in part.T]])
 
     def metrics(
-        self, rows: Sequence[int], confidence: float | None, cluster_by: str | None = None
+        self, members: Sequence[int], confidence: float | None, cluster_by: str | None = None
     ) -> dict[str, MetricValue]:
         """Summarise some of the cases.
 
         Args:
-            rows: The cases.
+            members: The cases.
             confidence: Of the intervals; ``None`` leaves them out.
             cluster_by: A label; intervals draw cases with the same value of it together.
         """
         import numpy as np
 
+        rows = np.array(members, dtype=np.intp)
         part = self.matrix[rows]
         values = self.summarize(self._totals(part))
-        units = unit_numbers([self.records[row] for row in rows], cluster_by)
-
-        @cache
-        def resampled() -> "dict[str, FloatArray]":
-            block = by_unit(part, units)
-            return self.summarize(resampled_totals(block, resample_count(len(block))))
+        units = unit_numbers([self.records[row] for row in members], cluster_by)
 
         missing = int(self.missing[rows].sum())
-        out = {}
+        out: dict[str, MetricValue] = {}
+        undecided: dict[str, tuple[float, int]] = {}
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
@@ -191,10 +230,9 @@ class Table:
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
             if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
-                metric = self.metric(name)
-                bounds = share_interval(value, finite, drawn, metric, confidence)
-                if bounds is None and name in resampled():
-                    bounds = value_interval(resampled()[name], value, drawn, metric, confidence)
+                bounds = share_interval(value, finite, drawn, self.metric(name), confidence)
+                if bounds is None:
+                    undecided[name] = value, drawn
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,
@@ -206,7 +244,32 @@ class Table:
                 missing=missing,
                 signature=self.metric(name).signature,
             )
+        if undecided and confidence is not None:
+            for name, (low, high) in self._resampled_intervals(by_unit(part, units), undecided, confidence):
+                out[name] = replace(out[name], low=low, high=high)
         return out
+
+    def _resampled_intervals(
+        self, block: "FloatArray", undecided: Mapping[str, tuple[float, int]], confidence: float
+    ) -> Iterator[tuple[str, tuple[float, float]]]:
+        """Yield the metrics that have an interval by resamples.
+
+        Args:
+            block: Totals of what is drawn together.
+            undecided: Metric name to its value, and of how many independent draws it is.
+            confidence: Of the intervals.
+        """
+        totals = resampled_totals(block, resample_count(len(block)), compact=True)
+        size = max(1, _MOST_KEPT // len(totals))
+        members = sorted(self.of_family & undecided.keys(), key=lambda name: (name.partition("[")[2], name))
+        fixed = [name for name in undecided if name not in self.of_family]
+        for each in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
+            names = frozenset(each)
+            for name, column in self._summarized(totals, names).items():
+                value, drawn = undecided[name]
+                bounds = value_interval(column, value, drawn, self.metric(name), confidence)
+                if bounds is not None:
+                    yield name, bounds
 
 
 def _observation(record: CaseRecord, label: str) -> Observation | None:

@@ -364,3 +364,17 @@ def test_utterance_labels_of_conversations_give_the_built_in_scores() -> None:
         expected["f1_weighted"] = row["expected"]["emotion_weighted_f1"]
         for name, value in expected.items():
             assert np.nan_to_num(columns[name][0]) == pytest.approx(value, abs=1e-6), (row["id"], name)
+
+
+@pytest.mark.parametrize("labels", [(), ("a", "b", "c", "d", 1, "1")])
+def test_metrics_of_some_labels_are_those_among_all(labels: tuple[Any, ...]) -> None:
+    evaluator = Classification(labels=labels)
+    pairs = [("a", "b"), ("b", "b"), ("c", "a"), (1, "1"), ("1", 1), ("d", "d"), ("a", "a")]
+    names, matrix = stack([evaluator.measure(Case(str(n), None, *pair)) for n, pair in enumerate(pairs)])
+    columns = {name: matrix[:, place] for place, name in enumerate(names)}
+    every = evaluator.summarize(Sums(columns, len(pairs)))
+    for wanted in ({"f1[a]", 'recall["1"]'}, {"support[1]"}, {"mcc", "accuracy"}, {"f1_macro", "f1[b]"}):
+        some = evaluator.summarize(Sums(columns, len(pairs), frozenset(wanted)))
+        assert wanted <= some.keys() <= every.keys()
+        for name, column in some.items():
+            assert np.array_equal(column, every[name], equal_nan=True)

@@ -153,7 +153,7 @@ def test_a_call_that_failed_counts_as_spent_and_max_tokens_bounds_what_is_set_as
 def test_leases_are_kept_alive_while_a_call_takes_its_time(
     serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LEASE_S", 0.2)
+    monkeypatch.setattr(module, "LEASE_S", 0.6)
     service, other = serve(), serve(owner="other")
 
     async def work() -> None:

@@ -64,7 +64,8 @@ def test_gates_of_all_forms_are_judged_alike_with_and_without_workers(project: "
     project.suite("s.eval.yaml", HALF, gates=gates)
     ran = project.run("-v", workers=workers)
     assert ran.code == 1
-    assert [tuple(gate.values()) for gate in ran.suites["s"]["gates"]] == [
+    told = [tuple(value for key, value in gate.items() if key != "line") for gate in ran.suites["s"]["gates"]]
+    assert told == [
         ("f1 >= 0.9", "failed", 0.5, 0.9, "f1 is 0.5000, expected >= 0.9"),
         ("f1 >= 0.5 by kind", "failed", 0.0, 0.5, "1 of 2 groups fail: bad: f1 is 0.0000, expected >= 0.5"),
         (

@@ -81,3 +81,19 @@ def test_coins_are_fair_and_independent() -> None:
 def test_a_fault_while_multiplying_is_raised() -> None:
     with pytest.raises(TypeError):
         resampled_totals(np.array([[object()]]), 3)
+
+
+@pytest.mark.parametrize("cases", [200, 3_000])
+def test_totals_of_a_sparse_matrix_are_those_of_the_whole_matrix(cases: int) -> None:
+    matrix = np.zeros((cases, 130))
+    matrix[np.arange(cases), np.arange(cases) * 7 % 129] = np.arange(cases) % 5 - 1
+    compact = resampled_totals(matrix, 40, compact=True)
+    assert compact.dtype == np.int32
+    assert np.array_equal(compact, resampled_totals(matrix, 40))
+
+
+@pytest.mark.parametrize("number", [0.5, 2.0**31])
+def test_totals_that_are_not_small_whole_numbers_keep_all_their_bits(number: float) -> None:
+    matrix = np.zeros((200, 130))
+    matrix[np.arange(200), np.arange(200) % 130] = number
+    assert np.array_equal(resampled_totals(matrix, 40, compact=True), resampled_totals(matrix, 40))

@@ -27,6 +27,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.score import measure_each
+from pytest_llmeval.scoring import table
 from pytest_llmeval.scoring.summary import summarize
 
 SPLIT = SplitAverage()
@@ -323,3 +324,14 @@ def test_an_error_in_a_batch_falls_back_to_single_cases() -> None:
 def test_a_batch_of_the_wrong_length_is_measured_case_by_case() -> None:
     cases = scripted(*(Observation({"value": number}) for number in range(5)))
     assert measure_each(Batched(lost=1), cases, Reading()) == [case.prediction for case in cases]
+
+
+def test_formulas_applied_to_some_rows_at_a_time_give_the_same_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = ["a", "b", "c", "d", "e"]
+    cases = [Case(f"c{n}", None, labels[n % 5], labels[n * n % 5]) for n in range(23)]
+    whole = score(get_evaluator("classification"), cases)
+    monkeypatch.setattr(table, "_MOST_VALUES", 200)
+    monkeypatch.setattr(table, "_MOST_KEPT", 30_000)
+    parts = score(get_evaluator("classification"), cases)
+    assert parts.metrics == whole.metrics
+    assert parts.cases == whole.cases

@@ -79,16 +79,21 @@ class Margins:
     hits: "FloatArray"
 
     @classmethod
-    def of(cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int) -> "Margins":
-        """Sum up cells, each a column of `length` entries."""
+    def of(
+        cls, cells: "Mapping[tuple[str, str], FloatArray]", length: int, only: Collection[str] | None = None
+    ) -> "Margins":
+        """Sum up cells, each a column of `length` entries; for some of the labels `only`."""
         import numpy as np
 
-        labels = tuple(sorted({label for cell in cells for label in cell}, key=label_order))
+        found = {label for cell in cells for label in cell if only is None or label in only}
+        labels = tuple(sorted(found, key=label_order))
         position = {label: index for index, label in enumerate(labels)}
         gold, predicted, hits = (np.zeros((len(labels), length)) for _ in range(3))
         for (right, answered), column in cells.items():
-            gold[position[right]] += column
-            predicted[position[answered]] += column
+            if right in position:
+                gold[position[right]] += column
+            if answered in position:
+                predicted[position[answered]] += column
             if right == answered:
                 hits[position[right]] += column
         return cls(labels, gold, predicted, hits)
@@ -161,19 +166,20 @@ def per_label(margins: Margins, labels: Iterable[str]) -> "dict[str, FloatArray]
     """
     import numpy as np
 
+    hits, predicted, gold = margins.hits, margins.predicted, margins.gold
+    columns = {
+        "precision": precision(hits, predicted, gold),
+        "recall": recall(hits, gold),
+        "f1": f1(hits, predicted, gold),
+        "support": gold,
+    }
     rows = {label: row for row, label in enumerate(margins.labels)}
-    nothing = np.zeros(margins.gold.shape[1])
+    absent = {**dict.fromkeys(columns, np.full(gold.shape[1], np.nan)), "support": np.zeros(gold.shape[1])}
     metrics: dict[str, FloatArray] = {}
     for label in labels:
-        row = rows.get(label)
-        hits, predicted, gold = (
-            nothing if row is None else each[row] for each in (margins.hits, margins.predicted, margins.gold)
-        )
-        name = label_name(label)
-        metrics[f"precision[{name}]"] = precision(hits, predicted, gold)
-        metrics[f"recall[{name}]"] = recall(hits, gold)
-        metrics[f"f1[{name}]"] = f1(hits, predicted, gold)
-        metrics[f"support[{name}]"] = gold
+        row, name = rows.get(label), label_name(label)
+        for measure, column in columns.items():
+            metrics[f"{measure}[{name}]"] = absent[measure] if row is None else column[row]
     return metrics
 
 

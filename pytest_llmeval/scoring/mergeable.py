@@ -1,0 +1,192 @@
+"""Statistics of one evaluator over a set of cases that merge by addition, in memory that does not grow with the set."""
+
+__all__ = ("FEW", "Statistics", "label_formula")
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.scoring.moments import Moments
+from pytest_llmeval.scoring.table import OUTCOME, Table
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray
+
+FEW = 250
+"""So many distinct rows are kept as they are; of more, sums remain."""
+
+Row: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
+"""What metrics depend on in an observation: counts, undefined and errored metrics, sorted."""
+
+Formula: TypeAlias = "Callable[[FloatArray], Mapping[str, FloatArray]]"
+
+_UNMEASURED: Row = ((), (), ("",))
+"""The row of a case without an observation; no metric has an empty name."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How often each distinct row of counts occurs, or the sums of the rows where there are too many.
+
+    Which of the two depends on the set of cases alone, not on the order or grouping of additions.
+
+    Attributes:
+        rows: Row to the number of cases that have it; empty where `moments` are kept.
+        moments: Sums; ``None`` where `rows` are kept.
+    """
+
+    rows: Mapping[Row, int]
+    moments: Moments | None = None
+
+    @classmethod
+    def of(cls, label: str, evaluator: Evaluator, observations: Iterable[Observation | None]) -> "Statistics":
+        """Count observations; ``None`` is a case that could not be measured."""
+        found = Counter(
+            None if each is None else (tuple(each.counts.items()), tuple(each.undefined), tuple(each.errored))
+            for each in observations
+        )
+        rows: Counter[Row] = Counter()
+        for each, cases in found.items():
+            rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
+        return _bounded(rows, label, evaluator)
+
+    def plus(self, other: "Statistics", label: str, evaluator: Evaluator) -> "Statistics":
+        """Add the statistics of other cases."""
+        if self.moments is None and other.moments is None:
+            return _bounded(Counter(self.rows) + Counter(other.rows), label, evaluator)
+        return Statistics({}, self.summed(label, evaluator) + other.summed(label, evaluator))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the counts, sorted."""
+        if self.moments is not None:
+            return list(self.moments.totals)
+        return sorted({name for counts, _, _ in self.rows for name, _ in counts})
+
+    def summed(self, label: str, evaluator: Evaluator, names: Sequence[str] = ()) -> Moments:
+        """Return sums.
+
+        Args:
+            label: The evaluator's name in the suite.
+            evaluator: Has the formula.
+            names: Of counts that other cases have; some formulas give more metrics with them.
+        """
+        if self.moments is not None:
+            return self.moments
+        rows, weights = self._listed()
+        table = Table(_of_suite(label, evaluator), [*(_record(label, row) for row in rows), _padding(label, names)])
+        scores = {name: table.scores[name][:-1] for name, owner in table.owner.items() if owner == label}
+        cases = self._cases(label, table.index, pools=evaluator.pools_undefined)
+        return cases.with_sums(table.names[label], table.columns(label)[:-1], scores, weights)
+
+    def _cases(self, label: str, index: MetricIndex, *, pools: bool) -> Moments:
+        """Return the numbers of cases."""
+        failed: Counter[str] = Counter()
+        unjudged: Counter[str] = Counter()
+        unmeasured = self.rows.get(_UNMEASURED, 0)
+        absent = unmeasured
+        for row, cases in self.rows.items():
+            if row == _UNMEASURED:
+                continue
+            counts, undefined, errored = row
+            for name in errored:
+                failed[index.full_name(label, name)] += cases
+            if undefined and not counts:
+                absent += cases
+                continue
+            for name in {*errored, *(() if pools else undefined)}:
+                unjudged[index.full_name(label, name)] += cases
+        return Moments(sum(self.rows.values()), unmeasured, absent, failed, unjudged)
+
+    def resampled(self, formula: Formula, names: Sequence[str]) -> "Mapping[str, FloatArray]":
+        """Return metrics of bootstrap resamples, drawn as numbers of cases of each distinct row."""
+        import numpy as np
+
+        from pytest_llmeval.scoring.resample import multinomial_totals
+
+        rows, cases = self._listed()
+        place = {name: column for column, name in enumerate(names)}
+        matrix = np.zeros((len(rows), len(names)))
+        for number, (counts, _, _) in enumerate(rows):
+            for name, count in counts:
+                matrix[number, place[name]] = count
+        return formula(multinomial_totals(matrix, np.array(cases)))
+
+    def _listed(self) -> tuple[list[Row], list[int]]:
+        rows = sorted(self.rows)
+        return rows, [self.rows[row] for row in rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        if self.moments is not None:
+            return {"moments": self.moments.to_json()}
+        rows, cases = self._listed()
+        return {
+            "rows": [
+                [dict(counts), list(undefined), list(errored), number]
+                for (counts, undefined, errored), number in zip(rows, cases, strict=True)
+            ]
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Statistics":
+        """Read what `to_json` wrote; the round trip is identity."""
+        if "moments" in data:
+            return cls({}, Moments.from_json(data["moments"]))
+        return cls(
+            {
+                _sorted_row(tuple(counts.items()), undefined, errored): int(cases)
+                for counts, undefined, errored, cases in data["rows"]
+            }
+        )
+
+
+def _bounded(rows: Mapping[Row, int], label: str, evaluator: Evaluator) -> Statistics:
+    found = Statistics(rows)
+    return found if len(rows) <= FEW else Statistics({}, found.summed(label, evaluator))
+
+
+def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> Formula:
+    """Return the formula of an evaluator for rows of totals, with the columns `names`."""
+    import numpy as np
+
+    table = Table(_of_suite(label, evaluator), [_padding(label, names)])
+
+    def formula(matrix: "FloatArray") -> "Mapping[str, FloatArray]":
+        # The evaluator's own columns come first, those of the outcome last.
+        whole = np.zeros((len(matrix), table.matrix.shape[1]))
+        whole[:, : len(names)] = matrix
+        return {name: values for name, values in table.summarize(whole).items() if table.owner.get(name) == label}
+
+    return formula
+
+
+def _of_suite(label: str, evaluator: Evaluator) -> Mapping[str, Evaluator]:
+    """Return the evaluators of a table; every table has that of the outcome."""
+    return {} if label == OUTCOME else {label: evaluator}
+
+
+def _sorted_row(counts: Iterable[tuple[str, float]], undefined: Iterable[str], errored: Iterable[str]) -> Row:
+    return (
+        tuple(sorted((name, float(count)) for name, count in counts)),
+        tuple(sorted(undefined)),
+        tuple(sorted(errored)),
+    )
+
+
+def _record(label: str, row: Row) -> CaseRecord:
+    if row == _UNMEASURED:
+        return CaseRecord("", errors={label: ""})
+    counts, undefined, errored = row
+    seen = Observation(dict(counts), undefined=dict.fromkeys(undefined, ""), errored=dict.fromkeys(errored, ""))
+    return CaseRecord("", observations={label: seen})
+
+
+def _padding(label: str, names: Sequence[str]) -> CaseRecord:
+    """Return a record that adds nothing but the names of counts."""
+    return CaseRecord("", observations={label: Observation(dict.fromkeys(names, 0.0))})

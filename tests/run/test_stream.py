@@ -1,0 +1,202 @@
+"""Streams of cases: the numbers of `score`, in constant memory, on any executor."""
+
+import json
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import (
+    Case,
+    EvaluatorError,
+    LlmevalError,
+    MissingExtraError,
+    Result,
+    get_evaluator,
+    score,
+    score_stream,
+)
+
+TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
+WORDS = ["the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn"]
+CASES = 1_000
+
+
+def cases(number: int = CASES) -> Iterator[Case]:
+    random = Random(7)
+    for each in range(number):
+        expected = " ".join(random.choices(WORDS, k=3))
+        answer: Any = 7 if each % 37 == 0 else expected if each % 5 == 0 else " ".join(random.choices(WORDS, k=4))
+        yield Case(str(each), "What does it see?", expected, answer, {"kind": "xyz"[each % 3]})
+
+
+def numbers(result: Result) -> list[Any]:
+    """Return what does not depend on how intervals are computed."""
+    return [
+        (name, each.value, each.mean, each.scored, each.undefined, each.errored)
+        for some in (result, *result.groups.get("kind", {}).values())
+        for name, each in {**some.metrics, "": some.pass_rate}.items()
+    ]
+
+
+WHOLE = numbers(score(TEXT, cases(), ["kind"], confidence=None))
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("block", [1, 7, 300, CASES, 2 * CASES])
+def test_a_stream_has_the_value_mean_counts_and_groups_of_score(block: int) -> None:
+    assert numbers(score_stream(TEXT, cases(), group_by=["kind"], block=block, confidence=None)) == WHOLE
+
+
+def test_processes_give_the_same_result_as_none(processes: Executor) -> None:
+    found = score_stream(TEXT, cases(), executor=processes, group_by=["kind"], block=150)
+    assert found == score_stream(TEXT, cases(), group_by=["kind"], block=400)
+    assert numbers(found) == WHOLE
+
+
+def test_several_evaluators_score_the_same_cases() -> None:
+    labels = get_evaluator("classification")
+    both = score_stream([TEXT, labels], cases(60), confidence=None)
+    assert both.metrics == {
+        **score(TEXT, cases(60), confidence=None).metrics,
+        **score(labels, cases(60), confidence=None).metrics,
+    }
+    renamed = score_stream({"draft": TEXT}, cases(60), confidence=None)
+    assert list(renamed.metrics) == ["draft.exact_match", "draft.f1"]
+
+
+def test_a_case_that_cannot_be_measured_counts_as_errored() -> None:
+    some = [Case("a", None, "Rome", "Rome"), Case("b", None, {"no": "text"}, "Rome")]
+    result = score_stream(TEXT, some)
+    assert (result.metrics["f1"].value, result.metrics["f1"].errored, result.pass_rate.value) == (1.0, 1, 0.5)
+
+
+def test_no_case_gives_no_value() -> None:
+    result = score_stream(TEXT, [])
+    assert (result.pass_rate.value, result.pass_rate.scored) == (None, 0)
+
+
+class Counting(Executor):
+    """Runs tasks at once; keeps how many cases are with it, and how large tasks and results are."""
+
+    def __init__(self) -> None:
+        self.sizes: list[tuple[int, int]] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        self.sizes.append((len(pickle.dumps(args)), len(pickle.dumps(done.result()))))
+        return done
+
+
+def test_a_result_is_a_twentieth_of_the_size_of_its_cases() -> None:
+    counting = Counting()
+    score_stream(TEXT, cases(8_000), executor=counting, block=4_000)
+    assert len(counting.sizes) == 2
+    assert all(result * 20 <= task for task, result in counting.sizes)
+
+
+class Waiting(Executor):
+    """Finishes tasks only when their results are wanted."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.most_open = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.open += 1
+        self.most_open = max(self.open, self.most_open)
+        outer = self
+
+        class Late(Future[Any]):
+            def result(self, timeout: float | None = None) -> Any:
+                del timeout
+                outer.open -= 1
+                return fn(*args, **kwargs)
+
+        return Late()
+
+
+def test_only_so_many_blocks_are_given_to_the_executor() -> None:
+    waiting = Waiting()
+    assert numbers(score_stream(TEXT, cases(), executor=waiting, group_by=["kind"], block=50, in_flight=3)) == WHOLE
+    assert (waiting.most_open, waiting.open) == (3, 0)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_results_of_cases_are_written_in_the_order_of_the_cases(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"scores{suffix}"
+    with ThreadPoolExecutor(2) as threads:
+        score_stream(TEXT, cases(), executor=threads, block=90, results=path)
+    if suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    else:
+        from pyarrow import parquet
+
+        rows = [{**row, "metrics": dict(row["metrics"])} for row in parquet.read_table(path).to_pylist()]
+    expected = [
+        {"id": each.id, "outcome": each.outcome, "reason": each.reason, "metrics": each.metrics}
+        for each in score(TEXT, cases(), confidence=None).cases
+    ]
+    assert rows == expected
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_stream_that_breaks_off_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text("before\n")
+
+    def broken() -> Iterator[Case]:
+        yield from cases(5)
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        score_stream(TEXT, broken(), block=2, results=path)
+    assert path.read_text() == "before\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LlmevalError, match=r"found suffix '.csv', expected one of .jsonl, .parquet"):
+        score_stream(TEXT, [], results=tmp_path / "a.csv")
+    with pytest.raises(LlmevalError, match="found block=0"):
+        score_stream(TEXT, [], block=0)
+    with pytest.raises(EvaluatorError, match="two evaluators of one name"):
+        score_stream([TEXT, TEXT], [])
+    with pytest.raises(EvaluatorError, match="found no evaluator"):
+        score_stream([], [])
+    with pytest.raises(EvaluatorError, match="evaluator 'judge' asks a judge"):
+        score_stream(get_evaluator("judge"), [])
+
+
+def test_parquet_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pytest-llmeval-suite\[parquet\]'"):
+        score_stream(TEXT, cases(3), results=tmp_path / "scores.parquet")
+
+
+def test_a_process_pool_that_breaks_is_an_error() -> None:
+    def killing(pool: ProcessPoolExecutor) -> Iterator[Case]:
+        for number, each in enumerate(cases()):
+            if number == 400:
+                os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
+            yield each
+
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(LlmevalError, match="the executor lost its workers, no result is complete"),
+    ):
+        score_stream(TEXT, killing(pool), executor=pool, block=100)

@@ -1,0 +1,42 @@
+"""Streams on a Dask cluster of two processes, one of which is killed."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from distributed import Client, LocalCluster
+
+from pytest_llmeval import Case, get_evaluator, score, score_stream
+
+F1 = get_evaluator("text", metrics=["f1"])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def cases() -> list[Case]:
+    answers = ("the red fox", "a fox", "a hen")
+    return [Case(str(n), None, "the fox", answers[n % 3], {"kind": "xy"[n % 2]}) for n in range(3_000)]
+
+
+def test_a_killed_worker_loses_no_case_and_counts_none_twice(client: Client) -> None:
+    before = client.run(os.getpid)
+
+    def stream() -> Iterator[Case]:
+        for number, each in enumerate(cases()):
+            if number == 1_000:
+                os.kill(next(iter(before.values())), signal.SIGKILL)
+            yield each
+
+    found = score_stream(F1, stream(), executor=client.get_executor(), group_by=["kind"], block=100)
+    expected = score(F1, cases(), ["kind"], partial=True).result()
+    assert found == expected
+    client.wait_for_workers(2)
+    assert set(client.run(os.getpid).values()) != set(before.values())
