@@ -34,6 +34,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
 OTHER_TOOLS = {"--check", "--hypothesis-profile", "--plot", "--release"}
+OTHER_TOOLS |= {"--model"}
 OTHER_TOOLS |= {"--body-file", "--field", "--jq", "--method", "--paginate", "--repo"}
 OTHER_TOOLS |= {"--fill", "--no-edit", "--private", "--push", "--source"}
 OTHER_TOOLS |= {"--array", "--dependency", "--parsable", "--wrap"}
@@ -278,7 +279,19 @@ def test_pages_about_the_code_name_only_paths_that_exist(name: str) -> None:
 def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("help")
     tools = (
-        *("cache import", "cache prune", "comment", "compare", "decide", "history", "html", "init", "merge", "power"),
+        *(
+            "cache import",
+            "cache prune",
+            "comment",
+            "compare",
+            "decide",
+            "history",
+            "html",
+            "init",
+            "merge",
+            "power",
+            "score",
+        ),
         *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))

@@ -25,9 +25,11 @@ def register(registry: Registry) -> None:
         ("html", "write JSON reports as an HTML page"),
         ("history", "print the last runs and approvals of a suite, or draw them"),
         ("init", "write a first suite, a CI workflow and settings for a project"),
+        ("inputs", "print the inputs of a suite as JSONL"),
         ("merge", "judge the shards of a run together"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),
+        ("score", "score the predictions of a suite, in processes or on a cluster"),
         ("validate", "list every fault of suite files, without running them"),
     ):
         registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)

@@ -1,8 +1,9 @@
-"""Numbers on the command line of ``llmeval``."""
+"""Numbers and paths on the command line of ``llmeval``."""
 
-__all__ = ("drop", "share")
+__all__ = ("drop", "report_path", "share")
 
 from argparse import ArgumentTypeError
+from pathlib import Path
 
 
 def share(text: str) -> float:
@@ -26,3 +27,12 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+
+
+def report_path(text: str) -> Path:
+    """Return the path of a report whose suffix names a form."""
+    from pytest_llmeval.reports.files import SUFFIXES
+
+    if Path(text).suffix not in SUFFIXES:
+        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
+    return Path(text)

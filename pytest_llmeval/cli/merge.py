@@ -2,19 +2,18 @@
 
 __all__ = ("add_arguments",)
 
-import shutil
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.cli.arguments import report_path
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.finishing import FinishedRun
     from pytest_llmeval.run.merging import MergedRun
     from pytest_llmeval.run.shard_file import ShardFile
     from pytest_llmeval.targets.python import Recordings
@@ -35,7 +34,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{_SUFFIX}"
     )
     parser.add_argument(
-        "--report", action="append", default=[], type=_report, metavar="PATH", help="write a report; can be repeated"
+        "--report",
+        action="append",
+        default=[],
+        type=report_path,
+        metavar="PATH",
+        help="write a report; can be repeated",
     )
     parser.add_argument("--snapshot-update", action="store_true", help="approve the scores of the run")
     parser.add_argument(
@@ -51,17 +55,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(run=_merge)
 
 
-def _report(text: str) -> Path:
-    from pytest_llmeval.reports.files import SUFFIXES
-
-    if Path(text).suffix not in SUFFIXES:
-        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
-    return Path(text)
-
-
 def _merge(options: Namespace) -> int:
     from dataclasses import replace
 
+    from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.merging import merge_shards
     from pytest_llmeval.run.past_runs import write_run
@@ -86,15 +83,17 @@ def _merge(options: Namespace) -> int:
         duration_s=merged.seconds,
     )
     written, missing, notes = write_run(finished.report, options.report, root)
-    say(_lines(finished, options.verbose))
+    say_finished(finished, options.verbose)
     say(f"report written to {path}" for path in written)
     say(notes)
     lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
     say((f"exit code 1: {each}" for each in lacking), error=True)
-    if not merged.heard.results.results and not finished.report.faults:
+    if lacking or finished.failed:
+        return 1
+    if not merged.heard.results.results:
         say(["found no results in any shard, expected some"], error=True)
         return _NOTHING_RAN
-    return 1 if lacking or finished.failed else 0
+    return 0
 
 
 def _files(given: Path) -> list[Path]:
@@ -153,13 +152,6 @@ def _recordings(merged: "MergedRun") -> "Recordings | None":
 
     path, mode = merged.options.predictions, merged.options.predictions_mode
     return Recordings.open(merged.suites.root / path, mode) if path and mode != "replay" else None
-
-
-def _lines(finished: "FinishedRun", verbosity: int) -> "list[str]":
-    from pytest_llmeval.reports.terminal import render
-
-    width = shutil.get_terminal_size().columns
-    return [*(line.text for line in render(finished.report, verbosity=verbosity, width=width)), *finished.notes]
 
 
 def _failed_elsewhere(merged: "MergedRun") -> "list[str]":

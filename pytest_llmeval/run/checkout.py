@@ -27,6 +27,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 _HOOK = "pytest_llmeval_register"
 _DISTRIBUTION = "pytest-llmeval-suite"
 _CONFTEST = "conftest.py"
+_PACKAGE = __name__.partition(".")[0]
 
 
 def versions() -> dict[str, str]:
@@ -56,7 +57,7 @@ def print_suite(suite: Suite, root: Path, plugins: Iterable[str]) -> SuitePrint:
         path=display_path(suite.path, root),
         file=_digest(suite.path),
         data=fingerprint([_content(case) for case in cases]),
-        evaluators=fingerprint(comparable_of(suite).evaluators),
+        evaluators=fingerprint([comparable_of(suite).evaluators, _code(suite)]),
         plugins={name: _digest(_file_of(name, root)) for name in plugins},
     )
 
@@ -65,6 +66,16 @@ def _content(case: Case) -> list[object]:
     given = [] if case.prediction is MISSING else [case.prediction]
     limits = {name: str(limit) for name, limit in case.thresholds.items()}
     return [case.id, case.input, case.expected, given, case.labels, case.tags, limits, case.way]
+
+
+def _code(suite: Suite) -> dict[str, str]:
+    """Return the modules of users that define the suite's evaluators, with their fingerprints.
+
+    Conftests, of which several may have one name, are among the plugins.
+    """
+    modules = {kind.__module__ for each in suite.evaluators.values() for kind in type(each).__mro__}
+    own = (name for name in modules if name.partition(".")[0] not in {_PACKAGE, *sys.stdlib_module_names})
+    return {name: _digest(_file_of(name, Path())) for name in own if not f".{name}".endswith(".conftest")}
 
 
 def _digest(path: Path | None) -> str:

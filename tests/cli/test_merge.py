@@ -89,6 +89,8 @@ def test_shards_without_results_do_not_pass(here: Path) -> None:
     write_suite(here)
     write(here, "1/1", only=("nothing",))
     assert main(["merge", "parts"]) == 5
+    write(here, "1/1", only=("nothing",), heard={"failures": {"test_x.py::test_x"}})
+    assert main(["merge", "parts"]) == 1
 
 
 def _remove(root: Path) -> None:

@@ -1,5 +1,6 @@
 """Options of shards, and selections of other plugins."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def write_suite(project: "Project", name: str = "s.eval.yaml") -> Path:
 
 
 def merged(project: "Project", *args: str) -> str:
-    done = run_python(["-m", "pytest_llmeval", "merge", *args], {"COLUMNS": "100"}, project.path)
+    done = run_python(["-m", "pytest_llmeval", "merge", *args], {**os.environ, "COLUMNS": "100"}, project.path)
     return f"{done.code} {done.out}{done.err}"
 
 

@@ -102,14 +102,14 @@ def _write_project(folder: Path, judge: Mapping[str, Any]) -> None:
         snapshot=True,
         gates=["f1 >= 0.5", {"metric": "f1", "max_drop": 0.05}, {"metric": "shouted", "max_drop": 0.9}],
     )
-    twins = [{"id": f"twin {each}", "input": "x", "prediction": "same"} for each in range(4)]
-    judged = [{"id": word, "input": f"Say {word}!", "prediction": word} for word in WORDS]
+    twins = [{"id": f"twin {each}", "input": "x", "expected": "y", "prediction": "same"} for each in range(4)]
+    judged = [{"id": word, "input": f"Say {word}!", "expected": word, "prediction": word} for word in WORDS]
     _suite(
         folder / "sub" / "judged.eval.json",
         [*twins, *judged],
         evaluators=[{"judge": {"mode": "default_binary"}}],
         judge=judge,
-        gates=["judge_score >= 0.9"],
+        gates=["judge_score >= 0.95"],
     )
     _suite(
         folder / "systems.eval.json",
@@ -232,9 +232,10 @@ def test_five_shards_merged_are_one_run(machines: Machines) -> None:
     assert essence(merged / "report.json") == report
     for outcome in ("passed", "failed", "errored", "not_judged"):
         assert f'"outcome": "{outcome}"' in report
-    for part in ("snapshot", "faults", "systems", "usage", "clusters", "stability"):
+    for part in ("snapshot", "faults", "systems", "usage", "clusters", "stability", "judgings"):
         assert f'"{part}":' in report
     assert files(merged) == files(whole)
+    assert "sub/__llmeval__/judged.judgements.jsonl" in files(whole)
     assert {path.name for path in merged.glob("*.md")} == {"report.md"}
 
 

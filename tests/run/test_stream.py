@@ -5,8 +5,9 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -16,14 +17,19 @@ import pytest
 
 from pytest_llmeval import (
     Case,
+    Evaluator,
     EvaluatorError,
     LlmevalError,
+    Metric,
     MissingExtraError,
+    Observation,
     Result,
+    Sums,
     get_evaluator,
     score,
     score_stream,
 )
+from pytest_llmeval.core.observation import FloatArray
 
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
 WORDS = ["the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn"]
@@ -65,6 +71,33 @@ def test_processes_give_the_same_result_as_none(processes: Executor) -> None:
     found = score_stream(TEXT, cases(), executor=processes, group_by=["kind"], block=150)
     assert found == score_stream(TEXT, cases(), group_by=["kind"], block=400)
     assert numbers(found) == WHOLE
+
+
+def test_workers_see_the_cases_as_they_are() -> None:
+    some = [*cases(3), Case("x", way="a model", tags=("slow",), checks=({"contains": "x"},), line=4, conversation=True)]
+    seen: list[Case] = []
+
+    @dataclass(frozen=True)
+    class Seeing(Evaluator):
+        name = "seeing"
+
+        def describe(self) -> Sequence[Metric]:
+            return ()
+
+        def measure(self, case: Case) -> Observation:
+            seen.append(case)
+            return Observation({})
+
+        def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+            del sums
+            return {}
+
+    score_stream(Seeing(), [*some, *cases(2)], block=4)
+    plain = [replace(each, prediction=case.prediction) for each, case in zip(seen, [*some, *cases(2)], strict=True)]
+    assert plain == [*some, *cases(2)]
+    assert [(each.way, each.conversation) for each in seen] == [("", False)] * 3 + [("a model", True)] + [
+        ("", False)
+    ] * 2
 
 
 def test_several_evaluators_score_the_same_cases() -> None:

@@ -1,0 +1,113 @@
+"""The command ``llmeval score``: a suite whose predictions are known, on any executor, without pytest."""
+
+__all__ = ("add_arguments",)
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.cli.arguments import report_path
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.suite_file import notes
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.data import RunReport
+    from pytest_llmeval.run.checkout import Checkout
+    from pytest_llmeval.run.finishing import HeardRun
+
+
+_LISTED = 20
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = (
+        "Score the predictions of a suite in this process, in several or on a cluster, judge its gates, and write "
+        "reports as a run of pytest does. No target is called and no judge is asked. The exit code is that of a run: "
+        "1 if a case or a gate failed."
+    )
+    parser.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
+    parser.add_argument("--predictions", type=Path, metavar="FILE", help="predictions by id of case, JSONL or JSON")
+    parser.add_argument(
+        "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
+    )
+    parser.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=report_path,
+        metavar="PATH",
+        help="write a report; can be repeated",
+    )
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
+    parser.set_defaults(run=_score)
+
+
+def _score(options: Namespace) -> int:
+    from pytest_llmeval.cli.finished import say_finished
+    from pytest_llmeval.run.checkout import Checkout
+    from pytest_llmeval.run.finishing import RunTerms, finish_run
+    from pytest_llmeval.run.past_runs import write_run
+    from pytest_llmeval.snapshots.mode import Mode
+
+    here, path = Path.cwd(), options.suite.resolve()
+    checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
+    heard = _heard(options, path, checkout)
+    compares = any(each.suffix == ".html" for each in options.report)
+    finished = finish_run(heard, RunTerms(compares=compares), checkout, Mode())
+    written, missing, lines = write_run(finished.report, options.report, checkout.root)
+    say(_not_passed(finished.report))
+    say_finished(finished, options.verbose)
+    say(f"report written to {each}" for each in written)
+    say(lines)
+    lacking = [*finished.shortfalls, *missing]
+    say((f"exit code 1: {each}" for each in lacking), error=True)
+    return 1 if lacking or finished.failed else 0
+
+
+def _not_passed(report: "RunReport") -> Iterator[str]:
+    """Yield a line for each of the first cases that did not pass."""
+    found = [
+        f"{suite.path}::{case.id}{f'[{suite.variant}]' if suite.variant else ''} {case.outcome}: {case.reason}"
+        for suite in report.suites
+        for case in suite.result.cases
+        if case.outcome in ("failed", "errored")
+    ]
+    yield from found[:_LISTED]
+    if len(found) > _LISTED:
+        yield f"... and {len(found) - _LISTED} more: see a report"
+
+
+def _heard(options: Namespace, path: Path, checkout: "Checkout") -> "HeardRun":
+    """Score all cases of all systems.
+
+    Raises:
+        LlmevalError: The suite or the predictions have faults, or a worker is lost.
+    """
+    from pytest_llmeval.data.files.places import display_path
+    from pytest_llmeval.run.finishing import HeardRun
+    from pytest_llmeval.run.predicted_suite import open_executor, run_predicted, with_answers
+    from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+    from pytest_llmeval.suite.suite import SuiteKey
+
+    try:
+        suite = checkout.read(path)
+    except SuiteError as error:
+        say(notes(path, error.faults), error=True)
+        raise
+    if options.predictions is not None:
+        suite = with_answers(suite, options.predictions)
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    if not any(suite.of(name).cases for name in suite.systems or [""]):
+        raise LlmevalError(f"{options.suite}: found no case, expected at least one")
+    shown = display_path(path, checkout.root)
+    results: dict[Item, ItemResult] = {}
+    with open_executor(options.executor) as executor:
+        for name in suite.systems or [""]:
+            key = SuiteKey(str(path), shown, variant=name)
+            for payload in run_predicted(suite.of(name), key, executor):
+                results[Item(shown, f"{name}::{len(results)}")] = ItemResult(payload, "passed", 0.0)
+    return HeardRun(results=ResultCollector(results), selected={path})

@@ -1,0 +1,127 @@
+"""``llmeval score`` and ``llmeval inputs``: suites whose predictions are known, without pytest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import LocalCluster
+
+from pytest_llmeval.cli import main
+
+SUITE = """\
+suite: capitals
+evaluators:
+  - text: {metrics: [exact_match, f1]}
+thresholds: {f1: 0.3}
+group_by: [continent]
+gates: [f1 >= 0.5]
+cases:
+"""
+CASES = [
+    {"id": "france", "input": "France?", "expected": "Paris", "labels": {"continent": "Europe"}},
+    {"id": "italy", "input": {"of": "Italië"}, "expected": "Rome", "labels": {"continent": "Europe"}},
+    {"id": "japan", "input": "Japan?", "expected": "Tokyo", "labels": {"continent": "Asia"}},
+]
+ANSWERS = {"france": "It is Paris.", "italy": "Rome", "japan": "Kyoto"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("asked.eval.yaml").write_text(SUITE + "".join(f"  - {json.dumps(case)}\n" for case in CASES))
+    answered = [{**case, "prediction": ANSWERS[str(case["id"])]} for case in CASES]
+    Path("s.eval.yaml").write_text(SUITE + "".join(f"  - {json.dumps(case)}\n" for case in answered))
+    rows = [json.dumps({"id": name, "prediction": answer}) for name, answer in ANSWERS.items()]
+    Path("answers.jsonl").write_text("\n".join(rows))
+    return tmp_path
+
+
+def report(path: str = "run.json") -> Any:
+    """Return a JSON report without what differs from run to run."""
+
+    times = ("duration_s", "started_at")
+
+    def still(data: Any) -> Any:
+        if isinstance(data, dict):
+            return {name: still(each) for name, each in data.items() if name not in times}
+        return [still(each) for each in data] if isinstance(data, list) else data
+
+    return still(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def test_a_suite_has_the_report_and_the_exit_code_of_a_pytest_run(folder: Path, pytester: pytest.Pytester) -> None:
+    Path("s.eval.yaml").write_text((folder / "s.eval.yaml").read_text())
+    ran = pytester.runpytest_inprocess("--llmeval", "--llmeval-report=pytest.json", "s.eval.yaml")
+    assert (main(["score", "s.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
+    assert report("run.json") == report("pytest.json")
+
+
+def test_predictions_of_a_file_are_scored_in_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "s.eval.yaml", "--report=run.json"]) == 1
+    alone = report()
+    capsys.readouterr()
+    code = main(
+        ["score", "asked.eval.yaml", "--predictions=answers.jsonl", "--executor=processes:2", "--report=run.json"]
+    )
+    assert code == 1
+    assert "japan" in capsys.readouterr().out
+    assert report()["suites"][0]["metrics"] == alone["suites"][0]["metrics"]
+    assert report()["suites"][0]["groups"] == alone["suites"][0]["groups"]
+
+
+def test_a_suite_is_scored_on_a_dask_cluster() -> None:
+    assert main(["score", "s.eval.yaml", "--report=run.json"]) == 1
+    alone = report()
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        address = cluster.scheduler_address.removeprefix("tcp://")
+        assert main(["score", "s.eval.yaml", f"--executor=dask://{address}", "--report=run.json"]) == 1
+    assert report() == alone
+
+
+def test_a_suite_without_failure_passes() -> None:
+    Path("s.eval.yaml").write_text(Path("s.eval.yaml").read_text().replace("Kyoto", "Tokyo"))
+    assert main(["score", "s.eval.yaml"]) == 0
+
+
+def test_a_case_without_prediction_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("answers.jsonl").write_text('{"id": "france", "prediction": "Paris"}\n')
+    assert main(["score", "asked.eval.yaml", "--predictions=answers.jsonl", "--report=run.json"]) == 1
+    cases = {case["id"]: case for case in report()["suites"][0]["cases"]}
+    assert [cases[name]["outcome"] for name in ("france", "italy", "japan")] == ["passed", "errored", "errored"]
+    assert "no prediction: expected one in the suite" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["asked.eval.yaml", "--predictions=other.jsonl"], "found 1 id that no case has ('france2')"),
+        (["s.eval.yaml", "--executor=threads"], "executor: found 'threads', expected processes:N or dask://HOST:PORT"),
+        (["judged.eval.yaml"], "found evaluators that ask a judge, expected none"),
+        (["empty.eval.yaml"], "found no case"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other.jsonl").write_text('{"id": "france2", "prediction": "Paris"}\n')
+    Path("judged.eval.yaml").write_text(
+        "evaluators: [{judge: {mode: continuous}}]\ncases: [{id: a, input: q, expected: x, prediction: x}]\n"
+    )
+    Path("empty.eval.yaml").write_text("evaluators: [text]\ncases: []\n")
+    assert main(["score", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_inputs_are_lines_of_id_and_input_without_ground_truth(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inputs", "asked.eval.yaml"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == [{"id": case["id"], "input": case["input"]} for case in CASES]
+
+
+def test_inputs_of_a_suite_with_faults_are_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.eval.yaml").write_text("evaluators: [text]\ncases: [{id: a, expcted: x}, {id: b, input: x}]\n")
+    assert main(["inputs", "bad.eval.yaml"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "did you mean 'expected'" in captured.err
