@@ -193,7 +193,8 @@ class _Loader(CaseSettingsReader):
         if source is not None:
             loaded = [case for row in rows if (case := self._from_row(row, source)) is not None]
             found += [(each, Fault(source.file_of(each), each.line, min(each.line, 1), "", "")) for each in loaded]
-            files = {each.id: self._shown(source.file_of(each)) for each in loaded if each.line}
+            names = {file: self._shown(file) for file in {source.file_of(each) for each in loaded if each.line}}
+            files = {each.id: names[source.file_of(each)] for each in loaded if each.line}
             faulty += source.faulty(row_faults) + len(rows) - len(loaded)
         cases: dict[str, Case] = {}
         for case, place in found:

@@ -156,7 +156,10 @@ def average(margins: Margins, kind: str) -> "dict[str, FloatArray]":
         return each
     weights = gold if kind == "weighted" else ((gold + predicted) > 0).astype(np.float64)
     total = weights.sum(axis=0)
-    return {name: ratio((np.nan_to_num(values) * weights).sum(axis=0), total) for name, values in each.items()}
+    for values in each.values():
+        np.copyto(values, 0.0, where=np.isnan(values))
+        np.multiply(values, weights, out=values)
+    return {name: ratio(values.sum(axis=0), total) for name, values in each.items()}
 
 
 def per_label(margins: Margins, labels: Iterable[str]) -> "dict[str, FloatArray]":
