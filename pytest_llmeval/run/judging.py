@@ -192,7 +192,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
         notes=case_notes(_shown_cases(suite, rows), rows, run.texts, suite.files),
-        worst=worst_cases(result, suite.metrics, [gate.metric for gate in suite.gates]),
+        worst=worst_cases(result, suite.metrics, suite.judged_metrics),
         variant=key.variant,
     )
     incomplete = _incomplete(suite, report.run, total, run)

@@ -211,10 +211,15 @@ class Suite:
         return [gate for gate in self.named_gates if isinstance(gate, RegressionGate) and gate.against]
 
     @property
+    def judged_metrics(self) -> list[str]:
+        """The metrics of the gates, each once: those with limits first, then those of drops and of single systems."""
+        judged = [gate.metric for gates in (self.gates, self.regressions, self.named_gates) for gate in gates]
+        return list(dict.fromkeys(judged))
+
+    @property
     def compared_by(self) -> Sequence[str]:
         """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
-        judged = [gate.metric for gates in (self.gates, self.regressions, self.named_gates) for gate in gates]
-        return self.compare_by or list(dict.fromkeys(judged))
+        return self.compare_by or self.judged_metrics
 
     @property
     def all_faults(self) -> tuple[Fault, ...]:

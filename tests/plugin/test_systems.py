@@ -83,6 +83,7 @@ def test_gates_are_about_one_system_or_between_two(compared: "Project") -> None:
         "s.eval.yaml::gate[drop(f1) <= 0, against large][small]": "FAILED",
     }
     assert ran.gates("s[large]") == {}
+    assert ran.suites["s[app]"]["worst"]["metric"] == "f1"
     part = compared.run("-k", "app")
     assert part.gates("s[app]") == {"drop(f1) <= 0.9, against large": "not_judged"}
 
