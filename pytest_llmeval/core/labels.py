@@ -24,12 +24,19 @@ _REMEMBERED = 1 << 12
 """Names that are remembered: formulas read the same ones for every block of resamples."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
 def label_key(value: Any) -> str | None:
     """Return the JSON text of a label, by which labels are told apart: ``"1"``, ``1`` and ``1.0`` differ.
 
     Returns:
         The text; ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
     """
+    if type(value) is str:
+        return _quoted(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, int, float)) else None
