@@ -270,13 +270,15 @@ def read_shard(path: Path, root: Path) -> ShardFile:
         LlmevalError: It cannot be read, is cut, or is no shard file.
     """
     try:
-        text = gzip.decompress(path.read_bytes())
-    except (EOFError, zlib.error):
-        raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
-    except gzip.BadGzipFile:
-        raise LlmevalError(f"{path}: found something else, {_EXPECTED}") from None
+        written = path.read_bytes()
     except OSError as error:
         raise LlmevalError(f"{path}: cannot be read: {error.strerror}") from None
+    if written and not written.startswith(_GZIP):
+        raise LlmevalError(f"{path}: found something else, {_EXPECTED}")
+    try:
+        text = gzip.decompress(written)
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
     *lines, last = text.splitlines(keepends=True) or [b""]
     try:
         end = _END.validate_python(json.loads(last))
@@ -290,6 +292,7 @@ def read_shard(path: Path, root: Path) -> ShardFile:
         raise LlmevalError(f"{path}: {_EXPECTED}: {error}") from None
 
 
+_GZIP = b"\x1f\x8b"
 _AGAIN = "expected a whole shard file: run this shard again, or fetch its file again"
 _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wrote"
 

@@ -77,6 +77,7 @@ def _lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[bytes], by
         (lambda data: data[:-1], "found a file that is cut or damaged"),
         (lambda data: data[:5], "found a file that is cut or damaged"),
         (lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], "found a file that is cut or damaged"),
+        (lambda data: data[:-6] + bytes([data[-6] ^ 1]) + data[-5:], "found a file that is cut or damaged"),
         (lambda _: b"", "found a file without its end"),
         (lambda _: b"not a shard", "found something else, expected a shard file"),
         (_lines(lambda lines: lines[:-1]), "found a file without its end"),
