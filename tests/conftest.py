@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import signal
 from pathlib import Path
 
@@ -24,6 +25,11 @@ FIRST = ("test_built_distributions.py", "test_page_in_chromium.py", "test_public
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest."""
     items.sort(key=lambda item: item.path.name not in FIRST)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector thousands of items that live as long as the run."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -129,7 +129,8 @@ def test_ctrl_c_keeps_every_finished_verdict(suite: "Judged", workers: int) -> N
     kept = suite.kept()
     assert _leases(suite) == []  # or else the next run would wait for them to expire
     assert len(kept) >= ANSWERED - workers  # each may have been about to keep one
-    if not workers:  # xdist's workers are cut off with what they had not reported
+    # xdist's workers are cut off with what they had not reported, and the first case may be among those not answered.
+    if not workers and "no tests ran" not in said:
         assert re.search(r"cases: \d+ passed, \d+ not run", said)
         assert suite.recordings().exists()
     suite.server.script(reply("yes"))
