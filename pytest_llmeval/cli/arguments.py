@@ -1,8 +1,8 @@
 """Numbers and paths on the command line of ``llmeval``."""
 
-__all__ = ("drop", "report_path", "share")
+__all__ = ("add_reports", "drop", "share")
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 
@@ -29,7 +29,19 @@ def _number(text: str) -> float:
         raise ArgumentTypeError(f"found {text!r}, expected a number") from None
 
 
-def report_path(text: str) -> Path:
+def add_reports(parser: ArgumentParser) -> None:
+    """Add the option for the reports that a command writes."""
+    parser.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=_report_path,
+        metavar="PATH",
+        help="write a report; can be repeated",
+    )
+
+
+def _report_path(text: str) -> Path:
     """Return the path of a report whose suffix names a form."""
     from pytest_llmeval.reports.files import SUFFIXES
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.arguments import report_path
+from pytest_llmeval.cli.arguments import add_reports
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -33,14 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "shards", nargs="+", type=Path, metavar="SHARD", help=f"a shard file, or a folder with *{_SUFFIX}"
     )
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        type=report_path,
-        metavar="PATH",
-        help="write a report; can be repeated",
-    )
+    add_reports(parser)
     parser.add_argument("--snapshot-update", action="store_true", help="approve the scores of the run")
     parser.add_argument(
         "--snapshot-anchor", action="store_true", help="with --snapshot-update: drift is measured from this run on"

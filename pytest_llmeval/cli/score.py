@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.arguments import report_path
+from pytest_llmeval.cli.arguments import add_reports
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
@@ -33,14 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--executor", default="", metavar="NAME", help="processes:N or dask://HOST:PORT; default: this process"
     )
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        type=report_path,
-        metavar="PATH",
-        help="write a report; can be repeated",
-    )
+    add_reports(parser)
     parser.add_argument("-v", "--verbose", action="count", default=0, help="show more, as with pytest")
     parser.set_defaults(run=_score)
 
