@@ -9,9 +9,10 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
-from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeOffError
+from pytest_llmeval.judge.service import Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import keep_judgements

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
+from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.service import BoundQuestion
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
@@ -138,7 +138,7 @@ class Answering:
 
     async def _take_slot(self) -> int | None:
         if self.judges is not None and self.limit.shared is not None:
-            self.judges.beat()  # or else a slow target would lose the slot
+            self.judges.heart.beat()  # or else a slow target would lose the slot
         return await self.limit.take()
 
     async def _give_back(self, slot: int | None) -> None:

@@ -30,7 +30,7 @@ from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
-    from pytest_llmeval.judge.panel import Judgeable
+    from pytest_llmeval.judge.direct import Judgeable
     from pytest_llmeval.run.partial import PartialResult
 
 
@@ -149,7 +149,7 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
 def _measure_asking(
     evaluator: JudgedEvaluator, cases: Sequence[Case], reading: Reading, judge: "Judgeable", workers: int
 ) -> list[Observation | Exception]:
-    from pytest_llmeval.judge.panel import Panel
+    from pytest_llmeval.judge.direct import DirectJudge
 
     asked: list[Sequence[Question] | Exception] = []
     for case in cases:
@@ -159,7 +159,7 @@ def _measure_asking(
             asked.append(error)
     questions = [each for put in asked if not isinstance(put, Exception) for each in put]
     verdicts: dict[int, Verdict | LlmevalError] = {}
-    verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
+    verdicts |= DirectJudge.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
     told = iter([verdicts[number] for number in range(len(questions))])
     return [
         put if isinstance(put, Exception) else measure_answered(evaluator, case, reading, [next(told) for _ in put])

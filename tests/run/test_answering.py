@@ -15,13 +15,14 @@ from stored_judgements import question
 from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.judge.bound_question import SuiteJudge
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judges import JudgeAccess, SuiteJudges
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.run.answering import Answering

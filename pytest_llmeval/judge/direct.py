@@ -1,6 +1,6 @@
 """A judge for Python code, without pytest and stores."""
 
-__all__ = ("Judgeable", "Panel")
+__all__ = ("DirectJudge", "Judgeable")
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +24,7 @@ Judgeable: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Panel:
+class DirectJudge:
     """A judge, and the event loop in which it is asked.
 
     Attributes:
@@ -41,8 +41,8 @@ class Panel:
     background: Background = field(default_factory=Background)
 
     @classmethod
-    def of(cls, llm: Any, workers: int) -> "Panel":
-        """Return the panel of something that can judge; see `Judgeable`.
+    def of(cls, llm: Any, workers: int) -> "DirectJudge":
+        """Return a judge; see `Judgeable`.
 
         Raises:
             JudgeError: It cannot judge.
@@ -53,9 +53,9 @@ class Panel:
         client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
         spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
         known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
-        panel = cls(client, known.name, known.request_parameters(), workers)
-        panel.background.closing.append(client.aclose)
-        return panel
+        judge = cls(client, known.name, known.request_parameters(), workers)
+        judge.background.closing.append(client.aclose)
+        return judge
 
     async def ask(self, question: Question) -> Verdict:
         """Return the verdict on a question.
