@@ -56,14 +56,14 @@ class Answering:
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
         except LlmevalError as error:
             return Answer(job.case, error)
         if case is None:
             return None
         answer = Answer(case)
         found = {}
-        questions = self._questions(job, answer)
+        questions = self.questions(job, answer)
         for label, asked in questions.items():
             known = [self._known(each) for each in asked]
             if None in known:
@@ -82,7 +82,7 @@ class Answering:
 
     def needs_target(self, job: Job) -> bool:
         """Return whether the target must be called."""
-        return self._predicted(job) is None
+        return self.predicted(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -94,7 +94,7 @@ class Answering:
         job.prepare(asks_target=False)
         answer = Answer(job.case)
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
             if case is None:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
@@ -148,7 +148,7 @@ class Answering:
         """Return the answer; many of these run at a time."""
         answer = Answer(job.case)
         try:
-            answer.case = self._predicted(job) or await self._predict(job)
+            answer.case = self.predicted(job) or await self._predict(job)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
@@ -156,7 +156,7 @@ class Answering:
             return answer
         return await self._judged(job, answer)
 
-    def _predicted(self, job: Job) -> Case | None:
+    def predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
             return with_figures(job.case, job.parts)
@@ -222,14 +222,14 @@ class Answering:
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
         judges = self.judges
-        questions = self._questions(job, answer)
+        questions = self.questions(job, answer)
         if judges is not None and questions:
             flat = [each for asked in questions.values() for each in asked]
             told = iter(await asyncio.gather(*map(judges.judge, flat)))
             _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()}, questions)
         return answer
 
-    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
+    def questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
         """Return what must be asked about an answered case, by evaluator."""
         if job.judge is None:
             return {}
