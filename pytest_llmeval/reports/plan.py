@@ -146,8 +146,7 @@ def _amounts(spread: Spread, digits: int) -> tuple[str, str]:
 def plan_summary(plan: RunPlan) -> Iterator[str]:
     """Yield what the plan comes to: the calls of judges and targets, and the time."""
     for name, calls in (("judge", plan.judge), ("target", plan.target)):
-        if calls != NOTHING:
-            yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
+        yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
     both = plan.judge + plan.target
     if both.expected:
         rest = ", more for what depends on replies" if both.open else ""
