@@ -135,7 +135,8 @@ def _rows(suite: PlannedSuite) -> Iterator[tuple[str, ...]]:
 
 
 def _short_count(calls: PlannedCalls) -> str:
-    return f"{'~' if calls.likely else ''}{calls.expected}{'+' if calls.open else ''}"
+    more = "+" if calls.more is None else f"-{calls.expected + calls.more}" if calls.more else ""
+    return f"{'~' if calls.likely else ''}{calls.expected}{more}"
 
 
 def _amounts(spread: Spread, digits: int) -> tuple[str, str]:
@@ -149,13 +150,15 @@ def plan_summary(plan: RunPlan) -> Iterator[str]:
         yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
     both = plan.judge + plan.target
     if both.expected:
-        rest = ", more for what depends on replies" if both.open else ""
+        rest = ", more for what depends on replies" if both.more != 0 else ""
         yield f"time: {_duration(both.seconds)} with {plan.concurrency} in flight{rest}"
 
 
 def _count(calls: PlannedCalls) -> str:
-    least = "at least " if calls.open else ""
-    return f"{least}{'about ' if calls.likely else ''}{counted(calls.expected, 'call')}"
+    about = "about " if calls.likely else ""
+    if calls.more:
+        return f"{about}{calls.expected} to {counted(calls.expected + calls.more, 'call')}"
+    return f"{'at least ' if calls.more is None else ''}{about}{counted(calls.expected, 'call')}"
 
 
 def _cost(calls: PlannedCalls) -> Iterator[str]:

@@ -2,12 +2,10 @@
 
 __all__ = ("Planner",)
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
@@ -19,7 +17,7 @@ from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
-from pytest_llmeval.run.answering import Answering
+from pytest_llmeval.run.answering import Answering, Asking
 from pytest_llmeval.run.job import Answer, Job
 from pytest_llmeval.run.target_figures import usage_of_target
 from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, PlannedCalls, Spread, planned
@@ -47,10 +45,10 @@ class _Tally:
         suite: The suite.
         judge: Where its questions go.
         modes: Mode to how many calls are certain, and how many likely.
-        open: Cases that may need further questions.
+        more: Further questions at most; ``None`` where their number is unknown.
         stored: Verdicts that are stored.
         target: Calls of the target.
-        target_open: Cases in which the target itself ends the conversation.
+        target_more: Further calls of the target at most.
         answered: Predictions that are stored.
     """
 
@@ -58,10 +56,10 @@ class _Tally:
     judge: "SuiteJudge | None"
     modes: Counter[str] = field(default_factory=Counter)
     likely: Counter[str] = field(default_factory=Counter)
-    open: set[str] = field(default_factory=set)
+    more: int | None = 0
     stored: int = 0
     target: int = 0
-    target_open: int = 0
+    target_more: int = 0
     answered: int = 0
 
 
@@ -115,9 +113,9 @@ class Planner:
     def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:
         http = job.suite.target.http if job.suite.target is not None and not has_target else None
         if job.case.conversation:
-            turns, is_open = _turns(job)
+            turns, more = _turns(job)
             tally.target += turns
-            tally.target_open += is_open
+            tally.target_more += more
         elif http is not None and http.batch > 1:
             block = (job.key, job.repeat, self.answering.blocks.first_of(job.suite, http.batch, job.case))
             tally.target += block not in self._blocks
@@ -126,17 +124,32 @@ class Planner:
             tally.target += 1
 
     def _add_questions(self, tally: _Tally, job: Job, case: Case) -> None:
+        """Count the questions about an answer, round by round, up to the first reply that is not there."""
         if self.options.mode == "off":
             return
-        for asked in chain.from_iterable(self.answering.questions(job, Answer(case)).values()):
-            known = self._known(asked)
-            if known is None and asked.key not in self._asked:
-                self._asked.add(asked.key)
-                tally.modes[asked.question.mode.name] += 1
-            elif known is not None and known.call is None:
-                self._notes[_UNRECORDED_VERDICTS] += 1
-            else:
-                tally.stored += known is not None
+        answer = Answer(case)
+        for asking in self.answering.askings(job, answer):
+            followed = 0
+            while put := asking.next(answer):
+                followed += len(put) if asking.told else 0
+                known = [self._counted(tally, each) for each in put]
+                found = [each for each in known if each is not None]
+                if len(found) < len(put):
+                    tally.more = _plus(tally.more, max(0, _most_follow_ups(asking) - followed))
+                    break
+                asking.add(put, found)
+
+    def _counted(self, tally: _Tally, asked: "BoundQuestion") -> "Judgement | None":
+        """Count one question; return what became of it if it needs no call."""
+        known = self._known(asked)
+        if known is None and asked.key not in self._asked:
+            self._asked.add(asked.key)
+            tally.modes[asked.question.mode.name] += 1
+        elif known is not None and known.call is None:
+            self._notes[_UNRECORDED_VERDICTS] += 1
+        else:
+            tally.stored += known is not None
+        return known
 
     def _add_likely_questions(self, tally: _Tally, job: Job) -> None:
         """Count the questions about an answer that does not exist yet: they seldom depend on what it says."""
@@ -144,10 +157,12 @@ class Planner:
             return
         prediction = {"answer": _PLACEHOLDER} if job.suite.model is not None else _PLACEHOLDER
         answer = Answer(job.case.answered(prediction))
-        for asked in chain.from_iterable(self.answering.questions(job, answer).values()):
-            tally.likely[asked.question.mode.name] += 1
+        for asking in self.answering.askings(job, answer):
+            tally.likely.update(asked.question.mode.name for asked in asking.next(answer))
+            if asking.label not in answer.failed:
+                tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:
-            tally.open.add(job.case.id)
+            tally.more = None
 
     def _known(self, asked: "BoundQuestion") -> "Judgement | None":
         """Return what needs no call; a cache that does not exist is not made."""
@@ -167,10 +182,10 @@ class Planner:
         return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
 
     def _planned(self, key: "SuiteKey", tally: _Tally) -> PlannedSuite:
-        judge = replace(NOTHING, stored=tally.stored, open=len(tally.open))
+        judge = replace(NOTHING, stored=tally.stored, more=tally.more)
         for mode in {**tally.modes, **tally.likely}:
             judge += self._planned_mode(tally, mode)
-        target = replace(NOTHING, stored=tally.answered, open=tally.target_open)
+        target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
         target += self._planned_target(key, tally)
         return PlannedSuite(tally.suite.name, key.shown, key.variant, target, judge)
 
@@ -230,19 +245,19 @@ class Planner:
             if tally.suite.model is None:
                 is_open |= None in (target.tokens.median, target.usd.median)
                 tokens, usd = (each if each.median is not None else Spread() for each in (target.tokens, target.usd))
-                target = replace(NOTHING, open=target.open, tokens=tokens, usd=usd)
+                target = replace(NOTHING, more=target.more, tokens=tokens, usd=usd)
             used += target
-        is_open |= bool(used.open)
+        is_open |= used.more != 0
         if limits.calls is not None:
-            yield BudgetUse("calls", limits.calls, used.expected, None, bool(used.open))
+            yield BudgetUse("calls", limits.calls, used.expected, None, used.more != 0)
         if limits.tokens is not None:
             yield BudgetUse("tokens", limits.tokens, used.tokens.median, used.tokens.high, is_open)
         if limits.usd is not None:
             yield BudgetUse("usd", limits.usd, used.usd.median, used.usd.high, is_open)
 
 
-def _turns(job: Job) -> tuple[int, bool]:
-    """Return how often the target is called for a conversation at least, and whether more calls may follow."""
+def _turns(job: Job) -> tuple[int, int]:
+    """Return how often the target is called for a conversation at least, and how many calls may follow."""
     script = job.case.input
     asked = sum(
         message["role"] == "user" and not (rest and rest[0]["role"] == "assistant")
@@ -250,6 +265,15 @@ def _turns(job: Job) -> tuple[int, bool]:
         for rest in [script[number + 1 : number + 2]]
     )
     settings = job.suite.conversation
+    most = settings.max_turns
     if settings.stop == "target":
-        return 1, True
-    return int(min(asked, math.inf if settings.max_turns is None else settings.max_turns)), False
+        return 1, (most or 1) - 1
+    return asked if most is None else min(asked, most), 0
+
+
+def _most_follow_ups(asking: Asking) -> int:
+    return sum(map(asking.rounds.evaluator.most_follow_ups, asking.rounds.views))
+
+
+def _plus(one: int | None, other: int) -> int | None:
+    return None if one is None else one + other

@@ -41,7 +41,7 @@ class PlannedCalls:
     Attributes:
         calls: That will be made.
         likely: That will be made if the answers that do not exist yet are like others.
-        open: Cases that may need further calls, whose number depends on replies.
+        more: That may follow at most, depending on replies; ``None`` where that is unknown.
         stored: What needs no call, because it is stored.
         tokens: Of requests and replies.
         usd: US dollars.
@@ -50,7 +50,7 @@ class PlannedCalls:
 
     calls: int = 0
     likely: int = 0
-    open: int = 0
+    more: int | None = 0
     stored: int = 0
     tokens: Spread = Spread()
     usd: Spread = Spread()
@@ -60,7 +60,7 @@ class PlannedCalls:
         return PlannedCalls(
             self.calls + other.calls,
             self.likely + other.likely,
-            self.open + other.open,
+            None if self.more is None or other.more is None else self.more + other.more,
             self.stored + other.stored,
             self.tokens + other.tokens,
             self.usd + other.usd,

@@ -1,19 +1,24 @@
 """The plan of a run: what its cases would call, from what is stored."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loading import load_text
-from stored_judgements import entry
+from stored_judgements import entry, question
 
+from pytest_llmeval import Case, Metric, Observation, Sums
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
 from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
-from pytest_llmeval.judge.recordings import write_judgements
+from pytest_llmeval.judge.recordings import Judgements, write_judgements
 from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.plan import RunPlan, plan_lines
@@ -82,7 +87,7 @@ def past(*tokens: tuple[int, int], mode: str = "default_binary", model: str = "o
 def test_a_question_that_cases_share_is_one_call_and_each_repeat_is_one_more(planned: Planned) -> None:
     cases = [*answered("a", "b"), case("a", prediction="a") | {"id": "a again"}]
     plan = planned.plan(planned.suite(cases, repeats=2, evaluators=[*YES_NO, {**YES_NO[0], "as": "twice"}]))
-    assert (plan.judge.calls, plan.judge.likely, plan.judge.open) == (4, 0, 0)
+    assert (plan.judge.calls, plan.judge.likely, plan.judge.more) == (4, 0, 0)
     assert "judge: 4 calls, 0 stored" in planned.lines(plan)
 
 
@@ -186,18 +191,22 @@ def test_inputs_that_a_service_answers_together_are_one_call(planned: Planned) -
 
 
 @pytest.mark.parametrize(
-    ("settings", "calls", "is_open"),
-    [({}, 2, 0), ({"max_turns": 1}, 1, 0), ({"stop": "target", "max_turns": 4}, 1, 1)],
+    ("settings", "calls", "more", "shown"),
+    [
+        ({}, 2, 0, "target: 2 calls"),
+        ({"max_turns": 1}, 1, 0, "target: 1 call,"),
+        ({"stop": "target", "max_turns": 4}, 1, 3, "target: 1 to 4 calls"),
+    ],
 )
 def test_a_conversation_takes_a_call_for_each_turn_of_its_script(
-    planned: Planned, settings: dict[str, Any], calls: int, is_open: int
+    planned: Planned, settings: dict[str, Any], calls: int, more: int, shown: str
 ) -> None:
     script = ["Hello!", {"role": "user", "content": "Known?"}, {"role": "assistant", "content": "Yes."}, "And now?"]
     talk = {"id": "a", "messages": script, "expected": "a"}
     suite = planned.suite([talk], target="app:answer", evaluators=[{"text": {}}], conversation=settings)
     plan = planned.plan(suite)
-    assert (plan.target.calls, plan.target.open) == (calls, is_open)
-    assert ("at least" in planned.lines(plan)) == bool(is_open)
+    assert (plan.target.calls, plan.target.more) == (calls, more)
+    assert shown in planned.lines(plan)
 
 
 def test_a_case_that_nothing_answers_is_named_and_costs_nothing(planned: Planned) -> None:
@@ -214,3 +223,59 @@ def test_a_plan_fits_80_columns_and_an_unknown_fit_is_said(planned: Planned) -> 
     assert "budget: 2 planned, 500 calls allowed" not in text  # two models and two judges, of which one each is a call
     assert "budget: 3 planned, 500 calls allowed" in text
     assert "budget: 10 tokens allowed; whether the plan fits is unknown" in text
+
+
+@dataclass(frozen=True)
+class InRounds(JudgedEvaluator):
+    """Asks a first question, and then as many as the answer has letters, but two at most."""
+
+    name = "in_rounds"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("said")]
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        if not isinstance(case.prediction, str):
+            raise TypeError("expected a text")
+        return [question(case.prediction)]
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        return [question(f"{case.prediction} {letter}") for letter in case.prediction[:2]] if len(verdicts) == 1 else []
+
+    def most_follow_ups(self, case: Case) -> int:
+        return min(2, len(case.prediction))
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        raise NotImplementedError
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        raise NotImplementedError
+
+
+def test_questions_that_depend_on_replies_are_a_range_and_exact_once_these_are_stored(planned: Planned) -> None:
+    suite = replace(planned.suite(answered("abc")), evaluators={"in_rounds": InRounds()})
+    first = planned.plan(suite)
+    assert (first.judge.calls, first.judge.more) == (1, 2)
+    assert "judge: 1 to 3 calls, 0 stored" in planned.lines(first)
+    assert not planned.plan(suite, budget=Budget(calls=1)).exceeds_budget
+    planned.store(_reply_to(suite, "abc"))
+    second = planned.plan(suite)
+    assert (second.judge.calls, second.judge.more, second.judge.stored) == (2, 0, 1)
+    planned.store(_reply_to(suite, "abc a"))
+    third = planned.plan(suite)
+    assert (third.judge.calls, third.judge.more, third.judge.stored) == (1, 0, 2)
+
+
+def _reply_to(suite: Suite, answer: str) -> StoredJudgement:
+    judge = SuiteJudge("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
+    asked = BoundQuestion(judge, question(answer), answer)
+    return StoredJudgement(asked.key, answer, asked.components(), "0.5", 0.5, Usage(30, 4))
+
+
+def test_how_much_is_asked_about_answers_of_an_unknown_kind_is_unknown(planned: Planned) -> None:
+    suite = planned.suite([case("a")], systems={"m": JUDGE})
+    plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}, parts=Parts()))
+    assert (plan.judge.expected, plan.judge.more) == (1, 2)
+    whole = replace(suite, evaluators={"in_rounds": InRounds()}, on={"in_rounds": "no.such.field"})
+    assert planned.plan(whole).judge.more is None
+    assert "judge: at least 0 calls" in planned.lines(planned.plan(whole))
