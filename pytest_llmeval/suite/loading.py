@@ -61,7 +61,8 @@ class _Loader(CaseSettingsReader):
         bare = source if source is None or entry.systems is None else without_predictions(source)
         systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
-        self._check_systems(entry, [spec.name for spec in specs])
+        self.systems = [spec.name for spec in specs]
+        self._check_systems(entry, self.systems)
         rows, row_faults = self._rows(bare)
         recorded = {spec.name: self._recorded(spec.source, row_faults) for spec in specs if spec.source is not None}
         rows += without_gold(rows, recorded.values())
