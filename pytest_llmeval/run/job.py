@@ -126,7 +126,7 @@ class Answer:
     Attributes:
         case: The case, with its prediction where there is one.
         error: Why there is no prediction, or no verdict because the budget is spent.
-        verdicts: Evaluator label to what the judge said to each of its questions.
+        verdicts: Evaluator label to what the judge said, turn by turn, to each of its questions.
         failed: Evaluator label to why its questions could not be put.
         calls: To judges.
         entries: Judgements that can be recorded.
@@ -135,7 +135,7 @@ class Answer:
 
     case: Case
     error: BaseException | None = None
-    verdicts: "dict[str, list[Verdict | LlmevalError]]" = field(default_factory=dict)
+    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)

@@ -105,7 +105,7 @@ def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
     suite = Suite("golden", Path("golden.eval.yaml"), {name: _evaluator(name, options)}, (case,), thresholds=limits)
-    answer = Answer(suite.cases[0], verdicts={name: VERDICTS[name]} if name in VERDICTS else {})
+    answer = Answer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
     place = Place("golden.eval.yaml", case.line)

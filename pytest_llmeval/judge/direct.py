@@ -1,6 +1,6 @@
 """A judge for Python code, without pytest and stores."""
 
-__all__ = ("Judgeable", "Panel")
+__all__ = ("DirectJudge", "Judgeable")
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,7 +24,7 @@ Judgeable: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Panel:
+class DirectJudge:
     """A judge, and the event loop in which it is asked.
 
     Attributes:
@@ -41,8 +41,8 @@ class Panel:
     background: Background = field(default_factory=Background)
 
     @classmethod
-    def of(cls, llm: Any, workers: int) -> "Panel":
-        """Return the panel of something that can judge; see `Judgeable`.
+    def of(cls, llm: Any, workers: int) -> "DirectJudge":
+        """Return a judge; see `Judgeable`.
 
         Raises:
             JudgeError: It cannot judge.
@@ -53,9 +53,9 @@ class Panel:
         client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
         spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
         known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
-        panel = cls(client, known.name, known.request_parameters(), workers)
-        panel.background.closing.append(client.aclose)
-        return panel
+        judge = cls(client, known.name, known.request_parameters(), workers)
+        judge.background.closing.append(client.aclose)
+        return judge
 
     async def ask(self, question: Question) -> Verdict:
         """Return the verdict on a question.
@@ -65,10 +65,16 @@ class Panel:
         """
         mode = question.mode
         request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
+        reply = await self.client.complete(request)
+        try:
+            return read_reply(mode, reply)
+        except JudgeError:
+            if not mode.asks_again:
+                raise
         return read_reply(mode, await self.client.complete(request))
 
     def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
-        """Ask many questions and close.
+        """Ask many questions.
 
         Args:
             questions: By number.
@@ -80,10 +86,11 @@ class Panel:
         Raises:
             BaseException: Anything but a missing verdict, such as an interrupt, once the calls in flight have ended.
         """
-        try:
-            return self.background.run(self._ask_all(questions, keep))
-        finally:
-            self.background.close()
+        return self.background.run(self._ask_all(questions, keep))
+
+    def close(self) -> None:
+        """Close the client and end the event loop."""
+        self.background.close()
 
     async def _ask_all(
         self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]
