@@ -1,6 +1,6 @@
 """Obtaining the prediction of a case and the verdicts of its judges."""
 
-__all__ = ("Answering",)
+__all__ = ("Answering", "Asking")
 
 import asyncio
 import time
@@ -54,19 +54,19 @@ class Answering:
         self.sharing = Sharing(self.judges)
         self.budget = TargetBudget(self.judges)
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
-        self.opponents = Opponents(self._predicted, self._predict)
+        self.opponents = Opponents(self.predicted, self._predict)
 
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
         except LlmevalError as error:
             return Answer(job.case, error)
         others = self.opponents.known(job)
         if case is None or others is None:
             return None
         answer = Answer(put_beside(case, others))
-        asked = self._askings(job, answer)
+        asked = self.askings(job, answer)
         for each in asked:
             while put := each.next(answer):
                 known = [self._known(question) for question in put]
@@ -86,7 +86,7 @@ class Answering:
 
     def needs_target(self, job: Job) -> bool:
         """Return whether the target must be called, or that of an opponent."""
-        return self._predicted(job) is None or self.opponents.known(job) is None
+        return self.predicted(job) is None or self.opponents.known(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -100,7 +100,7 @@ class Answering:
             return self.predictor.background.run(self.answer(job))
         answer = Answer(job.case)
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
             if case is None:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
@@ -163,15 +163,15 @@ class Answering:
         return await self._judged(job, answer)
 
     async def _own(self, job: Job) -> Case:
-        return self._predicted(job) or await self._predict(job)
+        return self.predicted(job) or await self._predict(job)
 
     async def _beside_others(self, job: Job) -> Case:
         """Return the case with its own prediction and those of its opponents, asked for at the same time."""
         others = asyncio.ensure_future(self.opponents.all(job))
-        case = self._predicted(job)
+        case = self.predicted(job)
         return put_beside(case or await self.opponents.own(job), await others)
 
-    def _predicted(self, job: Job) -> Case | None:
+    def predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
             return with_figures(job.case, job.parts)
@@ -236,13 +236,13 @@ class Answering:
         return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
-        asked = self._askings(job, answer)
+        asked = self.askings(job, answer)
         if self.judges is not None:
             await asyncio.gather(*(_ask(each, answer, self.judges) for each in asked))
             _enter(answer, asked)
         return answer
 
-    def _askings(self, job: Job, answer: Answer) -> "list[_Asking]":
+    def askings(self, job: Job, answer: Answer) -> "list[Asking]":
         """Return what is to be asked about an answered case, evaluator by evaluator."""
         if job.judge is None:
             return []
@@ -254,12 +254,12 @@ class Answering:
                 except PredictionError as error:
                     answer.failed[label] = error
                 else:
-                    asked.append(_Asking(label, job, job.judge.suite_judge, rounds))
+                    asked.append(Asking(label, job, job.judge.suite_judge, rounds))
         return asked
 
 
 @dataclass
-class _Asking:
+class Asking:
     """The questions of one evaluator about one case.
 
     Attributes:
@@ -297,7 +297,7 @@ class _Asking:
         self.told += zip(asked, told, strict=True)
 
 
-async def _ask(asking: _Asking, answer: Answer, judges: "JudgeService") -> None:
+async def _ask(asking: Asking, answer: Answer, judges: "JudgeService") -> None:
     """Ask round by round, whatever other evaluators wait for."""
     while put := asking.next(answer):
         asking.add(put, await asyncio.gather(*map(judges.judge, put)))
@@ -307,7 +307,7 @@ def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(answer: Answer, asked: Sequence[_Asking]) -> None:
+def _enter(answer: Answer, asked: Sequence[Asking]) -> None:
     """Write what judges said into an answer."""
     for each in asked:
         told = [judgement for _, judgement in each.told]

@@ -93,8 +93,12 @@ class Opponents:
 
     def known(self, job: Job) -> dict[str, Any] | None:
         """Return the opponents' answers to a case; ``None`` where one must be asked for."""
-        found = {name: self._known(each) for name, each in job.opponents.items()}
+        found = self.at_hand(job)
         return None if None in found.values() else found
+
+    def at_hand(self, job: Job) -> dict[str, Any]:
+        """Return the opponents' answers to a case, ``None`` in place of each that must be asked for."""
+        return {name: self._known(each) for name, each in job.opponents.items()}
 
     def _known(self, opponent: Job | NoAnswer | Itself) -> Any:
         if not isinstance(opponent, Job):

@@ -104,7 +104,19 @@ def run(
     runner: CaseRunner, suite: Suite, *systems: str, early: EarlyCalls = EARLY, again: bool = False
 ) -> dict[str, Execution]:
     """Run the cases of systems, in the order of a suite's items."""
-    jobs = [
+    jobs = loaded(suite, *systems)
+    given = FromFixtures(judge=OwnJudge())
+    done = {}
+    for place, each in enumerate(jobs):
+        for _ in range(2 if again else 1):
+            execution = runner.run(each, given, jobs[place + 1 :], early)
+        done[f"{each.case.id}[{each.key.variant}]"] = execution
+    return done
+
+
+def loaded(suite: Suite, *systems: str) -> list[LoadedCase]:
+    """Return the cases of systems, in the order of a suite's items."""
+    return [
         LoadedCase(suite.of(name), cases[name], SuiteKey(str(suite.path), "s.eval.yaml", variant=name))
         for cases in (
             dict(zip(systems, each, strict=True))
@@ -112,13 +124,12 @@ def run(
         )
         for name in systems
     ]
-    given = FromFixtures(judge=OwnJudge())
-    done = {}
-    for place, loaded in enumerate(jobs):
-        for _ in range(2 if again else 1):
-            execution = runner.run(loaded, given, jobs[place + 1 :], early)
-        done[f"{loaded.case.id}[{loaded.key.variant}]"] = execution
-    return done
+
+
+def planned(runner: CaseRunner, suite: Suite) -> dict[str, tuple[int, int]]:
+    """Return the calls of target and judge that a run of the system ``large`` would make, by system."""
+    plan = runner.plan((each, False) for each in loaded(suite, "large"))
+    return {each.system: (each.target.expected, each.judge.expected) for each in plan.suites}
 
 
 def rates(execution: Execution, suite: Suite) -> dict[str, float | None]:
@@ -178,10 +189,13 @@ def test_opponents_are_recorded_and_replayed_like_any_answer(world: World) -> No
     path = world.folder / "predictions.jsonl"
     recordings = Recordings.open(path, "auto", Journal.of(path, world.folder, "run"))
     suite = world.suite("small")
+    assert planned(world.runner(recordings=recordings), suite) == {"large": (3, 6), "small": (3, 0)}
     run(world.runner(recordings=recordings), suite, "large")
     recordings.update([])
     assert world.asked()["small one"] == 1
     replayed = Recordings.open(path, "replay")
+    (world.folder / "cache.sqlite3").unlink()
+    assert planned(world.runner(recordings=replayed), suite) == {"large": (0, 6)}
     done = run(world.runner(recordings=replayed), suite, "large")
     assert {each.scores(suite)["win_rate"] for each in done.values()} == {1.0}
     assert set(world.asked().values()) == {1}

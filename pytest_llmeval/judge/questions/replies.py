@@ -5,6 +5,7 @@ __all__ = (
     "FLAGS",
     "SCORE_SCHEMA",
     "closing_object",
+    "object_schema",
     "plain",
     "read_explanation",
     "read_reply",
@@ -191,7 +192,8 @@ _WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
 _WORD_ALONE = re.compile(r"^[^\w\n]*(yes|no)[^\w\n]*$", re.MULTILINE)
 
 
-def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
     # Providers that enforce a schema want every property required and no others.
     return {
         "type": "object",
@@ -201,10 +203,10 @@ def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-SCORE_SCHEMA: Final = _schema(reasoning={"type": "string"}, score={"type": "number"})
+SCORE_SCHEMA: Final = object_schema(reasoning={"type": "string"}, score={"type": "number"})
 """JSON Schema of what `read_score` reads."""
 
-EXPLANATION_SCHEMA: Final = _schema(
+EXPLANATION_SCHEMA: Final = object_schema(
     reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
 )
 """JSON Schema of what `read_explanation` reads."""
@@ -212,7 +214,7 @@ EXPLANATION_SCHEMA: Final = _schema(
 
 def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
     """Return the JSON Schema of what `read_rubric` reads."""
-    return _schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
+    return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:
