@@ -94,9 +94,8 @@ class Checklist(JudgedEvaluator):
         asked = case_texts(Case(case.id, input=case.input), "criterion", ("question",)).by_field
         answer, _ = _answer_of(case)
         texts = {**asked, **numbered, "answer": answer}
-        language = self.language
-        if language == "auto":
-            language = instruction_language(" ".join(instructions), case.labels.get("language"))
+        chosen = instruction_language(" ".join(instructions), case.labels.get("language"))
+        language = chosen if self.language == "auto" else self.language
         return [Question(checklist_mode(len(instructions)), texts, language)]
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
