@@ -50,6 +50,11 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
     "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
+    "checklist": (
+        {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
+        {"all_followed": Limit(1.0)},
+        _case(None, "Hello Bela! It is on its way.", "Where is my parcel?"),
+    ),
     "fields": ({}, {"fields_exact": Limit(1.0)}, _case({"total": 12, "vendor": "Ito"}, {"total": 21, "tax": 2})),
     "tools": (
         {},
@@ -94,6 +99,13 @@ VERDICTS: Mapping[str, list[Verdict | LlmevalError]] = {
     "judge": [Verdict(0.2, "Another town is named.")],
     "judge_agreement": [Verdict(0.2, "The words differ.")],
     "pairwise": [Verdict(0.0, "Another town is named."), Verdict(1.0, "Only one is right.")],
+    "checklist": [
+        Verdict(
+            0.5,
+            "",
+            {"verdicts": [{"followed": True, "reason": ""}, {"followed": False, "reason": "No date is named."}]},
+        )
+    ],
 }
 
 
