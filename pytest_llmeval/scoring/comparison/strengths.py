@@ -186,8 +186,8 @@ def _fit(
 
 
 def _centred(parameters: "FloatArray") -> "FloatArray":
-    strengths: FloatArray = parameters[:, :-1]
-    return strengths - strengths.mean(axis=1, keepdims=True)
+    centred: FloatArray = parameters[:, :-1] - parameters[:, :-1].mean(axis=1, keepdims=True)
+    return centred
 
 
 def _errors(hessian: "FloatArray") -> "FloatArray":
