@@ -16,7 +16,7 @@ WIN, TIE, LOSS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 def drawn(strengths: Mapping[str, float], ties: float, cases: int, seed: int = 1) -> list[PairCounts]:
     """Return cases in which each pair was drawn from the model."""
     rng = np.random.default_rng(seed)
-    found = []
+    found: list[PairCounts] = []
     for _ in range(cases):
         pairs = {}
         for one, other in combinations(strengths, 2):
@@ -97,7 +97,8 @@ def test_swapping_both_systems_of_each_pair_and_the_order_of_the_cases_changes_n
 
 
 def test_systems_may_meet_through_others_only() -> None:
-    cases: list[PairCounts] = [{("a", "b"): WIN, ("b", "c"): WIN}] * 5 + [{("a", "b"): LOSS, ("b", "c"): TIE}]
+    usual: PairCounts = {("a", "b"): WIN, ("b", "c"): WIN}
+    cases: list[PairCounts] = [*[usual] * 5, {("a", "b"): LOSS, ("b", "c"): TIE}]
     assert [each.system for each in fitted(cases).systems] == ["a", "b", "c"]
 
 
