@@ -158,7 +158,11 @@ class Planner:
         prediction = {"answer": _PLACEHOLDER} if job.suite.model is not None else _PLACEHOLDER
         answer = Answer(job.case.answered(prediction))
         for asking in self.answering.askings(job, answer):
-            tally.likely.update(asked.question.mode.name for asked in asking.next(answer))
+            for asked in asking.next(answer):
+                if asked.question.shared:
+                    self._counted(tally, asked)
+                else:
+                    tally.likely[asked.question.mode.name] += 1
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:
