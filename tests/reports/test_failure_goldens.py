@@ -49,6 +49,7 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         {"mae": Limit(max=0.1)},
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
+    "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
     "checklist": (
         {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
         {"all_followed": Limit(1.0)},
@@ -97,6 +98,7 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
 VERDICTS: Mapping[str, list[Verdict | LlmevalError]] = {
     "judge": [Verdict(0.2, "Another town is named.")],
     "judge_agreement": [Verdict(0.2, "The words differ.")],
+    "pairwise": [Verdict(0.0, "Another town is named."), Verdict(1.0, "Only one is right.")],
     "checklist": [
         Verdict(
             0.5,
