@@ -17,8 +17,8 @@ _ENOUGH = 0.75
 
 
 def tokens(text: str) -> set[str]:
-    """Return the words of a text and its Chinese characters, without small ones."""
-    return set(re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]", text.lower())) - _SMALL
+    """Return the words of a text, in the singular, and its Chinese characters, without small ones."""
+    return {each.rstrip("s") for each in re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]", text.lower())} - _SMALL
 
 
 @dataclass
