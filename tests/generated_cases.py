@@ -55,6 +55,8 @@ def answered(request: JudgeRequest) -> str:
         return json.dumps({"verdicts": [{"instruction": n, "followed": bool(draw >> n & 1)} for n in numbers]})
     if request.reply_schema is None:
         return "yes" if draw % 2 else "no"
+    if "better" in request.reply_schema["properties"]:
+        return json.dumps({"better": ("first", "second", "tie")[draw % 3]})
     graded = "fabrication" in request.reply_schema["properties"]
     return json.dumps({"reasoning": "", "score": 20 * (draw % 6) if graded else draw % 6 / 5})
 
@@ -230,6 +232,7 @@ GENERATORS: Mapping[str, Generator] = {
     "judge_agreement": Generator(
         lambda: get_evaluator("judge_agreement", mode="continuous"), _labelled_text, _text, _question
     ),
+    "pairwise": Generator(lambda: get_evaluator("pairwise"), _text, _text, _question),
     "segmentation": Generator(lambda: get_evaluator("segmentation"), _boundaries, _boundaries),
     "emotion_cause": Generator(lambda: get_evaluator("emotion_cause"), _pairs, _pairs),
     "retrieval, skip": Generator(

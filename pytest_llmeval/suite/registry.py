@@ -31,6 +31,7 @@ _SHIPPED = {
     "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
+    "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",

@@ -49,6 +49,7 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         {"mae": Limit(max=0.1)},
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
+    "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
     "checklist": (
         {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
         {"all_followed": Limit(1.0)},
@@ -130,6 +131,7 @@ VERDICTS: Mapping[str, list[Verdict | LlmevalError]] = {
             {"supported": False, "passages": [], "reason": ""},
         ),
     ],
+    "pairwise": [Verdict(0.0, "Another town is named."), Verdict(1.0, "Only one is right.")],
     "checklist": [
         Verdict(
             0.5,
