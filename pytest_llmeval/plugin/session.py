@@ -84,6 +84,7 @@ class Run:
         """Note what a process collected and left out; see `SuiteLoader.left_out`."""
         self.heard.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
         self.heard.deselected.update(left_out.get("deselected", ()))
+        self.heard.unwanted.update(left_out.get("unwanted", ()))
         self.collected.update(left_out.get("collected", ()))
         self.loader.misnamed.update(left_out.get("misnamed", ()))
 

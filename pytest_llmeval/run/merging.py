@@ -192,11 +192,11 @@ def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
         if both := sorted(first.heard.results.results.keys() & second.heard.results.results.keys()):
             ids = _listed(each.nodeid for each in both)
             yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
-    if any(shard.origin.options.selection for shard in shards):
-        return
-    ran = {item.nodeid for shard in shards for item in shard.heard.results.results}
-    ran |= {each for shard in shards for each in shard.heard.unfinished}
-    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - ran):
+    known = {item.nodeid for shard in shards for item in shard.heard.results.results}
+    known |= {each for shard in shards for each in shard.heard.unfinished}
+    if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
+        known |= {each for shard in shards for each in shard.heard.unwanted}
+    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - known):
         yield f"found no file with {_listed(missing)}, expected the files of all parts"
 
 

@@ -153,6 +153,7 @@ class _Course:
     dropped: Sequence[_Key]
     unfinished: Sequence[str]
     deselected: Sequence[str]
+    unwanted: Sequence[str]
     failures: Sequence[str]
 
 
@@ -230,6 +231,7 @@ def write_shard(path: Path, origin: Origin, heard: HeardRun, root: Path, seconds
         dropped=sorted(_moved(key, lambda file: display_path(Path(file), root)) for key in heard.dropped),
         unfinished=sorted(heard.unfinished),
         deselected=[] if origin.shard else sorted(heard.deselected),  # the other shards have them
+        unwanted=[] if origin.shard else sorted(heard.unwanted),
         failures=sorted(heard.failures),
     )
     lines = [_line(each) for each in (origin, course, *_results(heard, root), *_judgements(heard, root))]
@@ -324,6 +326,7 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
         dropped={_here(key, root) for key in course.dropped},
         unfinished=set(course.unfinished),
         deselected=set(course.deselected),
+        unwanted=set(course.unwanted),
         failures=set(course.failures),
     )
     return ShardFile(path, origin, heard, course.seconds)

@@ -41,7 +41,8 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
         selected={here / "s.eval.json"},
         dropped={key},
         unfinished={"u"},
-        deselected={"d"},
+        deselected={"d", "v"},
+        unwanted={"v"},
         failures={"f"},
     )
     heard.judgements.add(here / "__llmeval__" / "s.judgements.jsonl", entry())
@@ -54,7 +55,17 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
     assert list(found.heard.judgements) == [(there / "__llmeval__" / "s.judgements.jsonl", entry())]
     assert found.heard.selected == {there / "s.eval.json"}
     assert found.heard.dropped == {moved}
-    for name in ("started", "ended", "crashed", "uncollected", "faults", "unfinished", "deselected", "failures"):
+    for name in (
+        "started",
+        "ended",
+        "crashed",
+        "uncollected",
+        "faults",
+        "unfinished",
+        "deselected",
+        "unwanted",
+        "failures",
+    ):
         assert getattr(found.heard, name) == getattr(heard, name)
 
 
