@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.results import CaseRecord, Outcome
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
@@ -29,7 +30,9 @@ from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.run.finishing import HeardRun
+from pytest_llmeval.run.payload import decode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.sharding import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import Mode
 
@@ -303,9 +306,11 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
     if len(lines) < 2:  # noqa: PLR2004 (where it comes from, and how it went)
         raise ValueError("found no header")
     origin, course = _ORIGIN.validate_python(json.loads(lines[0])), _COURSE.validate_python(json.loads(lines[1]))
+    if origin.shard:
+        shard_of(origin.shard, {})
     results: dict[Item, ItemResult] = {}
     judgements = UsedJudgements()
-    for line in lines[2:]:
+    for number, line in enumerate(lines[2:], 3):
         if b'"recorded_in"' in line[: len('{"recorded_in"')]:
             judgement = _JUDGEMENT.validate_python(json.loads(line))
             judgements.add(root / judgement.recorded_in, StoredJudgement.from_json(judgement.judgement))
@@ -313,6 +318,7 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
             found = _RESULT.validate_python(json.loads(line))
             key, total, entries = found.result
             payload = json.dumps([_here(key, root), total, entries])
+            _check(payload, number)
             results[Item(found.file, found.nodeid)] = ItemResult(payload, found.outcome, found.duration)
     heard = HeardRun(
         started=course.started,
@@ -330,6 +336,20 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
         failures=set(course.failures),
     )
     return ShardFile(path, origin, heard, course.seconds)
+
+
+def _check(payload: str, number: int) -> None:
+    """Raise `ValueError` if the results of cases in a line cannot be read."""
+    try:
+        strange = [(each.id, each.outcome) for each in decode(payload).records if not _is_sane(each)]
+    except Exception as error:  # noqa: BLE001 (whatever reading trips over, the file is to blame)
+        strange = [format_error(error)]
+    if strange:
+        raise ValueError(f"line {number}: found a result that cannot be read: {strange[0]}")
+
+
+def _is_sane(record: CaseRecord) -> bool:
+    return isinstance(record.id, str) and record.outcome in get_args(Outcome)
 
 
 def _here(key: _Key, root: Path) -> SuiteKey:
