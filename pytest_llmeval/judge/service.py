@@ -4,7 +4,8 @@ __all__ = ("JudgeOffError", "JudgeService", "Judgement")
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -44,11 +45,18 @@ class Judgement:
         verdict: The verdict, or why there is none.
         call: What it cost, if a model was ever asked.
         entry: What can be recorded.
+        unread: The call before it, whose reply could not be read.
     """
 
     verdict: Verdict | LlmevalError
     call: Call | None = None
     entry: StoredJudgement | None = None
+    unread: Call | None = None
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """All calls that it took."""
+        return [each for each in (self.unread, self.call) if each is not None]
 
 
 @dataclass
@@ -192,6 +200,16 @@ class JudgeService:
         return None if failed is None else Judgement(*failed)
 
     async def _ask(self, asked: BoundQuestion) -> Judgement:
+        """Ask, and once more if the reply cannot be read and the mode wants that."""
+        first = await self._ask_once(asked)
+        if first.entry is not None or not asked.question.mode.asks_again:
+            return first
+        try:
+            return replace(await self._ask_once(asked), unread=first.call)
+        except LlmevalError as error:
+            return Judgement(error, first.call)
+
+    async def _ask_once(self, asked: BoundQuestion) -> Judgement:
         client = asked.suite_judge.client
         if client is None:
             raise NoJudgeError(asked.suite_judge.absent)
