@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.core.results import Outcome
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
@@ -341,15 +341,10 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
 def _check(payload: str, number: int) -> None:
     """Raise `ValueError` if the results of cases in a line cannot be read."""
     try:
-        strange = [(each.id, each.outcome) for each in decode(payload).records if not _is_sane(each)]
+        for record in decode(payload).records:
+            _CASE.validate_python((record.id, record.outcome))
     except Exception as error:  # noqa: BLE001 (whatever reading trips over, the file is to blame)
-        strange = [format_error(error)]
-    if strange:
-        raise ValueError(f"line {number}: found a result that cannot be read: {strange[0]}")
-
-
-def _is_sane(record: CaseRecord) -> bool:
-    return isinstance(record.id, str) and record.outcome in get_args(Outcome)
+        raise ValueError(f"line {number}: found a result that cannot be read: {format_error(error)}") from None
 
 
 def _here(key: _Key, root: Path) -> SuiteKey:
@@ -357,4 +352,5 @@ def _here(key: _Key, root: Path) -> SuiteKey:
 
 
 _ORIGIN, _COURSE = TypeAdapter(Origin), TypeAdapter(_Course)
+_CASE: TypeAdapter[tuple[str, Outcome]] = TypeAdapter(tuple[str, Outcome])
 _RESULT, _JUDGEMENT, _END = TypeAdapter(_Result), TypeAdapter(_Judgement), TypeAdapter(_End)
