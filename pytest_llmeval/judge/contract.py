@@ -25,6 +25,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import JudgeError
     from pytest_llmeval.core.observation import Observation
+    from pytest_llmeval.judge.spec import JudgeSpec
 
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
@@ -187,6 +188,11 @@ class JudgedEvaluator(Evaluator):
     It defines the questions and the meaning of the verdicts. Calls, caching and cost are handled elsewhere,
     so it stays as pure as any other.
     """
+
+    @property
+    def own_model(self) -> "JudgeSpec | None":
+        """The model of embeddings that is asked in place of the suite's judge; ``None`` for the judge."""
+        return None
 
     @abstractmethod
     def questions(self, case: Case) -> "Sequence[Question]":

@@ -22,6 +22,7 @@ from pytest_llmeval.services.retrying import RunCalls
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import SuiteJudge
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.contract import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
     from pytest_llmeval.judge.service import JudgeService
 
@@ -58,6 +59,7 @@ class SuiteJudges:
     background: Background
     _by_file: "dict[Path, SuiteJudge]" = field(default_factory=dict)
     _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
+    _embeddings: "dict[tuple[Path, str, str], SuiteJudge]" = field(default_factory=dict)
     _has_others: bool = False
 
     @cached_property
@@ -167,6 +169,34 @@ class SuiteJudges:
         if given is None:
             self.background.closing.append(client.aclose)
 
+    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "SuiteJudge":
+        """Return the model of embeddings that an evaluator of a file asks; nothing is opened before its first call.
+
+        Args:
+            asking: The file, whose judge is known.
+            spec: The model.
+        """
+        place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
+        if place not in self._embeddings:
+            from pytest_llmeval.judge.bound_question import SuiteJudge
+            from pytest_llmeval.judge.clients import connect_embeddings
+            from pytest_llmeval.judge.prices import price_of
+
+            model, price, way = place[1], price_of(spec), place[2]
+            recordings = self._by_file[asking].recordings
+            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way)
+            if price is None and self.options.budget.usd is not None:
+                found.absent = (
+                    f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
+                    "'price: {input: USD, output: 0}' (per million tokens) beside the model"
+                )
+            else:
+                client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
+                self.background.closing.append(client.aclose)
+                found.client = client
+            self._embeddings[place] = found
+        return self._embeddings[place]
+
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
 
@@ -222,6 +252,11 @@ class JudgeAccess:
     asking: Path
     spec: JudgeSpec
     own: OwnJudge = NO_OWN_JUDGE
+
+    def judge_for(self, evaluator: "JudgedEvaluator") -> "SuiteJudge":
+        """Return where the questions of an evaluator go."""
+        spec = evaluator.own_model
+        return self.suite_judge if spec is None else self.judges.embeddings_of(self.asking, spec)
 
     def open(self) -> None:
         """Connect the judge to its client if a model may be asked at all.

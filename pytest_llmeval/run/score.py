@@ -108,6 +108,10 @@ def score(
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
     listed = list(cases)
     reading = Reading.of(evaluator, on, parts or Parts())
+    if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None:
+        from pytest_llmeval.judge.clients import connect_embeddings
+
+        judge = connect_embeddings(evaluator.own_model)
     if isinstance(evaluator, JudgedEvaluator) and judge is not None:
         all_measured = _measure_asking(evaluator, listed, reading, judge, max_workers)
     else:

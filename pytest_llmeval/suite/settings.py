@@ -155,7 +155,7 @@ class SettingsReader(PartReader):
                 if built is None or self._names_files_outside(built, path):
                     return None
                 built = built.among(self.systems)
-                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
+                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
