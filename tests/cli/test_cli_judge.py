@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from histories import note_runs, run_line
 from judged_projects import KEY, shown_to
 from llm_server import Answer, Call, LlmServer, Sent, reply
 
@@ -19,6 +20,7 @@ from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.judging import JudgedRun, judge_run
+from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import score_file
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.layout import parse
@@ -329,3 +331,19 @@ def test_one_case_is_too_little_for_a_bridge(suites: Suites) -> None:
     code, told = suites.migrate("--approve")
     assert code == 1
     assert "found too few cases to measure the difference of 'judge', expected at least 2" in told
+
+
+def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites) -> None:
+    suites.write([GOOD, BAD])
+    suites.run(update=True)
+    suites.migrate("--approve")
+    judge = suites.scores().comparable.judges["judge"]
+    prints = [fingerprint({"judge": {**judge, "model": model}}) for model in (OLD, NEW, "openai:third", OLD)]
+    lines = [run_line(day, basis={"judge": each}) for day, each in enumerate(prints, 1)]
+    note_runs(suites.path.parent, *lines)
+    told = suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
+    marks = [line for line in told.splitlines() if line.startswith("--")]
+    assert marks[:2] == ["-- changed: bridged judge --", "-- changed: judge --"]
+    suites.write([GOOD, BAD], model=NEW)
+    suites.run(update=True)
+    assert "-- changed: bridged judge --" in suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
