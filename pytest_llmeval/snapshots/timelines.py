@@ -153,7 +153,7 @@ def _points(scores: SuiteScores) -> Iterator[Point]:
 
 def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
     """Yield the fingerprints of all judges before and after each change: away from the approved ones, and to them."""
-    approved = scores.comparable.judges
+    approved = dict(scores.comparable.judges)
     for model in {each.new["model"] for each in scores.bridges}:
         ways = [each for each in scores.bridges if each.new["model"] == model]
         after = approved | {each.label: each.new for each in ways if approved.get(each.label) == each.old}
