@@ -94,13 +94,14 @@ class SuiteJudges:
     def _working(self) -> WorkingCache:
         return WorkingCache(self.options.cache)
 
-    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> "SuiteJudge":
+    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str, *, priced: bool = True) -> "SuiteJudge":
         """Return the judge of a suite file or test file.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
             display_path: The name of the file in messages.
+            priced: Whether it may be asked, so that a budget in USD needs its price.
 
         Raises:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
@@ -116,7 +117,7 @@ class SuiteJudges:
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             model = chosen.model or OWN_JUDGE
             price = price_of(chosen)
-            if price is None and self.options.budget.usd is not None and self.service.asks:
+            if priced and price is None and self.options.budget.usd is not None and self.service.asks:
                 fault = (
                     f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
                     "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"

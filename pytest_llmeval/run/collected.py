@@ -91,7 +91,7 @@ def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[s
     """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}
-    suite_judge = judges.judge_of(suite.path, suite.judge, shown)
+    suite_judge = judges.judge_of(suite.path, suite.judge, shown, priced=suite.asks_judge)
     given = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
     return {
         label: {

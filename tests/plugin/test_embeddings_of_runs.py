@@ -55,15 +55,15 @@ def test_calls_are_counted_budgeted_and_left_out_where_judges_are_off(judged: "J
     _suite(judged, price={"input": 1, "output": 0})
     off = judged.project.run("--llmeval-judge=off")
     assert (_value(off), judged.server.calls) == (None, [])
-    ran = judged.project.run("--llmeval-budget=2 calls", "--llmeval-concurrency=1")
+    ran = judged.project.run("--llmeval-budget=calls=2", "--llmeval-concurrency=1")
     assert "the budget of 2 calls is spent" in ran.text
-    paid = judged.project.run("--llmeval-budget=1 USD")
+    paid = judged.project.run("--llmeval-budget=usd=1")
     assert (paid.code, _value(paid)) == (0, 0.8)
 
 
 def test_a_budget_of_money_needs_a_price(judged: "Judged") -> None:
     _suite(judged)
-    ran = judged.project.run("--llmeval-budget=1 USD")
+    ran = judged.project.run("--llmeval-budget=usd=1")
     assert ran.code == 1
     assert "found the model 'openai:tiny' without a known price" in ran.text
     assert judged.server.calls == []
