@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -64,14 +65,14 @@ class DirectJudge:
             JudgeError: There is none.
         """
         mode = question.mode
-        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
+        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema, mode.expected_of)
         reply = await self.client.complete(request)
         try:
-            return read_reply(mode, reply)
+            return read_reply(mode, enveloped(request, reply))
         except JudgeError:
             if not mode.asks_again:
                 raise
-        return read_reply(mode, await self.client.complete(request))
+        return read_reply(mode, enveloped(request, await self.client.complete(request)))
 
     def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
         """Ask many questions.

@@ -182,7 +182,11 @@ class Planner:
         likely = {name: PredictionParts(prediction=_OTHER) if each is None else each for name, each in others.items()}
         answer = Answer(put_beside(job.case.answered(prediction), likely))
         for asking in self.answering.askings(job, answer):
-            tally.likely.update(asked.question.mode.name for asked in asking.next(answer))
+            for asked in asking.next(answer):
+                if asked.question.shared:
+                    self._counted(tally, asked)
+                else:
+                    tally.likely[asked.question.mode.name] += 1
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:

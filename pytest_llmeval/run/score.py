@@ -154,15 +154,27 @@ def _measure_asking(
     asked = [_rounds_of(evaluator, case, reading) for case in cases]
     with closing(DirectJudge.of(judge, workers)) as direct:
         while put := _next_round(asked):
-            questions = dict(enumerate(question for _, own in put for question in own))
+            questions = [question for _, own in put for question in own]
+            numbers = _numbers(questions)
             verdicts: dict[int, Verdict | LlmevalError] = {}
-            verdicts |= direct.ask_all(questions, verdicts.__setitem__)
-            told = iter([verdicts[number] for number in questions])
+            verdicts |= direct.ask_all({number: questions[number] for number in numbers}, verdicts.__setitem__)
+            told = iter([verdicts[number] for number in numbers])
             for rounds, own in put:
                 rounds.add([next(told) for _ in own])
     return [
         each if isinstance(each, Exception) else measure_answered(evaluator, case, reading, each.verdicts)
         for case, each in zip(cases, asked, strict=True)
+    ]
+
+
+def _numbers(questions: "Sequence[Question]") -> list[int]:
+    """Return the place of each question, of one that all cases share that of the first."""
+    first: dict[tuple[str, ...], int] = {}
+    return [
+        first.setdefault((each.mode.name, each.mode.version, each.language, *map(str, each.texts.items())), number)
+        if each.shared
+        else number
+        for number, each in enumerate(questions)
     ]
 
 
