@@ -47,6 +47,10 @@ class SuiteJudge:
         """The model's name, without its provider."""
         return self.model.partition(":")[2]
 
+    def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "BoundQuestion":
+        """Return a question to this judge; see `BoundQuestion`."""
+        return BoundQuestion(self, question, case, repeat, asker)
+
 
 @dataclass(frozen=True)
 class BoundQuestion:

@@ -12,8 +12,9 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
 from pytest_llmeval.judge.bound_question import BoundQuestion
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question
 from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.panel import BoundPanel
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
@@ -72,7 +73,7 @@ class Answering:
         _enter(answer, found, questions)
         return answer
 
-    def _known(self, asked: BoundQuestion) -> "Judgement | None":
+    def _known(self, asked: BoundQuestion | BoundPanel) -> "Judgement | None":
         if self.judges is None:
             return None
         try:
@@ -229,19 +230,18 @@ class Answering:
             _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()}, questions)
         return answer
 
-    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
+    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion | BoundPanel]]:
         """Return what must be asked about an answered case, by evaluator."""
         if job.judge is None:
             return {}
         questions = {}
         asker = " ".join((job.key.shown, job.key.test, job.key.variant))
-        suite_judge = job.judge.suite_judge
         answer.failed.clear()
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
                     put = put_questions(evaluator, answer.case, job.suite.readings[label])
-                    asked = [BoundQuestion(suite_judge, each, job.case.id, job.repeat, asker) for each in put]
+                    asked = [job.judge.suite_judge.bind(each, job.case.id, job.repeat, asker) for each in put]
                     for each in asked:
                         _ = each.key  # what cannot be put as a question, such as a set, shows here
                     questions[label] = asked
@@ -255,22 +255,28 @@ def _timeout(job: Job) -> float | None:
 
 
 def _enter(
-    answer: Answer, judgements: "dict[str, list[Judgement]]", questions: "dict[str, list[BoundQuestion]]"
+    answer: Answer,
+    judgements: "dict[str, list[Judgement]]",
+    questions: "dict[str, list[BoundQuestion | BoundPanel]]",
 ) -> None:
     """Write what judges said into an answer."""
     for label, told in judgements.items():
         answer.verdicts[label] = [each.verdict for each in told]
-        answer.calls += [each.call for each in told if each.call is not None]
-        # A verdict may have been made for a case of another suite that asks the same.
-        answer.entries += [replace(each.entry, case=answer.case.id) for each in told if each.entry is not None]
-        answer.judgings += [_shown(label, *each) for each in zip(questions[label], told, strict=True)]
+        for bound, judgement in zip(questions[label], told, strict=True):
+            for juror, each in judgement.singles():
+                answer.judgings.append(_shown(label, bound.question, each, juror))
+                if each.call is not None:
+                    answer.calls.append(each.call._replace(judge=juror))
+                if each.entry is not None:
+                    # A verdict may have been made for a case of another suite that asks the same.
+                    answer.entries.append(replace(each.entry, case=answer.case.id))
         spent = next((each.verdict for each in told if isinstance(each.verdict, BudgetError)), None)
         answer.error = answer.error or spent
 
 
-def _shown(label: str, bound: BoundQuestion, judgement: "Judgement") -> JudgingShown:
+def _shown(label: str, question: Question, judgement: "Judgement", juror: str) -> JudgingShown:
     """Return a question with its reply as reports show them."""
-    verdict, question = judgement.verdict, bound.question
+    verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
-    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost)
+    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost, juror)

@@ -17,7 +17,6 @@ from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
@@ -32,7 +31,7 @@ from pytest_llmeval.suite.limit_faults import (
     range_fault,
     subject_fault,
 )
-from pytest_llmeval.suite.part_settings import PartReader
+from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.registry import Registry, using
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -47,7 +46,7 @@ _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
 
 
-class SettingsReader(PartReader):
+class SettingsReader(JudgeReader):
     """One reading of one suite file, as far as its settings go; collects faults.
 
     Attributes:
@@ -309,15 +308,6 @@ class SettingsReader(PartReader):
         if repeats is not None and repeats.times > _MOST_REPEATS:
             self.fault(("repeats", "times"), f"found {repeats.times}, expected 1 to {_MOST_REPEATS}")
         return repeats or Repeats()
-
-    def read_judge(self, entry: Any) -> JudgeSpec:
-        """Read ``judge``: a model, or a mapping."""
-        if entry is None:
-            return JudgeSpec()
-        spec: JudgeSpec | None = self.check(
-            JudgeSpec, {"model": entry} if isinstance(entry, str) else entry, ("judge",)
-        )
-        return spec or JudgeSpec()
 
     def read_confidence(self, value: float | None) -> float | None:
         """Read ``confidence``."""
