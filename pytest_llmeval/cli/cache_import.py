@@ -21,7 +21,7 @@ from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.run.score import put_questions
+from pytest_llmeval.run.rounds import Rounds
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
@@ -89,7 +89,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
             if not isinstance(evaluator, JudgedEvaluator):
                 continue
             try:
-                questions = put_questions(evaluator, case, suite.readings[label])
+                questions = Rounds.of(evaluator, case, suite.readings[label]).next()
             except (EvaluatorError, PredictionError) as error:
                 found.unknown[case.id] = str(error)
                 continue

@@ -4,6 +4,7 @@ __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -87,7 +88,7 @@ def judge_answer(
     try:
         return judge.background.run(judge.ask(task.to_question())).score
     finally:
-        judge.background.close()
+        judge.close()
 
 
 def batch_judge(
@@ -215,7 +216,8 @@ def _judge_missing(
     if not left:
         return
     questions = {row: task.to_question() for row, task in left.items()}
-    failed = DirectJudge.of(llm, workers).ask_all(questions, lambda row, verdict: fill(row, verdict.score))
+    with closing(DirectJudge.of(llm, workers)) as judge:
+        failed = judge.ask_all(questions, lambda row, verdict: fill(row, verdict.score))
     if failed:
         first = next(iter(failed.values()))
         _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)

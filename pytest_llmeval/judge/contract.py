@@ -123,6 +123,7 @@ class Mode:
         scale: Smallest and largest score.
         read: Turns a reply's text into a verdict, or raises `JudgeError`.
         reply_schema: JSON Schema of the reply; ``None`` where it is a word.
+        asks_again: Whether a reply that cannot be read is asked for once more, with a call of its own.
 
     Raises:
         TypeError: Name or version are not text, so stored verdicts could not be found again.
@@ -135,6 +136,7 @@ class Mode:
     scale: tuple[float, float]
     read: Callable[[str], Verdict]
     reply_schema: Mapping[str, Any] | None = None
+    asks_again: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("name", self.name), ("version", self.version)):
@@ -180,14 +182,42 @@ class JudgedEvaluator(Evaluator):
     def questions(self, case: Case) -> "Sequence[Question]":
         """Return the questions about an answered case; empty if a rule decides."""
 
+    def follow_up(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Sequence[Question]":
+        """Return the questions that depend on what was said before; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question asked so far, in order; an error where the judge gave none.
+        """
+        del case, verdicts
+        return ()
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        del reduce
+        return None
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+
+        Read where a run is planned and the first replies are not known.
+        """
+        del case
+        return 0
+
     @abstractmethod
     def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
         """Count one case.
 
         Args:
             case: The case.
-            verdicts: One per question, in order; an error where the judge gave none. An evaluator that has other
-                metrics counts those and names the ones that it could not compute in `Observation.errored`.
+            verdicts: One per question of all rounds, in order; an error where the judge gave none. An evaluator that
+                has other metrics counts those and names the ones that it could not compute in `Observation.errored`.
 
         Raises:
             JudgeError: Nothing could be counted.

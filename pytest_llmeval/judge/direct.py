@@ -65,10 +65,16 @@ class DirectJudge:
         """
         mode = question.mode
         request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
+        reply = await self.client.complete(request)
+        try:
+            return read_reply(mode, reply)
+        except JudgeError:
+            if not mode.asks_again:
+                raise
         return read_reply(mode, await self.client.complete(request))
 
     def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
-        """Ask many questions and close.
+        """Ask many questions.
 
         Args:
             questions: By number.
@@ -80,10 +86,11 @@ class DirectJudge:
         Raises:
             BaseException: Anything but a missing verdict, such as an interrupt, once the calls in flight have ended.
         """
-        try:
-            return self.background.run(self._ask_all(questions, keep))
-        finally:
-            self.background.close()
+        return self.background.run(self._ask_all(questions, keep))
+
+    def close(self) -> None:
+        """Close the client and end the event loop."""
+        self.background.close()
 
     async def _ask_all(
         self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]

@@ -94,9 +94,7 @@ class SuiteJudges:
     def _working(self) -> WorkingCache:
         return WorkingCache(self.options.cache)
 
-    def judge_of(
-        self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str
-    ) -> "SuiteJudge | SuitePanel":
+    def judge_of(self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str) -> "SuiteJudge | SuitePanel":
         """Return the judge, or the panel, of a suite file or test file.
 
         Args:

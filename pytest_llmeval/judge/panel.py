@@ -1,14 +1,15 @@
 """A panel of judges: several models are asked each question."""
 
-__all__ = ("BoundPanel", "PanelSpec", "SuitePanel", "jurors_of")
+__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of")
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.reduction import Reduce, reduced
 from pytest_llmeval.judge.spec import JudgeSpec
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.judge.contract import Question, Verdict
+    from pytest_llmeval.judge.contract import Question
 
 _FEWEST = 2
 
@@ -125,3 +126,17 @@ class BoundPanel:
         """Return what the verdicts of the jurors, in their order, are as one."""
         given = dict(zip(self.jurors, verdicts, strict=True))
         return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
+
+    def votes(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Mapping[str, float | None]]":
+        """Return what jurors gave, as shares of the scale, for each thing that they judge; ``None`` where one failed.
+
+        Args:
+            verdicts: Of the jurors, in their order.
+        """
+        low, high = self.question.mode.scale
+        shares = [(each.score - low) / (high - low) if isinstance(each, Verdict) else None for each in verdicts]
+        return [dict(zip(self.jurors, shares, strict=True))]
+
+
+Bound: TypeAlias = BoundQuestion | BoundPanel
+"""A question on its way to whoever judges the suite."""

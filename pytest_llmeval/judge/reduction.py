@@ -1,11 +1,11 @@
 """How the verdicts of a panel become one."""
 
-__all__ = ("Reduce", "decided", "reduced")
+__all__ = ("PanelVerdict", "Reduce", "decided", "reduced")
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final, Literal, TypeAlias
 
@@ -16,6 +16,17 @@ from pytest_llmeval.judge.questions.replies import FLAGS
 Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 
 _VOTES: Final = ("majority", "unanimous")
+
+
+@dataclass(frozen=True, slots=True)
+class PanelVerdict(Verdict):
+    """The verdict of a panel.
+
+    Attributes:
+        undecided: The scores between which a vote did not decide; the lowest of them counts.
+    """
+
+    undecided: tuple[float, ...] = ()
 
 
 def reduced(
@@ -30,8 +41,7 @@ def reduced(
         least: How many verdicts it takes.
 
     Returns:
-        The verdict. Its details have that of each juror as ``jurors``, and as ``undecided`` the scores between which
-        a vote did not decide.
+        A `PanelVerdict`. Its details have the verdict of each juror as ``jurors``.
     """
     verdicts = {name: each for name, each in given.items() if isinstance(each, Verdict)}
     failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
@@ -48,7 +58,8 @@ def reduced(
     score, undecided = decided([each.score for each in verdicts.values()], how)
     details: dict[str, Any] = {"jurors": {name: _shown(each) for name, each in given.items()}}
     details |= {"undecided": undecided} if undecided else {}
-    return Verdict(score, _reasoning(verdicts), details | _flags(list(verdicts.values()), how))
+    details |= _flags(list(verdicts.values()), how)
+    return PanelVerdict(score, _reasoning(verdicts), details, tuple(undecided))
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:

@@ -4,7 +4,8 @@ __all__ = ("JudgeOffError", "JudgeService", "Judgement")
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,14 @@ from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.heartbeat import LEASE_S, Heartbeat
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, records
-from pytest_llmeval.judge.panel import BoundPanel
+from pytest_llmeval.judge.panel import Bound, BoundPanel
 from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spending import Spending
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.store.working import WorkingCache
@@ -47,17 +48,27 @@ class Judgement:
         verdict: The verdict, or why there is none.
         call: What it cost, if a model was ever asked.
         entry: What can be recorded.
+        unread: The call before it, whose reply could not be read.
         jurors: Name of a juror to what came of its question, if a panel was asked; that has call and entry.
     """
 
     verdict: Verdict | LlmevalError
     call: Call | None = None
     entry: StoredJudgement | None = None
+    unread: Call | None = None
     jurors: "Mapping[str, Judgement]" = field(default_factory=dict)
 
-    def singles(self) -> "Iterator[tuple[str, Judgement]]":
-        """Yield what each judge said, with the name of the juror; nothing where there is no panel."""
-        yield from self.jurors.items() or [("", self)]
+    @property
+    def calls(self) -> Sequence[Call]:
+        """All calls that it took."""
+        if self.jurors:
+            return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
+        return [each for each in (self.unread, self.call) if each is not None]
+
+    @property
+    def singles(self) -> "Sequence[tuple[str, Judgement]]":
+        """What each judge said, with the name of the juror; empty where there is no panel."""
+        return list(self.jurors.items()) or [("", self)]
 
 
 @dataclass
@@ -114,7 +125,7 @@ class JudgeService:
     def _failures(self) -> Failures:
         return Failures(self.run, None if self.limit.shared is None else self.working)
 
-    def known(self, asked: BoundQuestion | BoundPanel) -> Judgement | None:
+    def known(self, asked: Bound) -> Judgement | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
 
         Raises:
@@ -144,7 +155,7 @@ class JudgeService:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
         return self.limit.shared is not None and self.cache.made_in(key, self.run)
 
-    async def judge(self, asked: BoundQuestion | BoundPanel) -> Judgement:
+    async def judge(self, asked: Bound) -> Judgement:
         """Return the verdict on a question, asking the model if need be.
 
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
@@ -206,6 +217,16 @@ class JudgeService:
         return None if failed is None else Judgement(*failed)
 
     async def _ask(self, asked: BoundQuestion) -> Judgement:
+        """Ask, and once more if the reply cannot be read and the mode wants that."""
+        first = await self._ask_once(asked)
+        if first.entry is not None or not asked.question.mode.asks_again:
+            return first
+        try:
+            return replace(await self._ask_once(asked), unread=first.call)
+        except LlmevalError as error:
+            return Judgement(error, first.call)
+
+    async def _ask_once(self, asked: BoundQuestion) -> Judgement:
         client = asked.suite_judge.client
         if client is None:
             raise NoJudgeError(asked.suite_judge.absent)

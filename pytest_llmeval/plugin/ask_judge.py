@@ -9,15 +9,15 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
-from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
-from pytest_llmeval.judge.panel import BoundPanel
+from pytest_llmeval.judge.panel import Bound
 from pytest_llmeval.judge.service import Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import keep_judgements
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
+from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.suite.registry import get_evaluator
 
 
@@ -48,12 +48,12 @@ class AskJudge:
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
         access = self._access()
-        verdicts = [
-            self._ask(access.suite_judge.bind(each, case.id, asker=self.request.node.nodeid), case.id, access)
-            for each in evaluator.questions(case)
-        ]
+        rounds = Rounds(evaluator, [case])
+        while put := rounds.next():
+            asked = [access.suite_judge.bind(each, case.id, asker=self.request.node.nodeid) for each in put]
+            rounds.add([self._ask(each, case.id, access) for each in asked])
         judged = evaluator.judged(case)
-        verdict = judged.verdict(verdicts)
+        verdict = judged.verdict(rounds.verdicts[0])
         if verdict is None:
             raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
@@ -64,7 +64,7 @@ class AskJudge:
         suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
         return JudgeAccess(suite_judge, judges, path, JudgeSpec(), FixtureJudge(self.request))
 
-    def _ask(self, asked: BoundQuestion | BoundPanel, case: str, access: JudgeAccess) -> Verdict | LlmevalError:
+    def _ask(self, asked: Bound, case: str, access: JudgeAccess) -> Verdict | LlmevalError:
         runner = self.request.config.stash[RUNNER]
         told: Judgement | None = runner.judges.service.known(asked)
         if told is None:

@@ -4,6 +4,7 @@ __all__ = ("Answering",)
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
-from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.panel import BoundPanel
@@ -19,7 +19,7 @@ from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
-from pytest_llmeval.run.score import put_questions
+from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
@@ -29,6 +29,8 @@ from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.bound_question import SuiteJudge
+    from pytest_llmeval.judge.panel import Bound, SuitePanel
     from pytest_llmeval.judge.service import Judgement, JudgeService
 
 
@@ -63,17 +65,17 @@ class Answering:
         if case is None:
             return None
         answer = Answer(case)
-        found = {}
-        questions = self._questions(job, answer)
-        for label, asked in questions.items():
-            known = [self._known(each) for each in asked]
-            if None in known:
-                return None
-            found[label] = [each for each in known if each is not None]
-        _enter(answer, found, questions)
+        asked = self._askings(job, answer)
+        for each in asked:
+            while put := each.next(answer):
+                known = [self._known(question) for question in put]
+                if None in known:
+                    return None
+                each.add(put, [judgement for judgement in known if judgement is not None])
+        _enter(answer, asked)
         return answer
 
-    def _known(self, asked: BoundQuestion | BoundPanel) -> "Judgement | None":
+    def _known(self, asked: "Bound") -> "Judgement | None":
         if self.judges is None:
             return None
         try:
@@ -222,56 +224,91 @@ class Answering:
         return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
-        judges = self.judges
-        questions = self._questions(job, answer)
-        if judges is not None and questions:
-            flat = [each for asked in questions.values() for each in asked]
-            told = iter(await asyncio.gather(*map(judges.judge, flat)))
-            _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()}, questions)
+        asked = self._askings(job, answer)
+        if self.judges is not None:
+            await asyncio.gather(*(_ask(each, answer, self.judges) for each in asked))
+            _enter(answer, asked)
         return answer
 
-    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion | BoundPanel]]:
-        """Return what must be asked about an answered case, by evaluator."""
+    def _askings(self, job: Job, answer: Answer) -> "list[_Asking]":
+        """Return what is to be asked about an answered case, evaluator by evaluator."""
         if job.judge is None:
-            return {}
-        questions = {}
-        asker = " ".join((job.key.shown, job.key.test, job.key.variant))
-        answer.failed.clear()
+            return []
+        asked = []
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
-                    put = put_questions(evaluator, answer.case, job.suite.readings[label])
-                    asked = [job.judge.suite_judge.bind(each, job.case.id, job.repeat, asker) for each in put]
-                    for each in asked:
-                        _ = each.key  # what cannot be put as a question, such as a set, shows here
-                    questions[label] = asked
-                except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+                    rounds = Rounds.of(evaluator, answer.case, job.suite.readings[label])
+                except PredictionError as error:
                     answer.failed[label] = error
-        return questions
+                else:
+                    asked.append(_Asking(label, job, job.judge.suite_judge, rounds))
+        return asked
+
+
+@dataclass
+class _Asking:
+    """The questions of one evaluator about one case.
+
+    Attributes:
+        label: Of the evaluator.
+        job: The case.
+        suite_judge: Where the questions go.
+        rounds: What is asked when.
+        told: Each question with what came of it.
+    """
+
+    label: str
+    job: Job
+    suite_judge: "SuiteJudge | SuitePanel"
+    rounds: Rounds
+    told: "list[tuple[Bound, Judgement]]" = field(default_factory=list)
+
+    def next(self, answer: Answer) -> "list[Bound]":
+        """Return the questions of the next round; none where the evaluator cannot put them, which the answer says."""
+        key, job = self.job.key, self.job
+        asker = " ".join((key.shown, key.test, key.variant))
+        try:
+            asked = [self.suite_judge.bind(each, job.case.id, job.repeat, asker) for each in self.rounds.next()]
+            for each in asked:
+                _ = each.key  # what cannot be put as a question, such as a set, shows here
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+            answer.failed[self.label] = error
+            return []
+        return asked
+
+    def add(self, asked: "Sequence[Bound]", told: "Sequence[Judgement]") -> None:
+        """Add what came of the questions of a round."""
+        self.rounds.add([each.verdict for each in told])
+        self.told += zip(asked, told, strict=True)
+
+
+async def _ask(asking: _Asking, answer: Answer, judges: "JudgeService") -> None:
+    """Ask round by round, whatever other evaluators wait for."""
+    while put := asking.next(answer):
+        asking.add(put, await asyncio.gather(*map(judges.judge, put)))
 
 
 def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(
-    answer: Answer,
-    judgements: "dict[str, list[Judgement]]",
-    questions: "dict[str, list[BoundQuestion | BoundPanel]]",
-) -> None:
+def _enter(answer: Answer, asked: Sequence[_Asking]) -> None:
     """Write what judges said into an answer."""
-    for label, told in judgements.items():
-        answer.verdicts[label] = [each.verdict for each in told]
-        for bound, judgement in zip(questions[label], told, strict=True):
-            for juror, each in judgement.singles():
-                answer.judgings.append(_shown(label, bound.question, each, juror))
-                if each.call is not None:
-                    answer.calls.append(each.call._replace(judge=juror))
-                if each.entry is not None:
-                    # A verdict may have been made for a case of another suite that asks the same.
-                    answer.entries.append(replace(each.entry, case=answer.case.id))
-        spent = next((each.verdict for each in told if isinstance(each.verdict, BudgetError)), None)
-        answer.error = answer.error or spent
+    for asking in asked:
+        if asking.label not in answer.failed:
+            answer.verdicts[asking.label] = asking.rounds.verdicts
+        for bound, judgement in asking.told:
+            answer.calls += judgement.calls
+            for juror, each in judgement.singles:
+                answer.judgings.append(_shown(asking.label, bound.question, each, juror))
+                # A verdict may have been made for a case of another suite that asks the same.
+                answer.entries += [replace(each.entry, case=answer.case.id)] if each.entry is not None else []
+            if isinstance(bound, BoundPanel):
+                given = [each.verdict for each in judgement.jurors.values()]
+                answer.votes.setdefault(asking.label, []).extend(bound.votes(given))
+            if isinstance(judgement.verdict, BudgetError):
+                answer.error = answer.error or judgement.verdict
 
 
 def _shown(label: str, question: Question, judgement: "Judgement", juror: str) -> JudgingShown:

@@ -1,6 +1,6 @@
 """The settings of a suite file about judges: one, or a panel."""
 
-__all__ = ("JudgeReader",)
+__all__ = ("JudgeReader", "without_unasked")
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,8 +46,21 @@ class JudgeReader(PartReader):
                 self.fault((name,), fault)
             return JudgeSpec()
 
-    def check_reduction(self, panel: PanelSpec, evaluators: Mapping[str, Evaluator]) -> None:
-        """Refuse a reduction that has no meaning for an evaluator."""
+    def check_reduction(self, judge: JudgeSpec | PanelSpec, evaluators: Mapping[str, Evaluator]) -> None:
+        """Refuse a panel, or a reduction, that has no meaning for an evaluator."""
+        if isinstance(judge, JudgeSpec):
+            return
         for label, evaluator in evaluators.items():
-            if isinstance(evaluator, JudgedEvaluator) and (fault := evaluator.panel_fault(panel.reduce)):
-                self.fault(("reduce",) if panel.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
+            if isinstance(evaluator, JudgedEvaluator) and (fault := evaluator.panel_fault(judge.reduce)):
+                self.fault(("reduce",) if judge.reduce is not None else ("judges",), f"evaluator {label!r}: {fault}")
+
+
+def without_unasked(evaluators: Mapping[str, Evaluator]) -> dict[str, Evaluator]:
+    """Return evaluators without the agreement of a panel about evaluators that ask nothing."""
+    from pytest_llmeval.evaluators.judge.panel import PanelAgreement
+
+    return {
+        label: each
+        for label, each in evaluators.items()
+        if not isinstance(each, PanelAgreement) or isinstance(evaluators[each.of], JudgedEvaluator)
+    }

@@ -17,12 +17,14 @@ from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
     declared_metric,
     drop_fault,
@@ -31,7 +33,6 @@ from pytest_llmeval.suite.limit_faults import (
     range_fault,
     subject_fault,
 )
-from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.registry import Registry, using
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -86,6 +87,24 @@ class SettingsReader(JudgeReader):
                 self._add(built, path, owner)
         if checks is not None:
             self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
+        return self.metrics.evaluators
+
+    def with_agreement(self, panel: PanelSpec, evaluators: Mapping[str, Evaluator]) -> Mapping[str, Evaluator]:
+        """Return evaluators with the agreement of the panel about what each of them asks.
+
+        Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
+        """
+        from pytest_llmeval.evaluators.judge.panel import PanelAgreement
+
+        owner = {
+            self.metrics.full_name(label, each.metric.family): label
+            for label, declared in self.metrics.declared.items()
+            for each in declared
+        }
+        for label, evaluator in evaluators.items():
+            if isinstance(evaluator, JudgedEvaluator) or evaluator.name == "checks":
+                agreement = PanelAgreement(label, panel.names)
+                self._add(MetricIndex.of({agreement.name: agreement}), ("judges",), owner)
         return self.metrics.evaluators
 
     def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
