@@ -1,16 +1,19 @@
 """A judge for Python code, without pytest and stores."""
 
-__all__ = ("DirectJudge", "Judgeable")
+__all__ = ("DirectJudge", "Judgeable", "Panel")
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.errors import FieldsError, JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.panel import panel_faults
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
+from pytest_llmeval.judge.reduction import Reduce, reduced
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.background import Background, caught
 
@@ -24,45 +27,53 @@ Judgeable: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class DirectJudge:
-    """A judge, and the event loop in which it is asked.
+class Panel:
+    """Several judges for Python code, in place of one.
+
+    Attributes:
+        judges: Name to judge, two or more.
+        reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and no,
+            the mean of scores.
+        min_judges: How many verdicts a question needs; ``None``: that of every judge.
+
+    Raises:
+        FieldsError: A `ValueError` with every fault.
+    """
+
+    judges: Mapping[str, Judgeable]
+    reduce: Reduce | None = None
+    min_judges: int | None = None
+
+    def __post_init__(self) -> None:
+        if faults := panel_faults(len(self.judges), self.reduce, self.min_judges):
+            raise FieldsError(faults)
+
+
+@dataclass(frozen=True)
+class _Juror:
+    """One judge.
 
     Attributes:
         client: Asks it.
         model: Its name.
         parameters: What it is sent besides.
-        workers: Most calls at a time.
     """
 
     client: "AsyncJudge"
     model: str
     parameters: Mapping[str, Any]
-    workers: int
-    background: Background = field(default_factory=Background)
 
     @classmethod
-    def of(cls, llm: Any, workers: int) -> "DirectJudge":
-        """Return a judge; see `Judgeable`.
-
-        Raises:
-            JudgeError: It cannot judge.
-        """
+    def of(cls, llm: Any) -> "_Juror":
         from pytest_llmeval.judge.clients import as_client, connect
 
         spec = JudgeSpec(llm) if isinstance(llm, str) else llm
         client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
         spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
         known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
-        judge = cls(client, known.name, known.request_parameters(), workers)
-        judge.background.closing.append(client.aclose)
-        return judge
+        return cls(client, known.name, known.request_parameters())
 
     async def ask(self, question: Question) -> Verdict:
-        """Return the verdict on a question.
-
-        Raises:
-            JudgeError: There is none.
-        """
         mode = question.mode
         request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
         reply = await self.client.complete(request)
@@ -72,6 +83,63 @@ class DirectJudge:
             if not mode.asks_again:
                 raise
         return read_reply(mode, await self.client.complete(request))
+
+
+@dataclass(frozen=True)
+class DirectJudge:
+    """A judge or a panel, and the event loop in which it is asked.
+
+    Attributes:
+        jurors: Name to judge; a single one, or those of the panel.
+        panel: The panel; ``None`` for a single judge.
+        workers: Most calls at a time.
+    """
+
+    jurors: Mapping[str, _Juror]
+    panel: Panel | None
+    workers: int
+    background: Background = field(default_factory=Background)
+
+    @classmethod
+    def of(cls, llm: Any, workers: int) -> "DirectJudge":
+        """Return a judge; see `Judgeable` and `Panel`.
+
+        Raises:
+            JudgeError: It cannot judge.
+        """
+        panel = llm if isinstance(llm, Panel) else None
+        judges = {"": llm} if panel is None else panel.judges
+        judge = cls({name: _Juror.of(each) for name, each in judges.items()}, panel, workers)
+        judge.background.closing += [each.client.aclose for each in judge.jurors.values()]
+        return judge
+
+    @cached_property
+    def _slots(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(self.workers)
+
+    async def ask(self, question: Question) -> Verdict:
+        """Return the verdict on a question.
+
+        Raises:
+            JudgeError: There is none.
+        """
+        if self.panel is None:
+            (juror,) = self.jurors.values()
+            return await juror.ask(question)
+        told = await asyncio.gather(*(self._given(each, question) for each in self.jurors.values()))
+        given = dict(zip(self.jurors, told, strict=True))
+        least = self.panel.min_judges or len(given)
+        verdict = reduced(question.mode, given, self.panel.reduce, least)
+        if isinstance(verdict, Verdict):
+            return verdict
+        raise verdict
+
+    async def _given(self, juror: _Juror, question: Question) -> Verdict | JudgeError:
+        async with self._slots:
+            try:
+                return await juror.ask(question)
+            except JudgeError as error:
+                return error
 
     def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
         """Ask many questions.

@@ -1,15 +1,15 @@
 """A panel of judges: several models are asked each question."""
 
-__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of")
+__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of", "panel_faults")
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.reduction import Reduce, reduced
 from pytest_llmeval.judge.spec import JudgeSpec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.judge.contract import Question
+    from pytest_llmeval.judge.contract import Question, Verdict
 
 _FEWEST = 2
 
@@ -40,17 +40,13 @@ class PanelSpec:
     min_judges: int | None = None
 
     def __post_init__(self) -> None:
-        faults = []
-        if len(self.judges) < _FEWEST:
-            faults.append(("judges", f"found {len(self.judges)}, expected two or more; a single one is 'judge'"))
+        faults = panel_faults(len(self.judges), self.reduce, self.min_judges)
         if any(spec.model is None for spec in self.judges):
             faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
         told = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
         if twice := next((model for number, (model, sent) in enumerate(told) if (model, sent) in told[:number]), None):
             why = "the two would share each verdict: expected distinct models or parameters"
             faults.append(("judges", f"found {twice!r} twice with the same parameters, {why}"))
-        if self.min_judges is not None and not 1 <= self.min_judges <= len(self.judges):
-            faults.append(("min_judges", f"found {self.min_judges}, expected 1 to {len(self.judges)}, the jurors"))
         if faults:
             raise FieldsError(faults)
 
@@ -67,6 +63,18 @@ class PanelSpec:
     def least(self) -> int:
         """How many verdicts a question needs."""
         return self.min_judges or len(self.judges)
+
+
+def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str, str]]:
+    """Return what is wrong with a panel: name of the setting to fault."""
+    faults = []
+    if jurors < _FEWEST:
+        faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
+    if reduce is not None and reduce not in get_args(Reduce):
+        faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
+    if least is not None and not 1 <= least <= jurors:
+        faults.append(("min_judges", f"found {least}, expected 1 to {jurors}, the number of judges"))
+    return faults
 
 
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
@@ -126,16 +134,6 @@ class BoundPanel:
         """Return what the verdicts of the jurors, in their order, are as one."""
         given = dict(zip(self.jurors, verdicts, strict=True))
         return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
-
-    def votes(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Mapping[str, float | None]]":
-        """Return what jurors gave, as shares of the scale, for each thing that they judge; ``None`` where one failed.
-
-        Args:
-            verdicts: Of the jurors, in their order.
-        """
-        low, high = self.question.mode.scale
-        shares = [(each.score - low) / (high - low) if isinstance(each, Verdict) else None for each in verdicts]
-        return [dict(zip(self.jurors, shares, strict=True))]
 
 
 Bound: TypeAlias = BoundQuestion | BoundPanel

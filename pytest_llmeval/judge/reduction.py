@@ -1,6 +1,6 @@
 """How the verdicts of a panel become one."""
 
-__all__ = ("PanelVerdict", "Reduce", "decided", "reduced")
+__all__ = ("PanelError", "PanelVerdict", "Reduce", "Votes", "decided", "reduced")
 
 import math
 from collections import Counter
@@ -18,20 +18,38 @@ Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
 _VOTES: Final = ("majority", "unanimous")
 
 
+Votes: TypeAlias = Mapping[str, float | None]
+"""Juror to score from 0 to 1 for one thing that is judged; ``None`` where the juror failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class PanelVerdict(Verdict):
-    """The verdict of a panel.
+    """The verdict of a panel. Its details have that of each juror as ``jurors``.
 
     Attributes:
         undecided: The scores between which a vote did not decide; the lowest of them counts.
+        votes: What the jurors gave.
     """
 
     undecided: tuple[float, ...] = ()
+    votes: tuple[Votes, ...] = ()
+
+
+class PanelError(JudgeError):
+    """Too few jurors gave a verdict.
+
+    Attributes:
+        votes: What the others gave.
+    """
+
+    def __init__(self, message: str, votes: tuple[Votes, ...]) -> None:
+        super().__init__(message)
+        self.votes = votes
 
 
 def reduced(
     mode: Mode, given: "Mapping[str, Verdict | LlmevalError]", reduce: Reduce | None, least: int
-) -> Verdict | LlmevalError:
+) -> PanelVerdict | LlmevalError:
     """Return the verdict of a panel, or why it has none.
 
     Args:
@@ -39,27 +57,27 @@ def reduced(
         given: Juror to its verdict, or to why it has none.
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
-
-    Returns:
-        A `PanelVerdict`. Its details have the verdict of each juror as ``jurors``.
     """
-    verdicts = {name: each for name, each in given.items() if isinstance(each, Verdict)}
+    verdicts = [each for each in given.values() if isinstance(each, Verdict)]
     failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
+    low, high = mode.scale
+    votes = (
+        {n: (each.score - low) / (high - low) if isinstance(each, Verdict) else None for n, each in given.items()},
+    )
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
             return first  # judges are switched off, or there are none
         why = "; ".join(f"{name}: {each}" for name, each in failed.items())
-        return JudgeError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}")
+        return PanelError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}", votes)
     how = reduce or ("majority" if mode.reply_schema is None else "mean")
-    score, undecided = decided([each.score for each in verdicts.values()], how)
+    score, undecided = decided([each.score for each in verdicts], how)
     details: dict[str, Any] = {"jurors": {name: _shown(each) for name, each in given.items()}}
     details |= {"undecided": undecided} if undecided else {}
-    details |= _flags(list(verdicts.values()), how)
-    return PanelVerdict(score, _reasoning(verdicts), details, tuple(undecided))
+    return PanelVerdict(score, _reasoning(given), details | _flags(verdicts, how), tuple(undecided), votes)
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
@@ -89,9 +107,14 @@ def _vote(how: Reduce) -> Reduce:
     return how if how in _VOTES else "majority"
 
 
-def _reasoning(verdicts: Mapping[str, Verdict]) -> str:
-    said = [f"{name} gives {each.score:g}: {each.reasoning}" for name, each in verdicts.items() if each.reasoning]
-    return "; ".join(said)
+def _reasoning(given: "Mapping[str, Verdict | LlmevalError]") -> str:
+    return "; ".join(f"{name} {_said(each)}" for name, each in given.items())
+
+
+def _said(given: Verdict | LlmevalError) -> str:
+    if not isinstance(given, Verdict):
+        return f"gives no verdict: {given}"
+    return f"gives {given.score:g}: {given.reasoning}" if given.reasoning else f"gives {given.score:g}"
 
 
 def _shown(given: Verdict | LlmevalError) -> dict[str, Any]:

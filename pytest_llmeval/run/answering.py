@@ -14,7 +14,6 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionErro
 from pytest_llmeval.core.results import JudgingShown
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.panel import BoundPanel
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
@@ -304,9 +303,6 @@ def _enter(answer: Answer, asked: Sequence[_Asking]) -> None:
                 answer.judgings.append(_shown(asking.label, bound.question, each, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
                 answer.entries += [replace(each.entry, case=answer.case.id)] if each.entry is not None else []
-            if isinstance(bound, BoundPanel):
-                given = [each.verdict for each in judgement.jurors.values()]
-                answer.votes.setdefault(asking.label, []).extend(bound.votes(given))
             if isinstance(judgement.verdict, BudgetError):
                 answer.error = answer.error or judgement.verdict
 

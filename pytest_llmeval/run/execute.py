@@ -108,9 +108,9 @@ def _agreement(evaluator: PanelAgreement, answer: "Answer") -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
     from pytest_llmeval.judge.service import JudgeOffError
 
-    told = (each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts)
+    told = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
     off = next((each for each in told if isinstance(each, JudgeOffError)), None)
-    return evaluator.measure_votes(answer.votes.get(evaluator.of, ())) if off is None else evaluator.absent(str(off))
+    return evaluator.measure_verdicts(told) if off is None else evaluator.absent(str(off))
 
 
 def execute_repeats(

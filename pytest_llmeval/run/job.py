@@ -2,7 +2,6 @@
 
 __all__ = ("Answer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -121,7 +120,6 @@ class Answer:
         case: The case, with its prediction where there is one.
         error: Why there is no prediction, or no verdict because the budget is spent.
         verdicts: Evaluator label to what the judge said, turn by turn, to each of its questions.
-        votes: Evaluator label to what the jurors of a panel gave, as shares of the scale, for each thing judged.
         failed: Evaluator label to why its questions could not be put.
         calls: To judges.
         entries: Judgements that can be recorded.
@@ -131,7 +129,6 @@ class Answer:
     case: Case
     error: BaseException | None = None
     verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = field(default_factory=dict)
-    votes: dict[str, list[Mapping[str, float | None]]] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)

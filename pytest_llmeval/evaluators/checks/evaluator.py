@@ -153,9 +153,7 @@ class JudgedChecks(Checks, JudgedEvaluator):
         """Refuse to average a yes or no."""
         if not self.criteria or reduce not in ("mean", "median"):
             return None
-        return (
-            f"found the {reduce} of several judges, but a check 'judge' is met or not: expected majority or unanimous"
-        )
+        return f"found {reduce}, expected majority or unanimous: a check 'judge' is met or not"
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return what the checks ask, in their order."""

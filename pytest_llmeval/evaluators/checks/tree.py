@@ -152,7 +152,8 @@ class Leaf:
                 verdict = _next_verdict(view)
                 met, found = self.test.read(verdict)
                 if _is_split(self.test, verdict):
-                    return Finding(False, f"found judges who do not agree, expected {self.written}", split=True)
+                    said = f"a split panel ({verdict.reasoning})"
+                    return Finding(False, f"found {said}, expected {self.written}", split=True)
         except UnreadableError as error:
             return Finding(False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:

@@ -14,9 +14,12 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.labels import cell_name, read_cells
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, unit_moments, weighted_kappa
+from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, Votes
 
 if TYPE_CHECKING:
+    from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.judge.contract import Verdict
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -77,12 +80,13 @@ class PanelAgreement(Evaluator):
         fixed = [metric.name for metric in self.describe() if "[" not in metric.name]
         return Observation({}, undefined=dict.fromkeys([*fixed, *self._pairs], why))
 
-    def measure_votes(self, votes: Sequence[Mapping[str, float | None]]) -> Observation:
+    def measure_verdicts(self, verdicts: "Sequence[Verdict | LlmevalError]") -> Observation:
         """Count one case.
 
         Args:
-            votes: For each thing that is judged, juror to score from 0 to 1, ``None`` where it failed.
+            verdicts: Of the panel, on all questions of the evaluator.
         """
+        votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:
             return self.absent("no question was put to a panel")
         counted = Totals.of([Observation(self._counts(each)) for each in votes])
@@ -91,7 +95,7 @@ class PanelAgreement(Evaluator):
             undefined[self._metric("spread")] = "no two jurors gave a verdict"
         return Observation(dict(counted), undefined=undefined)
 
-    def _counts(self, votes: Mapping[str, float | None]) -> dict[str, float]:
+    def _counts(self, votes: Votes) -> dict[str, float]:
         given = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(given)}
         if len(given) < _FEWEST:
