@@ -49,4 +49,4 @@ class Case:
 
     def answered(self, prediction: Any) -> "Case":
         """Return this case with a prediction."""
-        return replace(self, prediction=prediction)
+        return self if prediction is self.prediction else replace(self, prediction=prediction)

@@ -93,7 +93,14 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
     config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
-    if not worker:
+    if config.option.llmeval_plan:
+        from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
+
+        refuse_misnamed_suites(config)
+        refuse_without_meaning(config)
+        stay_in_one_process(config)
+        config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
+    elif not worker:
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors

@@ -71,6 +71,13 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         "Kubernetes say; 'llmeval merge' judges all shards together",
     )
     group.addoption(
+        "--llmeval-plan",
+        action="store_true",
+        default=False,
+        dest="llmeval_plan",
+        help="call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
+    )
+    group.addoption(
         "--llmeval-texts",
         default="failing",
         choices=("none", "failing", "all"),

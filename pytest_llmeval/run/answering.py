@@ -1,6 +1,6 @@
 """Obtaining the prediction of a case and the verdicts of its judges."""
 
-__all__ = ("Answering",)
+__all__ = ("Answering", "Asking")
 
 import asyncio
 import time
@@ -58,13 +58,13 @@ class Answering:
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
         except LlmevalError as error:
             return Answer(job.case, error)
         if case is None:
             return None
         answer = Answer(case)
-        asked = self._askings(job, answer)
+        asked = self.askings(job, answer)
         for each in asked:
             while put := each.next(answer):
                 known = [self._known(question) for question in put]
@@ -84,7 +84,7 @@ class Answering:
 
     def needs_target(self, job: Job) -> bool:
         """Return whether the target must be called."""
-        return self._predicted(job) is None
+        return self.predicted(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -96,7 +96,7 @@ class Answering:
         job.prepare(asks_target=False)
         answer = Answer(job.case)
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
             if case is None:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
@@ -150,7 +150,7 @@ class Answering:
         """Return the answer; many of these run at a time."""
         answer = Answer(job.case)
         try:
-            answer.case = self._predicted(job) or await self._predict(job)
+            answer.case = self.predicted(job) or await self._predict(job)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
@@ -158,7 +158,7 @@ class Answering:
             return answer
         return await self._judged(job, answer)
 
-    def _predicted(self, job: Job) -> Case | None:
+    def predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
             return with_figures(job.case, job.parts)
@@ -223,13 +223,13 @@ class Answering:
         return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
-        asked = self._askings(job, answer)
+        asked = self.askings(job, answer)
         if self.judges is not None:
             await asyncio.gather(*(_ask(each, answer, self.judges) for each in asked))
             _enter(answer, asked)
         return answer
 
-    def _askings(self, job: Job, answer: Answer) -> "list[_Asking]":
+    def askings(self, job: Job, answer: Answer) -> "list[Asking]":
         """Return what is to be asked about an answered case, evaluator by evaluator."""
         if job.judge is None:
             return []
@@ -241,12 +241,12 @@ class Answering:
                 except PredictionError as error:
                     answer.failed[label] = error
                 else:
-                    asked.append(_Asking(label, job, job.judge.suite_judge, rounds))
+                    asked.append(Asking(label, job, job.judge.suite_judge, rounds))
         return asked
 
 
 @dataclass
-class _Asking:
+class Asking:
     """The questions of one evaluator about one case.
 
     Attributes:
@@ -282,7 +282,7 @@ class _Asking:
         self.told += zip(asked, told, strict=True)
 
 
-async def _ask(asking: _Asking, answer: Answer, judges: "JudgeService") -> None:
+async def _ask(asking: Asking, answer: Answer, judges: "JudgeService") -> None:
     """Ask round by round, whatever other evaluators wait for."""
     while put := asking.next(answer):
         asking.add(put, await asyncio.gather(*map(judges.judge, put)))
@@ -292,7 +292,7 @@ def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(answer: Answer, asked: Sequence[_Asking]) -> None:
+def _enter(answer: Answer, asked: Sequence[Asking]) -> None:
     """Write what judges said into an answer."""
     for asking in asked:
         if asking.label not in answer.failed:

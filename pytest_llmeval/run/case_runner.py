@@ -22,6 +22,7 @@ from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.plan import RunPlan
     from pytest_llmeval.run.prefetch import Prefetch
     from pytest_llmeval.run.suite_targets import SuiteTargets
     from pytest_llmeval.targets.python import Recordings, Target
@@ -172,6 +173,23 @@ class CaseRunner:
             judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         return [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+
+    def plan(self, cases: "Iterable[tuple[LoadedCase, bool]]") -> "RunPlan":
+        """Return what cases would call, without a call.
+
+        Args:
+            cases: Each with whether a fixture answers it if it carries no prediction.
+
+        Raises:
+            LlmevalError: The cache or recordings cannot be read.
+        """
+        from pytest_llmeval.run.planning import Planner
+
+        planner = Planner(self._prefetch.answering, self.judges.service, self.options)
+        for loaded, has_target in cases:
+            for job in self._jobs(loaded, FromFixtures(), EarlyCalls()):
+                planner.add(job, has_target=has_target)
+        return planner.plan()
 
     def finish(self) -> None:
         """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated."""
