@@ -3,14 +3,14 @@
 __all__ = ("DirectJudge", "Judgeable", "Panel")
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError, JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.panel import panel_faults
+from pytest_llmeval.judge.panel import numbered, panel_faults
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.judge.reduction import Reduce, reduced
@@ -31,7 +31,7 @@ class Panel:
     """Several judges for Python code, in place of one.
 
     Attributes:
-        judges: Name to judge, two or more.
+        judges: Two or more; as a mapping with names for reports, otherwise they are called by their models.
         reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and no,
             the mean of scores.
         min_judges: How many verdicts a question needs; ``None``: that of every judge.
@@ -40,13 +40,31 @@ class Panel:
         FieldsError: A `ValueError` with every fault.
     """
 
-    judges: Mapping[str, Judgeable]
+    judges: Mapping[str, Judgeable] | Sequence[Judgeable]
     reduce: Reduce | None = None
     min_judges: int | None = None
 
     def __post_init__(self) -> None:
         if faults := panel_faults(len(self.judges), self.reduce, self.min_judges):
             raise FieldsError(faults)
+
+    @property
+    def named(self) -> dict[str, Judgeable]:
+        """The judges by name, each of its own."""
+        if isinstance(self.judges, Mapping):
+            return dict(self.judges)
+        return dict(zip(numbered([_name(each) for each in self.judges]), self.judges, strict=True))
+
+    @property
+    def least(self) -> int:
+        """How many verdicts a question needs."""
+        return self.min_judges or len(self.judges)
+
+
+def _name(judge: Judgeable) -> str:
+    if isinstance(judge, JudgeSpec):
+        return str(judge.model)
+    return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class DirectJudge:
             JudgeError: It cannot judge.
         """
         panel = llm if isinstance(llm, Panel) else None
-        judges = {"": llm} if panel is None else panel.judges
+        judges = {"": llm} if panel is None else panel.named
         judge = cls({name: _Juror.of(each) for name, each in judges.items()}, panel, workers)
         judge.background.closing += [each.client.aclose for each in judge.jurors.values()]
         return judge
@@ -128,8 +146,7 @@ class DirectJudge:
             return await juror.ask(question)
         told = await asyncio.gather(*(self._given(each, question) for each in self.jurors.values()))
         given = dict(zip(self.jurors, told, strict=True))
-        least = self.panel.min_judges or len(given)
-        verdict = reduced(question.mode, given, self.panel.reduce, least)
+        verdict = reduced(question.mode, given, self.panel.reduce, self.panel.least)
         if isinstance(verdict, Verdict):
             return verdict
         raise verdict

@@ -1,6 +1,6 @@
 """A panel of judges: several models are asked each question."""
 
-__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of", "panel_faults")
+__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of", "numbered", "panel_faults")
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,16 +53,24 @@ class PanelSpec:
     @property
     def names(self) -> tuple[str, ...]:
         """What reports call the jurors: by their models, with a number where several have the same."""
-        models = [str(spec.model) for spec in self.judges]
-        return tuple(
-            model if models.count(model) == 1 else f"{model} #{models[: number + 1].count(model)}"
-            for number, model in enumerate(models)
-        )
+        return tuple(numbered([str(spec.model) for spec in self.judges]))
 
     @property
     def least(self) -> int:
         """How many verdicts a question needs."""
         return self.min_judges or len(self.judges)
+
+
+def numbered(names: "Sequence[str]") -> list[str]:
+    """Return names of which each stands once.
+
+    >>> numbered(["openai:a", "openai:b", "openai:a"])
+    ['openai:a #1', 'openai:b', 'openai:a #2']
+    """
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: number + 1].count(name)}"
+        for number, name in enumerate(names)
+    ]
 
 
 def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str, str]]:

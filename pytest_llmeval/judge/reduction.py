@@ -64,9 +64,8 @@ def reduced(
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
     low, high = mode.scale
-    votes = (
-        {n: (each.score - low) / (high - low) if isinstance(each, Verdict) else None for n, each in given.items()},
-    )
+    shares = {name: (each.score - low) / (high - low) for name, each in given.items() if isinstance(each, Verdict)}
+    votes = ({name: shares.get(name) for name in given},)
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
