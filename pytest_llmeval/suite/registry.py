@@ -375,9 +375,10 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        from pytest_llmeval.data.files.validation import option_fault
+        from pytest_llmeval.data.files.validation import most_telling, option_fault
 
-        faults = "; ".join(option_fault(each, evaluator) for each in error.errors(include_url=False))
+        found = most_telling(error.errors(include_url=False))
+        faults = "; ".join(option_fault(each, evaluator) for each in found)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
 
 

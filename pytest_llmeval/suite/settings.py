@@ -53,14 +53,16 @@ class SettingsReader(JudgeReader):
     Attributes:
         path: The suite file.
         registry: The evaluators and sources that it may name.
+        root: Files of single cases, and those that judges are shown, may not lie outside this folder.
         metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
     """
 
-    def __init__(self, path: Path, registry: Registry, shown: str) -> None:
+    def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
         super().__init__(path, shown)
         self.path = path
         self.registry = registry
+        self.root = root
         self.metrics = MetricIndex.of({})
         self.knows_metrics = True
 
@@ -166,7 +168,7 @@ class SettingsReader(JudgeReader):
         try:
             with using(self.registry):
                 built: Evaluator | None = self.check(evaluator, options, path)
-                if built is None:
+                if built is None or self._names_files_outside(built, path):
                     return None
                 metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
             _check_names(metrics)
@@ -179,6 +181,25 @@ class SettingsReader(JudgeReader):
             self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
             return None
         return metrics
+
+    def _names_files_outside(self, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
+        """Return whether an option names a file that must not be read, after adding the fault."""
+        named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("inside")}
+        outside = {name: value for name, value in named.items() if value is not None and not self.is_inside(value)}
+        for name, value in outside.items():
+            self.fault((*path, name), self.outside_fault(value))
+        return bool(outside)
+
+    def is_inside(self, name: str) -> bool:
+        """Return whether a file beside the suite file lies in the folder that it may name files of."""
+        try:
+            return (self.path.parent / name).resolve().is_relative_to(self.root.resolve())
+        except ValueError:  # a NUL character: reading reports it
+            return True
+
+    def outside_fault(self, name: str) -> str:
+        """Return what is wrong with the name of a file that is not inside."""
+        return f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it"
 
     def _metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:

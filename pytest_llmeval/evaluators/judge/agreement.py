@@ -66,7 +66,8 @@ class JudgeAgreement(Judge):
 
     Attributes:
         levels: Two or more different numbers on the scale of the mode; empty: 0, 0.2 to 1 for ``continuous`` and
-            ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, 0 and 1 otherwise.
+            ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, the grades of a prompt
+            or preset, 0 and 1 otherwise.
 
     Raises:
         ValueError: The levels are fewer than two, not different, or not finite; or ``corrected`` is given, which is for
@@ -89,6 +90,8 @@ class JudgeAgreement(Judge):
     def _levels(self) -> tuple[float, ...]:
         if self.levels:
             return tuple(sorted(self.levels))
+        if self.form is not None:
+            return self.form.graded[self.form.score].levels
         return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, _BINARY)
 
     def describe(self) -> Sequence[Metric]:

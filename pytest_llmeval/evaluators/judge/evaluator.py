@@ -4,13 +4,15 @@ __all__ = ("Judge", "JudgedCase", "ModeName", "reason_lines", "verdict_details")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.explanations import listed
+from pytest_llmeval.core.explanations import as_line, listed
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.judge.people import (
     corrected_mean,
@@ -19,9 +21,12 @@ from pytest_llmeval.evaluators.judge.people import (
     people_of,
     without_people,
 )
+from pytest_llmeval.evaluators.judge.prompt_texts import prompt_texts
 from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form
+from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode, read_prompt
 from pytest_llmeval.judge.questions.replies import FLAGS, shortened
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
@@ -40,8 +45,16 @@ ModeName: TypeAlias = Literal[
     "abstention",
     "explanation",
     "rubric",
+    "tone",
+    "toxicity",
+    "bias",
+    "personal_data",
+    "advice_limits",
+    "goal_reached",
+    "summary_coverage",
 ]
 
+_PROMPT = "prompt"
 _RULE_VERSION = "1"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
@@ -49,6 +62,7 @@ _LANGUAGE_LABEL = "language"
 _YES_NO = (0.0, 1.0)
 _OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
+_GRADES = "grades"
 _SHOWN = 2000
 """Characters of the judge's reasons that details keep."""
 
@@ -119,9 +133,12 @@ class Judge(JudgedEvaluator):
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
+        prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
+        reply: Of a prompt: name of each field of the reply to what it is.
 
     Raises:
-        ValueError: A rubric without mode ``rubric``, or that mode without a rubric.
+        ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply, or with a
+            mode.
     """
 
     name = "judge"
@@ -133,8 +150,16 @@ class Judge(JudgedEvaluator):
     language: Literal["auto", "en", "zh"] = "auto"
     rubric: Rubric | None = None
     corrected: bool = False
+    prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
+    reply: dict[str, ReplyField | Literal["text", "boolean"]] | None = None
 
     def __post_init__(self) -> None:
+        if (self.prompt is None) != (self.reply is None):
+            found = "no prompt with reply" if self.prompt is None else "a prompt without reply"
+            raise ValueError(f"found {found}, expected both or neither")
+        if self.prompt is not None and self.mode != "auto":
+            raise ValueError(f"found a prompt with mode {self.mode}, expected one of them")
+        _ = self.form
         if (self.mode == "rubric") != (self.rubric is not None):
             found = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
             raise ValueError(f"found {found}, expected both or neither")
@@ -147,6 +172,8 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("judge_pass", signature=f"pass_mark:{self.rubric.pass_mark}|{signature}"))
         if self.mode == "explanation":
             metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
+        if self.form is not None and self.form.others:
+            metrics.append(Metric("judge_field[name]", signature=signature))
         powered = f"prediction-powered|{signature}"
         return [*metrics, *(Metric(name, low=None, high=None, signature=powered) for name in self._corrected())]
 
@@ -156,11 +183,31 @@ class Judge(JudgedEvaluator):
 
     def signature(self) -> str:
         """Return how cases are judged: the modes with their versions."""
-        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if self.mode == "auto" else [self.mode]
+        routed = self.mode == "auto" and self.prompt is None
+        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
-        return f"mode:{f'auto({modes})' if self.mode == 'auto' else modes}|lang:{self.language}|v:{self.version}"
+        return f"mode:{f'auto({modes})' if routed else modes}|lang:{self.language}|v:{self.version}"
+
+    @property
+    def _name(self) -> str:
+        return self.mode if self.prompt is None else _PROMPT
+
+    @cached_property
+    def form(self) -> ReplyForm | None:
+        """The form of replies, of a prompt or a preset; ``None`` in other modes."""
+        if self.reply is not None:
+            return ReplyForm(self.reply)
+        return preset_form(self.mode) if self.mode in PRESETS else None
+
+    @cached_property
+    def _prompt(self) -> PromptFile:
+        assert self.prompt is not None
+        return read_prompt(Path(self.prompt))
 
     def _mode(self, name: str) -> Mode | None:
+        if name == _PROMPT:
+            assert self.form is not None
+            return prompt_mode(self._prompt, self.form)
         if name == ADVERSARIAL:
             return None
         if self.rubric is not None:
@@ -180,16 +227,21 @@ class Judge(JudgedEvaluator):
         if labelled is not None:
             case = without_people(case)
         try:
-            name = route(case.labels.get(_TYPE_LABEL), case.id) if self.mode == "auto" else self.mode
+            name = route(case.labels.get(_TYPE_LABEL), case.id) if self._name == "auto" else self._name
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+        if name == _PROMPT:
+            texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
+            language = self._language(self._prompt.text, None)
+        else:
+            texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+            language = self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL))
         if texts.fault:
             raise EvaluatorError(texts.fault)
         question = None
         if mode is not None and texts.absent is None:
-            question = Question(mode, texts.by_field, self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL)))
+            question = Question(mode, texts.by_field, language)
         judged = JudgedCase(name, mode, texts, question)
         if labelled is not None and (fault := people_fault(labelled, judged.scale)):
             raise EvaluatorError(fault)
@@ -224,6 +276,10 @@ class Judge(JudgedEvaluator):
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
             counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
+        if self.form is not None:
+            counts |= {
+                f"field.{name}": each.share(verdict.details[_GRADES][name]) for name, each in self.form.others.items()
+            }
         details = verdict_details(judged, verdict)
         if self.corrected and is_labelled(case.expected):
             counts |= self._excess(judged, verdict.score, people_of(case.expected))
@@ -256,20 +312,23 @@ class Judge(JudgedEvaluator):
             metrics["judge_pass"] = sums["pass"] / sums["n"]
         if self.mode == "explanation":
             metrics |= {f"defect[{flag}]": sums[f"defect.{flag}"] / sums["n"] for flag in FLAGS}
+        if self.form is not None:
+            metrics |= {f"judge_field[{name}]": sums[f"field.{name}"] / sums["n"] for name in self.form.others}
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
             metrics[name] = corrected_mean(sums, total, excess)
         return metrics
 
 
 def reason_lines(details: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of a judge and the defects that it found, as lines."""
+    """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
-    return [*filter(None, [details.get("reasoning")]), *flags]
+    others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
+    return [*filter(None, [details.get("reasoning")]), *flags, *others]
 
 
 def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
     """Return what people want to see of a verdict; what there is none of is left out."""
-    rest = {name: value for name, value in verdict.details.items() if name not in FLAGS}
+    rest = {name: value for name, value in verdict.details.items() if name not in (*FLAGS, _GRADES)}
     flags = [flag for flag in FLAGS if verdict.details.get(flag)]
     details: dict[str, Any] = {
         "mode": judged.name,
