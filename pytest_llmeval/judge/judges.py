@@ -154,10 +154,9 @@ class SuiteJudges:
             JudgeError: The fixture returned something that cannot judge.
         """
         __tracebackhide__ = True
-        from pytest_llmeval.judge.panel import SuitePanel, jurors_of
+        from pytest_llmeval.judge.panel import jurors_of
 
-        suite_judge = self._by_file[asking]
-        jurors = list(suite_judge.jurors.values()) if isinstance(suite_judge, SuitePanel) else [suite_judge]
+        jurors = self._by_file[asking].singles
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         given = own.client() if asked_for is None or asked_for.startswith("fixture:") else None

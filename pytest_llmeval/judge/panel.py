@@ -45,8 +45,7 @@ class PanelSpec:
             faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
         told = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
         if twice := next((model for number, (model, sent) in enumerate(told) if (model, sent) in told[:number]), None):
-            why = "the two would share each verdict: expected distinct models or parameters"
-            faults.append(("judges", f"found {twice!r} twice with the same parameters, {why}"))
+            faults.append(("judges", f"found {twice!r} twice with the same parameters, expected distinct judges"))
         if faults:
             raise FieldsError(faults)
 
@@ -103,15 +102,20 @@ class SuitePanel:
     jurors: Mapping[str, SuiteJudge]
 
     @property
+    def singles(self) -> tuple[SuiteJudge, ...]:
+        """The jurors."""
+        return tuple(self.jurors.values())
+
+    @property
     def model(self) -> str:
         """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
         how = f"{self.spec.reduce or 'majority or mean'}, {self.spec.least} of {len(self.jurors)}"
-        return f"panel ({how}): {', '.join(each.model for each in self.jurors.values())}"
+        return f"panel ({how}): {', '.join(each.model for each in self.singles)}"
 
     @property
     def parameters(self) -> "Sequence[Mapping[str, object]]":
         """What the user set, by juror."""
-        return [each.parameters for each in self.jurors.values()]
+        return [each.parameters for each in self.singles]
 
     def bind(self, question: "Question", case: str, repeat: int = 0, asker: str = "") -> "BoundPanel":
         """Return a question to every juror; see `BoundQuestion`."""
@@ -137,6 +141,11 @@ class BoundPanel:
     def key(self) -> str:
         """What the judgements are stored under."""
         return " ".join(each.key for each in self.jurors.values())
+
+    @property
+    def singles(self) -> tuple[BoundQuestion, ...]:
+        """The question to each juror."""
+        return tuple(self.jurors.values())
 
     def reduced(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "Verdict | LlmevalError":
         """Return what the verdicts of the jurors, in their order, are as one."""

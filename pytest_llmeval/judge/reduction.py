@@ -1,6 +1,6 @@
 """How the verdicts of a panel become one."""
 
-__all__ = ("PanelError", "PanelVerdict", "Reduce", "Votes", "decided", "reduced")
+__all__ = ("PanelError", "PanelVerdict", "Reduce", "Votes", "decided", "juror_lines", "reduced")
 
 import math
 from collections import Counter
@@ -74,9 +74,10 @@ def reduced(
         return PanelError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}", votes)
     how = reduce or ("majority" if mode.reply_schema is None else "mean")
     score, undecided = decided([each.score for each in verdicts], how)
-    details: dict[str, Any] = {"jurors": {name: _shown(each) for name, each in given.items()}}
+    jurors = {name: _shown(each) for name, each in given.items()}
+    details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
     details |= {"undecided": undecided} if undecided else {}
-    return PanelVerdict(score, _reasoning(given), details | _flags(verdicts, how), tuple(undecided), votes)
+    return PanelVerdict(score, "; ".join(juror_lines(jurors)), details, tuple(undecided), votes)
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
@@ -93,27 +94,42 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
     return winners[0], winners if len(winners) > 1 else []
 
 
-def _flags(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, bool]:
-    """Return the defects that the panel found: in a tie, and without unanimity, a defect counts as found."""
-    return {
-        flag: bool(-decided([-float(bool(each.details[flag])) for each in verdicts], _vote(how))[0])
-        for flag in FLAGS
-        if all(flag in each.details for each in verdicts)
-    }
+def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
+    """Return the findings that all verdicts have: defects, and grades besides the score.
+
+    Others, such as remarks, are those of one juror, which its own verdict shows.
+    """
+    found: dict[str, Any] = {}
+    for name in verdicts[0].details:
+        values = [each.details.get(name) for each in verdicts]
+        if name in FLAGS:
+            # A defect counts as found where a vote does not decide.
+            found[name] = bool(-decided([-float(bool(value)) for value in values], _vote(how))[0])
+        elif grades := _grades(values):
+            found[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
+    return found
+
+
+def _grades(values: Sequence[Any]) -> Sequence[Mapping[str, float]]:
+    """Return values if they are grades by name, the same names in all of them; else nothing."""
+    if not all(isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values):
+        return ()
+    numbers = [number for each in values for number in each.values()]
+    return values if all(type(number) in (int, float) for number in numbers) else ()
 
 
 def _vote(how: Reduce) -> Reduce:
     return how if how in _VOTES else "majority"
 
 
-def _reasoning(given: "Mapping[str, Verdict | LlmevalError]") -> str:
-    return "; ".join(f"{name} {_said(each)}" for name, each in given.items())
-
-
-def _said(given: Verdict | LlmevalError) -> str:
-    if not isinstance(given, Verdict):
-        return f"gives no verdict: {given}"
-    return f"gives {given.score:g}: {given.reasoning}" if given.reasoning else f"gives {given.score:g}"
+def juror_lines(jurors: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each juror in the details of a verdict: what it gives, and why."""
+    lines = []
+    for name, each in jurors.items():
+        gives, why = ("no verdict", each["missing"]) if "missing" in each else (f"{each['score']:g}", "")
+        why = why or each.get("reasoning", "")
+        lines.append(f"{name} gives {gives}: {why}" if why else f"{name} gives {gives}")
+    return lines
 
 
 def _shown(given: Verdict | LlmevalError) -> dict[str, Any]:

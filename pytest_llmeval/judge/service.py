@@ -132,7 +132,7 @@ class JudgeService:
             LlmevalError: The cache cannot be used.
         """
         if isinstance(asked, BoundPanel):
-            found = [known for each in asked.jurors.values() if (known := self.known(each)) is not None]
+            found = [known for each in asked.singles if (known := self.known(each)) is not None]
             return _of_panel(asked, found) if len(found) == len(asked.jurors) else None
         if self.mode == "off":
             return Judgement(JudgeOffError())
@@ -161,7 +161,7 @@ class JudgeService:
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
         if isinstance(asked, BoundPanel):
-            return _of_panel(asked, await asyncio.gather(*map(self.judge, asked.jurors.values())))
+            return _of_panel(asked, await asyncio.gather(*map(self.judge, asked.singles)))
         try:
             judgement = await self._known_or_asked(asked)
         except LlmevalError as error:

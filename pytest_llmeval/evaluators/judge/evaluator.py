@@ -30,6 +30,7 @@ from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode,
 from pytest_llmeval.judge.questions.replies import FLAGS, shortened
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+from pytest_llmeval.judge.reduction import juror_lines
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -323,7 +324,8 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
-    return [*filter(None, [details.get("reasoning")]), *flags, *others]
+    reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
+    return [*reasons, *flags, *others]
 
 
 def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
