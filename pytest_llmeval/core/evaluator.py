@@ -76,6 +76,20 @@ class Evaluator(ABC):
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
 
+    @property
+    def opponents(self) -> Sequence[str]:
+        """The systems whose predictions it finds in `Case.others`; default: none."""
+        return ()
+
+    def among(self, systems: Sequence[str]) -> "Evaluator":
+        """Return the evaluator as a suite with these systems has it; default: itself.
+
+        Raises:
+            EvaluatorError: It compares with a system that the suite does not have.
+        """
+        del systems
+        return self
+
     @abstractmethod
     def describe(self) -> Sequence[Metric]:
         """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""

@@ -144,8 +144,9 @@ class DirectJudge:
         if self.panel is None:
             (juror,) = self.jurors.values()
             return await juror.ask(question)
-        told = await asyncio.gather(*(self._given(each, question) for each in self.jurors.values()))
-        given = dict(zip(self.jurors, told, strict=True))
+        jurors = dict(list(self.jurors.items())[: 1 if question.mode.asks_one else None])
+        told = await asyncio.gather(*(self._given(each, question) for each in jurors.values()))
+        given = dict(zip(jurors, told, strict=True))
         verdict = reduced(question.mode, given, self.panel.reduce, self.panel.least)
         if isinstance(verdict, Verdict):
             return verdict

@@ -118,8 +118,9 @@ class SuitePanel:
         return [each.parameters for each in self.singles]
 
     def bind(self, question: "Question", case: str, repeat: int = 0, asker: str = "") -> "BoundPanel":
-        """Return a question to every juror; see `BoundQuestion`."""
-        asked = {name: each.bind(question, case, repeat, asker) for name, each in self.jurors.items()}
+        """Return a question to every juror, or to the first one if that is enough; see `BoundQuestion`."""
+        jurors = list(self.jurors.items())[: 1 if question.mode.asks_one else None]
+        asked = {name: each.bind(question, case, repeat, asker) for name, each in jurors}
         return BoundPanel(self.spec, question, asked)
 
 

@@ -49,7 +49,7 @@ class PanelError(JudgeError):
 
 def reduced(
     mode: Mode, given: "Mapping[str, Verdict | LlmevalError]", reduce: Reduce | None, least: int
-) -> PanelVerdict | LlmevalError:
+) -> Verdict | LlmevalError:
     """Return the verdict of a panel, or why it has none.
 
     Args:
@@ -58,26 +58,45 @@ def reduced(
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
     """
+    if mode.asks_one:
+        (only,) = given.values()
+        return only
     verdicts = [each for each in given.values() if isinstance(each, Verdict)]
     failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
-    low, high = mode.scale
-    shares = {name: (each.score - low) / (high - low) for name, each in given.items() if isinstance(each, Verdict)}
-    votes = ({name: shares.get(name) for name in given},)
+    votes = _votes(mode, given)
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
             return first  # judges are switched off, or there are none
         why = "; ".join(f"{name}: {each}" for name, each in failed.items())
         return PanelError(f"found {len(verdicts)} of {len(given)} verdicts, expected at least {least}: {why}", votes)
-    how = reduce or ("majority" if mode.reply_schema is None else "mean")
-    score, undecided = decided([each.score for each in verdicts], how)
+    how = reduce or ("majority" if mode.decides or mode.reply_schema is None else "mean")
     jurors = {name: _shown(each) for name, each in given.items()}
+    reasoning = "; ".join(juror_lines(jurors))
+    if mode.listing is not None:
+        rows = zip(*map(mode.listing.grades, verdicts), strict=True)
+        joined = mode.listing.join(verdicts, [decided(row, how)[0] for row in rows])
+        return PanelVerdict(joined.score, reasoning, {**joined.details, "jurors": jurors}, votes=votes)
+    score, undecided = decided([each.score for each in verdicts], how)
     details: dict[str, Any] = {"jurors": jurors, **_findings(verdicts, how)}
-    details |= {"undecided": undecided} if undecided else {}
-    return PanelVerdict(score, "; ".join(juror_lines(jurors)), details, tuple(undecided), votes)
+    if undecided:
+        score = score if mode.tied is None else mode.tied
+        details["undecided"] = undecided
+    return PanelVerdict(score, reasoning, details, tuple(undecided), votes)
+
+
+def _votes(mode: Mode, given: "Mapping[str, Verdict | LlmevalError]") -> tuple[Votes, ...]:
+    """Return what each juror gave for each thing that is judged."""
+    low, high = mode.scale
+    rows: dict[str, Sequence[float]] = {}
+    for name, each in given.items():
+        if isinstance(each, Verdict):
+            rows[name] = mode.listing.grades(each) if mode.listing is not None else [(each.score - low) / (high - low)]
+    things = max(map(len, rows.values()), default=1)
+    return tuple({name: rows[name][place] if name in rows else None for name in given} for place in range(things))
 
 
 def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:

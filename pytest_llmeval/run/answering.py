@@ -18,6 +18,7 @@ from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.opponents import Opponents, put_beside
 from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
@@ -54,6 +55,7 @@ class Answering:
         self.sharing = Sharing(self.judges)
         self.budget = TargetBudget(self.judges)
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
+        self.opponents = Opponents(self.predicted, self._predict)
 
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
@@ -61,9 +63,10 @@ class Answering:
             case = self.predicted(job)
         except LlmevalError as error:
             return Answer(job.case, error)
-        if case is None:
+        others = self.opponents.known(job)
+        if case is None or others is None:
             return None
-        answer = Answer(case)
+        answer = Answer(put_beside(case, others))
         asked = self.askings(job, answer)
         for each in asked:
             while put := each.next(answer):
@@ -83,8 +86,8 @@ class Answering:
             return None  # faults of the store are reported when it is used
 
     def needs_target(self, job: Job) -> bool:
-        """Return whether the target must be called."""
-        return self.predicted(job) is None
+        """Return whether the target must be called, or that of an opponent."""
+        return self.predicted(job) is None or self.opponents.known(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -94,6 +97,8 @@ class Answering:
         """
         __tracebackhide__ = True
         job.prepare(asks_target=False)
+        if job.opponents:  # other cases share their answers, and may be waiting for this one
+            return self.predictor.background.run(self.answer(job))
         answer = Answer(job.case)
         try:
             case = self.predicted(job)
@@ -150,13 +155,22 @@ class Answering:
         """Return the answer; many of these run at a time."""
         answer = Answer(job.case)
         try:
-            answer.case = self.predicted(job) or await self._predict(job)
+            answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
             return answer
         return await self._judged(job, answer)
+
+    async def _own(self, job: Job) -> Case:
+        return self.predicted(job) or await self._predict(job)
+
+    async def _beside_others(self, job: Job) -> Case:
+        """Return the case with its own prediction and those of its opponents, asked for at the same time."""
+        others = asyncio.ensure_future(self.opponents.all(job))
+        case = self.predicted(job)
+        return put_beside(case or await self.opponents.own(job), await others)
 
     def predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""

@@ -23,6 +23,7 @@ from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.plan import RunPlan
+    from pytest_llmeval.run.opponents import OpponentJobs
     from pytest_llmeval.run.prefetch import Prefetch
     from pytest_llmeval.run.suite_targets import SuiteTargets
     from pytest_llmeval.targets.python import Recordings, Target
@@ -98,6 +99,13 @@ class CaseRunner:
 
         return SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
 
+    @cached_property
+    def _opponents(self) -> "OpponentJobs":
+        from pytest_llmeval.run.opponents import OpponentJobs
+        from pytest_llmeval.run.suite_targets import SuiteTarget
+
+        return OpponentJobs(lambda suite: SuiteTarget(self._targets, suite))
+
     @property
     def records(self) -> bool:
         """Whether the predictions of this run are to be recorded."""
@@ -159,7 +167,8 @@ class CaseRunner:
     def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
-        one_by_one = suite.target is not None and suite.target.concurrency == 1
+        asked = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
+        one_by_one = any(each is not None and each.concurrency == 1 for each in asked)
         return EarlyCalls(early.target and not one_by_one, early.judge)
 
     def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
@@ -172,7 +181,8 @@ class CaseRunner:
             suite_judge = self.judges.judge_of(suite.path, suite.judge, loaded.key.shown)
             judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
-        return [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+        jobs = [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+        return [replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
 
     def plan(self, cases: "Iterable[tuple[LoadedCase, bool]]") -> "RunPlan":
         """Return what cases would call, without a call.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.contract import Usage
@@ -19,6 +20,7 @@ from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
 from pytest_llmeval.run.answering import Answering, Asking
 from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.opponents import put_beside
 from pytest_llmeval.run.target_figures import usage_of_target
 from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, PlannedCalls, Spread, planned
 
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite, SuiteKey
 
-_PLACEHOLDER = "an answer that does not exist yet"
-"""Stands for an answer when evaluators are asked how many questions they will have about it."""
+_PLACEHOLDER, _OTHER = "an answer that does not exist yet", "another answer that does not exist yet"
+"""Stand for answers when evaluators are asked how many questions they will have about it."""
 
 _UNRECORDED_CASES = ("case", "without a recorded prediction: no call, but errors")
 _UNANSWERED = ("case", "with neither a prediction nor a target: no call, but errors")
@@ -55,7 +57,7 @@ class _Tally:
     """
 
     suite: "Suite"
-    judges: "Mapping[str, SuiteJudge]"
+    judges: "Mapping[str, SuiteJudge]" = field(default_factory=dict)
     modes: Counter[tuple[str, str]] = field(default_factory=Counter)
     likely: Counter[tuple[str, str]] = field(default_factory=Counter)
     more: int | None = 0
@@ -81,6 +83,7 @@ class Planner:
     _tallies: "dict[SuiteKey, _Tally]" = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
     _blocks: set[Any] = field(default_factory=set)
+    _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
     _notes: Counter[tuple[str, str]] = field(default_factory=Counter)
     _reasons: dict[str, None] = field(default_factory=dict)
 
@@ -98,22 +101,42 @@ class Planner:
         except LlmevalError:
             self._notes[_UNRECORDED_CASES] += 1
             return
+        others = self._others(job)
         if case is not None:
             tally.answered += suite.model is not None or suite.target is not None or has_target
-            self._add_questions(tally, job, case)
+            if None in others.values():
+                self._add_likely_questions(tally, job, case.prediction, others)
+            else:
+                self._add_questions(tally, job, put_beside(case, others))
         elif has_target or suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture):
             self._add_target_calls(tally, job, has_target=has_target)
-            self._add_likely_questions(tally, job)
+            prediction = {"answer": _PLACEHOLDER} if suite.model is not None else _PLACEHOLDER
+            self._add_likely_questions(tally, job, prediction, others)
         else:
             self._notes[_UNANSWERED] += 1
 
+    def _others(self, job: Job) -> dict[str, Any]:
+        """Return the answers of opponents, ``None`` for those that must be asked for, and count the calls for these."""
+        others = self.answering.opponents.at_hand(job)
+        for name, opponent in job.opponents.items():
+            if isinstance(opponent, Job) and others[name] is None:
+                self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+        return others
+
     def _tally(self, job: Job) -> _Tally:
         if job.key not in self._tallies:
-            singles = job.judge.suite_judge.singles if job.judge is not None else ()
-            self._tallies[job.key] = _Tally(job.suite, {each.model: each for each in singles})
-        return self._tallies[job.key]
+            self._tallies[job.key] = _Tally(job.suite)
+        tally = self._tallies[job.key]
+        if job.judge is not None:  # a system that was counted as an opponent first has none yet
+            tally.judges = {each.model: each for each in job.judge.suite_judge.singles}
+        return tally
 
     def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:
+        """Count the calls for an answer, which are made once, whoever needs it."""
+        place = (job.key, job.case.id, job.repeat)
+        if place in self._called:
+            return
+        self._called.add(place)
         http = job.suite.target.http if job.suite.target is not None and not has_target else None
         if job.case.conversation:
             turns, more = _turns(job)
@@ -158,15 +181,15 @@ class Planner:
             tally.stored += known is not None
         return known
 
-    def _add_likely_questions(self, tally: _Tally, job: Job) -> None:
-        """Count the questions about an answer that does not exist yet: they seldom depend on what it says."""
+    def _add_likely_questions(self, tally: _Tally, job: Job, prediction: Any, others: Mapping[str, Any]) -> None:
+        """Count the questions about answers of which one does not exist yet: they seldom depend on what it says."""
         if self.options.mode in ("off", "replay"):
             return
-        prediction = {"answer": _PLACEHOLDER} if job.suite.model is not None else _PLACEHOLDER
-        answer = Answer(job.case.answered(prediction))
+        likely = {name: PredictionParts(prediction=_OTHER) if each is None else each for name, each in others.items()}
+        answer = Answer(put_beside(job.case.answered(prediction), likely))
         for asking in self.answering.askings(job, answer):
-            likely = [single for asked in asking.next(answer) for single in asked.singles]
-            tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in likely)
+            asked = [single for each in asking.next(answer) for single in each.singles]
+            tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in asked)
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:

@@ -65,7 +65,8 @@ class _Loader(CaseSettingsReader):
         bare = source if source is None or entry.systems is None else without_predictions(source)
         systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
-        self._check_systems(entry, [spec.name for spec in specs])
+        self.systems = [spec.name for spec in specs]
+        self._check_systems(entry, self.systems)
         rows, row_faults = self._rows(bare)
         recorded = self._recorded(
             bare, {each.name: each.source for each in specs if each.source is not None}, row_faults

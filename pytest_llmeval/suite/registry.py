@@ -24,11 +24,13 @@ EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
+    "checklist": "pytest_llmeval.evaluators.judge.checklist:Checklist",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
+    "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",

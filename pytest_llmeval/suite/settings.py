@@ -56,6 +56,7 @@ class SettingsReader(JudgeReader):
         root: Files of single cases, and those that judges are shown, may not lie outside this folder.
         metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
+        systems: The names of the suite's systems.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
@@ -65,6 +66,7 @@ class SettingsReader(JudgeReader):
         self.root = root
         self.metrics = MetricIndex.of({})
         self.knows_metrics = True
+        self.systems: Sequence[str] = ()
 
     def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
@@ -170,12 +172,16 @@ class SettingsReader(JudgeReader):
                 built: Evaluator | None = self.check(evaluator, options, path)
                 if built is None or self._names_files_outside(built, path):
                     return None
+                built = built.among(self.systems)
                 metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
             placed = [each if each.line else self.document.fault(path, str(each)) for each in named]
             self.faults += [each for each in placed if each not in self.faults]
+            return None
+        except EvaluatorError as error:
+            self.fault(path, str(error))
             return None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
             self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")

@@ -250,6 +250,11 @@ class Suite:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
 
+    @property
+    def opponents(self) -> Sequence[str]:
+        """The systems with whose answers its evaluators compare."""
+        return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
+
     @cached_property
     def readings(self) -> Mapping[str, Reading]:
         """Label to what the evaluator reads of a case."""

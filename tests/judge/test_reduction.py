@@ -1,5 +1,6 @@
 """How the verdicts of several judges become one: means, votes, ties, jurors who fail."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,9 @@ from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.questions.checklist import checklist_mode
 from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.pairs import pairwise_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, Reduce, decided, reduced
 from pytest_llmeval.judge.service import JudgeOffError
@@ -23,6 +26,11 @@ def given(*scores: float | LlmevalError) -> dict[str, Verdict | LlmevalError]:
         name: each if isinstance(each, LlmevalError) else Verdict(each)
         for name, each in zip("abcdefg", scores, strict=False)
     }
+
+
+def one_of(found: Verdict | LlmevalError) -> PanelVerdict:
+    assert isinstance(found, PanelVerdict), found
+    return found
 
 
 def one(*scores: float | LlmevalError, reduce: Reduce | None = None, least: int | None = None, **mode: Any) -> Any:
@@ -54,8 +62,8 @@ def test_scores_become_one_and_a_vote_that_does_not_decide_gives_the_lowest(
 
 
 def test_without_reduce_words_are_voted_on_and_scores_averaged() -> None:
-    assert reduced(YES_NO, given(1, 1, 0), None, 3).score == 1  # type: ignore[union-attr]  # a verdict
-    assert reduced(SCORE, given(1, 1, 0.4), None, 3).score == pytest.approx(0.8)  # type: ignore[union-attr]  # as above
+    assert one_of(reduced(YES_NO, given(1, 1, 0), None, 3)).score == 1
+    assert one_of(reduced(SCORE, given(1, 1, 0.4), None, 3)).score == pytest.approx(0.8)
 
 
 def test_each_juror_is_shown_and_one_that_fails_is_named() -> None:
@@ -124,3 +132,47 @@ def test_grades_beside_the_score_are_reduced_and_remarks_stay_with_their_juror()
     assert (told.score, told.details["grades"]) == (0.5, {"tone": 0.5})
     assert "reply" not in told.details
     assert told.details["jurors"]["b"]["details"]["reply"] == {"remark": "b"}
+
+
+def test_a_panel_split_about_a_pair_names_neither_answer() -> None:
+    mode = pairwise_mode()
+    assert [one_of(reduced(mode, given(*scores), None, 2)).score for scores in ((1, 0), (1, 1), (0, 0))] == [0.5, 1, 0]
+
+
+def test_numbered_things_are_voted_on_one_by_one_with_the_reasons_of_the_winning_side() -> None:
+    mode = checklist_mode(2)
+    replies = {
+        "a": [(True, "names it"), (True, "polite")],
+        "b": [(True, ""), (False, "curt")],
+        "c": [(False, "no"), (False, "rude")],
+    }
+    verdicts: dict[str, Verdict | LlmevalError] = {
+        name: mode.read(
+            json.dumps(
+                {
+                    "verdicts": [
+                        {"instruction": number, "reason": reason, "followed": followed}
+                        for number, (followed, reason) in enumerate(rows, 1)
+                    ]
+                }
+            )
+        )
+        for name, rows in replies.items()
+    }
+    found = one_of(reduced(mode, {**verdicts, "d": JudgeError("down")}, None, 3))
+    assert found.details["verdicts"] == [
+        {"followed": True, "reason": "names it"},
+        {"followed": False, "reason": "curt; rude"},
+    ]
+    assert found.score == 0.5
+    assert found.votes == (
+        {"a": 1.0, "b": 1.0, "c": 0.0, "d": None},
+        {"a": 1.0, "b": 0.0, "c": 0.0, "d": None},
+    )
+    tied = one_of(reduced(mode, {name: verdicts[name] for name in "ab"}, None, 2))
+    assert [each["followed"] for each in tied.details["verdicts"]] == [True, False]
+
+
+def test_what_is_no_judgement_is_that_of_the_one_juror_who_was_asked() -> None:
+    listed = Verdict(0, details={"claims": ["It rains."]})
+    assert reduced(replace(SCORE, asks_one=True), {"a": listed}, None, 3) is listed

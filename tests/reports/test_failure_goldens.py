@@ -49,6 +49,12 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         {"mae": Limit(max=0.1)},
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
+    "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
+    "checklist": (
+        {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
+        {"all_followed": Limit(1.0)},
+        _case(None, "Hello Bela! It is on its way.", "Where is my parcel?"),
+    ),
     "fields": ({}, {"fields_exact": Limit(1.0)}, _case({"total": 12, "vendor": "Ito"}, {"total": 21, "tax": 2})),
     "tools": (
         {},
@@ -92,6 +98,14 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
 VERDICTS: Mapping[str, list[Verdict | LlmevalError]] = {
     "judge": [Verdict(0.2, "Another town is named.")],
     "judge_agreement": [Verdict(0.2, "The words differ.")],
+    "pairwise": [Verdict(0.0, "Another town is named."), Verdict(1.0, "Only one is right.")],
+    "checklist": [
+        Verdict(
+            0.5,
+            "",
+            {"verdicts": [{"followed": True, "reason": ""}, {"followed": False, "reason": "No date is named."}]},
+        )
+    ],
 }
 
 
@@ -103,7 +117,7 @@ def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
     suite = Suite("golden", Path("golden.eval.yaml"), {name: _evaluator(name, options)}, (case,), thresholds=limits)
-    answer = Answer(suite.cases[0], verdicts={name: VERDICTS[name]} if name in VERDICTS else {})
+    answer = Answer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
     place = Place("golden.eval.yaml", case.line)

@@ -81,7 +81,7 @@ def test_calls_in_flight_are_limited_over_all_judges() -> None:
     both, most = threading.Barrier(2, timeout=300), 0
     running = set()
 
-    def judge(request: JudgeRequest) -> str:
+    def judge(_request: JudgeRequest) -> str:
         nonlocal most
         running.add(threading.get_ident())
         most = max(most, len(running))

@@ -22,6 +22,7 @@ DIGESTS = {
     "abstention": ("1", "15721155d620"),
     "advice_limits": ("1", "30ea0cd72d76"),
     "bias": ("1", "fd049b88305a"),
+    "checklist": ("1", "a0b85f735603"),
     "continuous": ("1", "152e0a991882"),
     "criterion": ("1", "50af01bd205b"),
     "default_binary": ("1", "154ae00a3999"),
@@ -51,7 +52,7 @@ def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
 
 
 def test_every_mode_is_noted() -> None:
-    assert {*MODES, "rubric"} == set(DIGESTS)
+    assert {*MODES, "checklist", "rubric"} == set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", MODES)
