@@ -136,8 +136,9 @@ def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
 
 def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
     """Let Python import from the folders of the project from which the shards did."""
-    folders = (str(root / each) for shard in shards for each in shard.origin.imports)
-    sys.path[:0] = [each for each in dict.fromkeys(folders) if each not in sys.path]
+    folders = (root / each for shard in shards for each in shard.origin.imports if ".." not in Path(each).parts)
+    own = [str(each) for each in dict.fromkeys(folders) if each.is_relative_to(root) and each.is_dir()]
+    sys.path[:0] = [each for each in own if each not in sys.path]
 
 
 def _recordings(merged: "MergedRun") -> "Recordings | None":

@@ -26,6 +26,8 @@ class Metric:
         low: Smallest possible value; ``None`` where unbounded.
         high: Largest possible value; ``None`` where unbounded.
         signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
+        learned: Name of a detail of observations that is a part of the signature, known only once cases have run; empty
+            for none.
     """
 
     name: str
@@ -33,6 +35,13 @@ class Metric:
     low: float | None = 0.0
     high: float | None = 1.0
     signature: str = ""
+    learned: str = ""
+
+    def describes(self, signature: str) -> bool:
+        """Return whether a value with this signature may be of this metric."""
+        return signature == self.signature or (
+            bool(self.learned) and signature.startswith(f"{self.signature}|{self.learned}:")
+        )
 
     @property
     def family(self) -> str:

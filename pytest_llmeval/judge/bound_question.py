@@ -90,7 +90,11 @@ class BoundQuestion:
         """What the judgement is stored under."""
         suite_judge = self.suite_judge
         return judgement_key(
-            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
+            self.question,
+            self.messages,
+            model=suite_judge.model,
+            parameters=suite_judge.parameters,
+            repeat=self._number,
         )
 
     @property
@@ -102,11 +106,21 @@ class BoundQuestion:
         """Return what the key is made of."""
         suite_judge = self.suite_judge
         return components(
-            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
+            self.question,
+            self.messages,
+            model=suite_judge.model,
+            parameters=suite_judge.parameters,
+            repeat=self._number,
         )
+
+    @property
+    def _number(self) -> int:
+        """The repeat, which a question that all repeats share does not have."""
+        return 0 if self.question.shared else self.repeat
 
     def request(self) -> JudgeRequest:
         """Return the request for a client."""
+        mode, suite_judge = self.question.mode, self.suite_judge
         return JudgeRequest(
-            self.messages, self.suite_judge.name, self.suite_judge.parameters, self.question.mode.reply_schema
+            self.messages, suite_judge.name, suite_judge.parameters, mode.reply_schema, mode.expected_of
         )

@@ -51,12 +51,14 @@ class JudgeRequest:
         model: The model's name, without its provider.
         parameters: What the user set, such as ``temperature`` or ``max_tokens``; nothing else is sent.
         reply_schema: JSON Schema of the reply, for providers that can enforce one; ``None`` for plain text.
+        expected_of: The field of the reply for whose value the probabilities of tokens are wanted; ``None`` for none.
     """
 
     messages: tuple[Message, ...]
     model: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     reply_schema: Mapping[str, Any] | None = None
+    expected_of: str | None = None
 
     def __str__(self) -> str:
         return "\n\n".join(message.content for message in self.messages)
@@ -79,11 +81,14 @@ class JudgeReply:
         usage: Tokens, summed over the attempts that the provider charged for.
         stopped: ``stop`` for a complete answer, ``length`` for one cut off, ``refusal`` for one that was refused or
             filtered.
+        probabilities: Of the digits that could be the value of `JudgeRequest.expected_of`, such as ``{"4": 0.7}``;
+            ``None`` where the provider gives none.
     """
 
     text: str
     usage: Usage = Usage()
     stopped: Stopped = "stop"
+    probabilities: Mapping[str, float] | None = None
 
 
 class JudgeClient(Protocol):
@@ -143,6 +148,8 @@ class Mode:
         listing: How a panel decides, where a verdict grades numbered things.
         asks_one: Whether of a panel only the first juror is asked, because the reply is no judgement but, for example,
             a list of things to judge.
+        expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
+            `read` gets them with the reply. ``None``: the reply alone counts.
 
     Raises:
         TypeError: Name or version are not text, so stored verdicts could not be found again.
@@ -160,6 +167,7 @@ class Mode:
     tied: float | None = None
     listing: Listing | None = None
     asks_one: bool = False
+    expected_of: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("name", self.name), ("version", self.version)):
@@ -174,6 +182,7 @@ class Question:
         mode: How it judges.
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
+        shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
 
     Raises:
         TypeError: The language is no text.
@@ -182,6 +191,7 @@ class Question:
     mode: Mode
     texts: Mapping[str, str]
     language: str = "en"
+    shared: bool = False
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_llmeval.core.errors import FieldsError, JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.panel import numbered, panel_faults
+from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.judge.reduction import Reduce, reduced
@@ -93,14 +94,14 @@ class _Juror:
 
     async def ask(self, question: Question) -> Verdict:
         mode = question.mode
-        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema)
+        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema, mode.expected_of)
         reply = await self.client.complete(request)
         try:
-            return read_reply(mode, reply)
+            return read_reply(mode, enveloped(request, reply))
         except JudgeError:
             if not mode.asks_again:
                 raise
-        return read_reply(mode, await self.client.complete(request))
+        return read_reply(mode, enveloped(request, await self.client.complete(request)))
 
 
 @dataclass(frozen=True)

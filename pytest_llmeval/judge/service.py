@@ -20,6 +20,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, records
 from pytest_llmeval.judge.panel import Bound, BoundPanel
 from pytest_llmeval.judge.prices import cost_usd
+from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spending import Spending
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
@@ -275,7 +276,7 @@ def _failure_key(asked: BoundQuestion) -> str:
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
-    return reply if isinstance(reply, JudgeReply) else await reply
+    return enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
 
 
 def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> Judgement:

@@ -5,7 +5,7 @@ __all__ = ("MergedRun", "merge_shards")
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import SuiteKey
 
 _LISTED = 5
+_NAMED = 100
 
 
 @dataclass(frozen=True)
@@ -181,26 +182,27 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
             yield f"{shard.path}: found shard {part} again, expected it once: {found[part.index].path} has it"
         else:
             found[part.index] = shard
-    missing = [f"{index}/{count}" for index in range(1, count + 1) if index not in found]
-    if missing:
-        yield f"found no file of shard {', '.join(missing)}, expected the files of all {count} shards"
+    if len(found) < count:
+        missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in found)
+        named = _listed(islice(missing, _NAMED), count - len(found))
+        yield f"found no file of shard {named}, expected the files of all {count} shards"
 
 
 def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield what several files have results of, and the tests of which none has any."""
     for first, second in combinations(shards, 2):
         if both := sorted(first.heard.results.results.keys() & second.heard.results.results.keys()):
-            ids = _listed(each.nodeid for each in both)
+            ids = _listed([each.nodeid for each in both][:_LISTED], len(both))
             yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
-    if any(shard.origin.options.selection for shard in shards):
-        return
-    ran = {item.nodeid for shard in shards for item in shard.heard.results.results}
-    ran |= {each for shard in shards for each in shard.heard.unfinished}
-    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - ran):
-        yield f"found no file with {_listed(missing)}, expected the files of all parts"
+    known = {item.nodeid for shard in shards for item in shard.heard.results.results}
+    known |= {each for shard in shards for each in shard.heard.unfinished}
+    if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
+        known |= {each for shard in shards for each in shard.heard.unwanted}
+    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - known):
+        yield f"found no file with {_listed(missing[:_LISTED], len(missing))}, expected the files of all parts"
 
 
-def _listed(ids: Iterable[str]) -> str:
-    found = list(ids)
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return ", ".join(found[:_LISTED]) + more
+def _listed(names: Iterable[str], count: int) -> str:
+    """Name some of so many things."""
+    named = list(names)
+    return ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")

@@ -188,8 +188,11 @@ class Planner:
         likely = {name: PredictionParts(prediction=_OTHER) if each is None else each for name, each in others.items()}
         answer = Answer(put_beside(job.case.answered(prediction), likely))
         for asking in self.answering.askings(job, answer):
-            asked = [single for each in asking.next(answer) for single in each.singles]
-            tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in asked)
+            for asked in asking.next(answer):
+                if asked.question.shared:
+                    self._counted(tally, asked)
+                else:
+                    tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in asked.singles)
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:

@@ -178,10 +178,11 @@ def _measure_asking(
     asked = [_rounds_of(evaluator, case, reading) for case in cases]
     with closing(DirectJudge.of(judge, workers)) as direct:
         while put := _next_round(asked):
-            questions = dict(enumerate(question for _, own in put for question in own))
+            questions = [question for _, own in put for question in own]
+            numbers = _numbers(questions)
             verdicts: dict[int, Verdict | LlmevalError] = {}
-            verdicts |= direct.ask_all(questions, verdicts.__setitem__)
-            told = iter([verdicts[number] for number in questions])
+            verdicts |= direct.ask_all({number: questions[number] for number in numbers}, verdicts.__setitem__)
+            told = iter([verdicts[number] for number in numbers])
             for rounds, own in put:
                 rounds.add([next(told) for _ in own])
     measured: list[dict[str, Observation | Exception]] = []
@@ -193,6 +194,17 @@ def _measure_asking(
         if agreement is not None:
             measured[-1][agreement.name] = agreement.measure_verdicts(list(chain(*each.verdicts)))
     return measured
+
+
+def _numbers(questions: "Sequence[Question]") -> list[int]:
+    """Return the place of each question, of one that all cases share that of the first."""
+    first: dict[tuple[str, ...], int] = {}
+    return [
+        first.setdefault((each.mode.name, each.mode.version, each.language, *map(str, each.texts.items())), number)
+        if each.shared
+        else number
+        for number, each in enumerate(questions)
+    ]
 
 
 def _rounds_of(evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Rounds | Exception:

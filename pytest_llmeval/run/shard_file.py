@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.results import Outcome
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
@@ -29,7 +30,9 @@ from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.run.finishing import HeardRun
+from pytest_llmeval.run.payload import decode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.sharding import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import Mode
 
@@ -153,6 +156,7 @@ class _Course:
     dropped: Sequence[_Key]
     unfinished: Sequence[str]
     deselected: Sequence[str]
+    unwanted: Sequence[str]
     failures: Sequence[str]
 
 
@@ -230,6 +234,7 @@ def write_shard(path: Path, origin: Origin, heard: HeardRun, root: Path, seconds
         dropped=sorted(_moved(key, lambda file: display_path(Path(file), root)) for key in heard.dropped),
         unfinished=sorted(heard.unfinished),
         deselected=[] if origin.shard else sorted(heard.deselected),  # the other shards have them
+        unwanted=[] if origin.shard else sorted(heard.unwanted),
         failures=sorted(heard.failures),
     )
     lines = [_line(each) for each in (origin, course, *_results(heard, root), *_judgements(heard, root))]
@@ -301,9 +306,11 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
     if len(lines) < 2:  # noqa: PLR2004 (where it comes from, and how it went)
         raise ValueError("found no header")
     origin, course = _ORIGIN.validate_python(json.loads(lines[0])), _COURSE.validate_python(json.loads(lines[1]))
+    if origin.shard:
+        shard_of(origin.shard, {})
     results: dict[Item, ItemResult] = {}
     judgements = UsedJudgements()
-    for line in lines[2:]:
+    for number, line in enumerate(lines[2:], 3):
         if b'"recorded_in"' in line[: len('{"recorded_in"')]:
             judgement = _JUDGEMENT.validate_python(json.loads(line))
             judgements.add(root / judgement.recorded_in, StoredJudgement.from_json(judgement.judgement))
@@ -311,6 +318,7 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
             found = _RESULT.validate_python(json.loads(line))
             key, total, entries = found.result
             payload = json.dumps([_here(key, root), total, entries])
+            _check(payload, number)
             results[Item(found.file, found.nodeid)] = ItemResult(payload, found.outcome, found.duration)
     heard = HeardRun(
         started=course.started,
@@ -324,9 +332,19 @@ def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
         dropped={_here(key, root) for key in course.dropped},
         unfinished=set(course.unfinished),
         deselected=set(course.deselected),
+        unwanted=set(course.unwanted),
         failures=set(course.failures),
     )
     return ShardFile(path, origin, heard, course.seconds)
+
+
+def _check(payload: str, number: int) -> None:
+    """Raise `ValueError` if the results of cases in a line cannot be read."""
+    try:
+        for record in decode(payload).records:
+            _CASE.validate_python((record.id, record.outcome))
+    except Exception as error:  # noqa: BLE001 (whatever reading trips over, the file is to blame)
+        raise ValueError(f"line {number}: found a result that cannot be read: {format_error(error)}") from None
 
 
 def _here(key: _Key, root: Path) -> SuiteKey:
@@ -334,4 +352,5 @@ def _here(key: _Key, root: Path) -> SuiteKey:
 
 
 _ORIGIN, _COURSE = TypeAdapter(Origin), TypeAdapter(_Course)
+_CASE: TypeAdapter[tuple[str, Outcome]] = TypeAdapter(tuple[str, Outcome])
 _RESULT, _JUDGEMENT, _END = TypeAdapter(_Result), TypeAdapter(_Judgement), TypeAdapter(_End)

@@ -77,6 +77,12 @@ def test_systems_and_judge_are_asked_once_about_each_pair_in_any_number_of_proce
     assert found["s[odd]"]["losses"]["value"] == 3
     assert found["s[odd]"]["win_rate[terse]"]["value"] == pytest.approx(5 / 6)
     assert ran.suites["s[wordy]"]["groups"]["kind"]["x"]["metrics"]["wins"]["value"] == 6
+    (table,) = ran.report["systems"]
+    (strengths,) = table["strengths"]
+    assert (strengths["label"], strengths["pairs"], strengths["cases"]) == ("pairwise", 9, 3)
+    assert [each["system"] for each in strengths["systems"]] == ["wordy", "odd", "terse"]
+    assert all(each["low"] < each["value"] < each["high"] for each in strengths["systems"])
+    assert "strength by pairwise (Bradley-Terry with ties, 9 pairs)" in ran.text
     counted = asked(paired)
     assert set(counted.values()) == {1}
     assert sum("|" in each for each in counted) == 6 + 2 + 6  # two systems say the same about the second case

@@ -3,7 +3,9 @@
 import gzip
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shard_files import origin, ran, write_suite
@@ -33,7 +35,9 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
     item = Item("f", "f::x")
     heard = HeardRun(
         started=5.5,
-        results=ResultCollector({item: ItemResult(json.dumps([key, 3, [{"id": "\ud800"}]]), "x", 1.5)}),
+        results=ResultCollector(
+            {item: ItemResult(json.dumps([key, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)}
+        ),
         ended="bye",
         crashed="boom",
         uncollected=True,
@@ -41,7 +45,8 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
         selected={here / "s.eval.json"},
         dropped={key},
         unfinished={"u"},
-        deselected={"d"},
+        deselected={"d", "v"},
+        unwanted={"v"},
         failures={"f"},
     )
     heard.judgements.add(here / "__llmeval__" / "s.judgements.jsonl", entry())
@@ -50,11 +55,23 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
     found = read_shard(here / "new" / "part.llmeval", there)
     moved = key._replace(path=str(there / "s.eval.json"))
     assert (found.origin, found.seconds) == (made, 2.5)
-    assert found.heard.results.results == {item: ItemResult(json.dumps([moved, 3, [{"id": "\ud800"}]]), "x", 1.5)}
+    assert found.heard.results.results == {
+        item: ItemResult(json.dumps([moved, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)
+    }
     assert list(found.heard.judgements) == [(there / "__llmeval__" / "s.judgements.jsonl", entry())]
     assert found.heard.selected == {there / "s.eval.json"}
     assert found.heard.dropped == {moved}
-    for name in ("started", "ended", "crashed", "uncollected", "faults", "unfinished", "deselected", "failures"):
+    for name in (
+        "started",
+        "ended",
+        "crashed",
+        "uncollected",
+        "faults",
+        "unfinished",
+        "deselected",
+        "unwanted",
+        "failures",
+    ):
         assert getattr(found.heard, name) == getattr(heard, name)
 
 
@@ -90,6 +107,40 @@ def test_a_file_that_is_not_whole_is_refused_by_name(
 ) -> None:
     written.write_bytes(damage(written.read_bytes()))
     with pytest.raises(LlmevalError) as error:
+        read_shard(written, written.parent)
+    assert str(error.value).startswith(f"{written}: ")
+    assert found in str(error.value)
+
+
+def _forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
+    """Change a line, and make the end agree."""
+    lines = gzip.decompress(data).splitlines(keepends=True)[:-1]
+    content = json.loads(lines[number])
+    change(content)
+    lines[number] = json.dumps(content).encode() + b"\n"
+    end = {"lines": len(lines), "sha256": sha256(b"".join(lines)).hexdigest()}
+    return gzip.compress(b"".join(lines) + json.dumps(end).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "found"),
+    [
+        (0, lambda line: line.update(shard="9/5"), "found 9/5, expected I/N"),
+        (0, lambda line: line.update(shard="auto"), "auto: found none of"),
+        (0, lambda line: line.update(shard="../x"), "found '../x', expected I/N"),
+        (0, lambda line: line.pop("commit"), "commit"),
+        (1, lambda line: line.update(selected=[1]), "selected"),
+        (2, lambda line: line["result"][2][0].pop("id"), "line 3: found a result that cannot be read: KeyError: 'id'"),
+        (2, lambda line: line["result"][2][0].update(id=[]), "line 3: found a result that cannot be read"),
+        (2, lambda line: line["result"][2][0].update(obs={"text": "x"}), "line 3: found a result that cannot be read"),
+        (2, lambda line: line["result"][2][0].update(obs=7), "line 3: found a result that cannot be read"),
+    ],
+)
+def test_a_forged_file_is_refused_by_name(
+    written: Path, number: int, change: Callable[[Any], object], found: str
+) -> None:
+    written.write_bytes(_forged(written.read_bytes(), number, change))
+    with pytest.raises(LlmevalError, match="expected a shard file that this version") as error:
         read_shard(written, written.parent)
     assert str(error.value).startswith(f"{written}: ")
     assert found in str(error.value)

@@ -1,19 +1,20 @@
 """Evaluator ``judge``: a model grades the answer in one of several modes."""
 
-__all__ = ("Judge", "JudgedCase", "ModeName", "reason_lines", "verdict_details")
+__all__ = ("Judge", "ModeName")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.explanations import as_line, listed
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.judged_case import GRADES_OF_FIELDS, JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.judge.people import (
     corrected_mean,
     is_labelled,
@@ -22,15 +23,16 @@ from pytest_llmeval.evaluators.judge.people import (
     without_people,
 )
 from pytest_llmeval.evaluators.judge.prompt_texts import prompt_texts
-from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
+from pytest_llmeval.evaluators.judge.texts import case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode, numbered_steps, steps_question
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form
+from pytest_llmeval.judge.questions.probabilities import expected_mode, levels_fault
 from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode, read_prompt
-from pytest_llmeval.judge.questions.replies import FLAGS, shortened
+from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
-from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
-from pytest_llmeval.judge.reduction import juror_lines
+from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, route
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -56,58 +58,13 @@ ModeName: TypeAlias = Literal[
 ]
 
 _PROMPT = "prompt"
+_CRITERIA, _STEPS = "criteria", "steps"
 _RULE_VERSION = "1"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
 _LANGUAGE_LABEL = "language"
-_YES_NO = (0.0, 1.0)
 _OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
-_GRADES = "grades"
-_SHOWN = 2000
-"""Characters of the judge's reasons that details keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedCase:
-    """How one case is judged.
-
-    Attributes:
-        name: Of the mode.
-        mode: The mode; ``None`` for the rule.
-        texts: What the judge is shown.
-        question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
-    """
-
-    name: str
-    mode: Mode | None
-    texts: CaseTexts
-    question: Question | None
-
-    def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
-        """Return the verdict, of the rule or of the judge; ``None`` where there is nothing to judge.
-
-        Raises:
-            JudgeError: The judge gave none.
-        """
-        if self.texts.absent is not None:
-            return None
-        if self.question is None:
-            return Verdict(float(is_unanswerable(self.texts.by_field["answer"])))
-        given = verdicts[0]
-        if isinstance(given, JudgeError):
-            raise given
-        return given
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """The smallest and the largest score."""
-        return _YES_NO if self.mode is None else self.mode.scale
-
-    def share(self, score: float) -> float:
-        """Return a score on a scale from 0 to 1."""
-        low, high = self.scale
-        return (score - low) / (high - low)
 
 
 @dataclass(frozen=True)
@@ -135,11 +92,14 @@ class Judge(JudgedEvaluator):
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
         prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
-        reply: Of a prompt: name of each field of the reply to what it is.
+        criteria: What makes an answer good, in place of a mode: the judge writes steps once, and grades by them.
+        reply: Of a prompt or criteria: name of each field of the reply to what it is.
+        score: ``given``: the score that the judge names. ``expected``: the mean over the probabilities of the tokens
+            that could stand there; a reply without them is an error.
 
     Raises:
-        ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply, or with a
-            mode.
+        ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply; more than
+            one of prompt, criteria and mode; or scores that have no expected value.
     """
 
     name = "judge"
@@ -152,14 +112,23 @@ class Judge(JudgedEvaluator):
     rubric: Rubric | None = None
     corrected: bool = False
     prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
+    criteria: str | None = None
     reply: dict[str, ReplyField | Literal["text", "boolean"]] | None = None
+    score: Literal["given", "expected"] = "given"
 
     def __post_init__(self) -> None:
-        if (self.prompt is None) != (self.reply is None):
-            found = "no prompt with reply" if self.prompt is None else "a prompt without reply"
-            raise ValueError(f"found {found}, expected both or neither")
-        if self.prompt is not None and self.mode != "auto":
-            raise ValueError(f"found a prompt with mode {self.mode}, expected one of them")
+        ways = {"prompt": self.prompt, "criteria": self.criteria, "mode": None if self.mode == "auto" else self.mode}
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"found {' and '.join(given)}, expected one of prompt, criteria and mode")
+        if self.reply is not None and self.prompt is None and self.criteria is None:
+            raise ValueError("found reply without prompt or criteria, expected it with one of them")
+        if self.prompt is not None and self.reply is None:
+            raise ValueError("found a prompt without reply, expected both: reply says what the judge replies")
+        if self.criteria is not None and not self.criteria.strip():
+            raise ValueError("criteria: found a blank text, expected what makes an answer good")
+        if self.score == "expected" and (fault := self._expected_fault()):
+            raise ValueError(f"score: found 'expected', {fault}")
         _ = self.form
         if (self.mode == "rubric") != (self.rubric is not None):
             found = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
@@ -176,7 +145,12 @@ class Judge(JudgedEvaluator):
         if self.form is not None and self.form.others:
             metrics.append(Metric("judge_field[name]", signature=signature))
         powered = f"prediction-powered|{signature}"
-        return [*metrics, *(Metric(name, low=None, high=None, signature=powered) for name in self._corrected())]
+        metrics += [Metric(name, low=None, high=None, signature=powered) for name in self._corrected()]
+        return self._learning(metrics)
+
+    def _learning(self, metrics: list[Metric]) -> list[Metric]:
+        """Return metrics whose signature has the steps, too, where there are some."""
+        return metrics if self.criteria is None else [replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
@@ -184,21 +158,36 @@ class Judge(JudgedEvaluator):
 
     def signature(self) -> str:
         """Return how cases are judged: the modes with their versions."""
-        routed = self.mode == "auto" and self.prompt is None
+        routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
-        return f"mode:{f'auto({modes})' if routed else modes}|lang:{self.language}|v:{self.version}"
+        what = f"criteria:{sha256(self.criteria.encode()).hexdigest()[:8]}|" if self.criteria is not None else ""
+        return f"mode:{f'auto({modes})' if routed else modes}|{what}lang:{self.language}|v:{self.version}"
 
     @property
     def _name(self) -> str:
+        if self.criteria is not None:
+            return _CRITERIA
         return self.mode if self.prompt is None else _PROMPT
 
     @cached_property
     def form(self) -> ReplyForm | None:
-        """The form of replies, of a prompt or a preset; ``None`` in other modes."""
+        """The form of replies, of a prompt, criteria or a preset; ``None`` in other modes."""
         if self.reply is not None:
             return ReplyForm(self.reply)
+        if self.criteria is not None:
+            return GRADES
         return preset_form(self.mode) if self.mode in PRESETS else None
+
+    def _expected_fault(self) -> str | None:
+        """Say why the scores have no expected value."""
+        if self.rubric is not None:
+            return levels_fault(self.rubric.scores)
+        if self.reply is None and self.criteria is None:
+            return "expected it with prompt, criteria or a rubric"
+        assert self.form is not None
+        field = self.form.graded[self.form.score]
+        return levels_fault(field.levels if field.integer else (math.inf,))
 
     @cached_property
     def _prompt(self) -> PromptFile:
@@ -206,14 +195,17 @@ class Judge(JudgedEvaluator):
         return read_prompt(Path(self.prompt))
 
     def _mode(self, name: str) -> Mode | None:
-        if name == _PROMPT:
-            assert self.form is not None
-            return prompt_mode(self._prompt, self.form)
         if name == ADVERSARIAL:
             return None
         if self.rubric is not None:
-            return rubric_mode(self.rubric.criteria, self.rubric.levels)
-        return get_mode(name)
+            mode = rubric_mode(self.rubric.criteria, self.rubric.levels)
+        elif self.form is not None and name in (_PROMPT, _CRITERIA):
+            mode = prompt_mode(self._prompt, self.form) if name == _PROMPT else criteria_mode(self.form)
+        else:
+            mode = get_mode(name)
+        if self.score == "given":
+            return mode
+        return expected_mode(mode, self.form.score if self.form is not None else "score")
 
     def _language(self, subject: str, label: str | None) -> str:
         return instruction_language(subject, label) if self.language == "auto" else self.language
@@ -235,6 +227,9 @@ class Judge(JudgedEvaluator):
         if name == _PROMPT:
             texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
             language = self._language(self._prompt.text, None)
+        elif self.criteria is not None and mode is not None:
+            texts = case_texts(case, name, tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS)))
+            language = self._language(self.criteria, None)
         else:
             texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
             language = self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL))
@@ -256,9 +251,28 @@ class Judge(JudgedEvaluator):
             yield str(error)
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the one question about a case; none where a rule decides, or where there is nothing to judge."""
+        """Return the one question about a case; none where a rule decides, or where there is nothing to judge.
+
+        With criteria, it is the one for the steps, which all cases share.
+        """
         question = self.judged(case).question
-        return [] if question is None else [question]
+        if question is None:
+            return []
+        if self.criteria is None or self.form is None:
+            return [question]
+        return [steps_question(self.criteria, self.form, question.language)]
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        """Return the question for the grade once there are steps."""
+        steps, question = verdicts[0] if verdicts else None, self.judged(case).question
+        if self.criteria is None or question is None or len(verdicts) != 1 or not isinstance(steps, Verdict):
+            return ()
+        texts = {_CRITERIA: self.criteria, _STEPS: numbered_steps(steps)}
+        return [replace(question, texts=texts | dict(question.texts))]
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return 1 with criteria, where there is something to judge."""
+        return int(self.criteria is not None and self.judged(case).question is not None)
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count the score, and what the mode has besides.
@@ -278,15 +292,19 @@ class Judge(JudgedEvaluator):
         if judged.name == "explanation":
             counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
         if self.form is not None:
-            counts |= {
-                f"field.{name}": each.share(verdict.details[_GRADES][name]) for name, each in self.form.others.items()
-            }
+            grades = verdict.details.get(GRADES_OF_FIELDS, {})
+            counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
         details = verdict_details(judged, verdict)
+        details |= self._steps(verdicts)
         if self.corrected and is_labelled(case.expected):
             counts |= self._excess(judged, verdict.score, people_of(case.expected))
             details["human"] = list(people_of(case.expected))
         undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
         return Observation(counts, details, undefined, judged.texts.malformed)
+
+    def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
+        """Return the steps by which a case was judged, as details."""
+        return verdicts[0].details if self.criteria is not None and isinstance(verdicts[0], Verdict) else {}
 
     def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
         """Count what people add to the judge's score."""
@@ -318,29 +336,6 @@ class Judge(JudgedEvaluator):
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
             metrics[name] = corrected_mean(sums, total, excess)
         return metrics
-
-
-def reason_lines(details: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
-    flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
-    others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
-    reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
-    return [*reasons, *flags, *others]
-
-
-def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
-    """Return what people want to see of a verdict; what there is none of is left out."""
-    rest = {name: value for name, value in verdict.details.items() if name not in (*FLAGS, _GRADES)}
-    flags = [flag for flag in FLAGS if verdict.details.get(flag)]
-    details: dict[str, Any] = {
-        "mode": judged.name,
-        "reasoning": shortened(verdict.reasoning, _SHOWN),
-        "flags": flags,
-        **rest,
-    }
-    if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
-        details["raw_score"] = verdict.score
-    return {name: value for name, value in details.items() if value not in ("", [])}
 
 
 def _version(mode: Mode | None) -> str:

@@ -1,6 +1,6 @@
 """Evaluator ``pairwise``: which of two answers is better, asked in both orders."""
 
-__all__ = ("APPROVED", "REFERENCE", "SYSTEMS", "Pairwise")
+__all__ = ("APPROVED", "REFERENCE", "SYSTEMS", "Pairwise", "pairs_of_systems")
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +23,7 @@ from pytest_llmeval.judge.questions.rules import instruction_language
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
+    from pytest_llmeval.core.results import CaseRecord, Result
 
 REFERENCE: Final = "reference"
 """The right answer of the case as an opponent."""
@@ -309,3 +310,28 @@ def _lines(name: str, details: Mapping[str, Any]) -> Iterator[str]:
     else:
         return
     yield from (reason for reason in dict.fromkeys(reasons) if reason)
+
+
+def pairs_of_systems(
+    results: "Mapping[str, Result]", label: str
+) -> "list[tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]]":
+    """Return the cases in which systems were compared with each other, with wins, ties and losses of each two.
+
+    A pair that both were asked about is there once, as the first of them saw it.
+
+    Args:
+        results: System to result.
+        label: Of the evaluator.
+    """
+    found: dict[str, tuple[CaseRecord, dict[tuple[str, str], tuple[float, float, float]]]] = {}
+    for system, result in results.items():
+        for record in result.records:
+            counts = record.observations[label].counts if label in record.observations else {}
+            for other in results:
+                if other == system or f"wins[{other}]" not in counts:
+                    continue
+                _, pairs = found.setdefault(record.id, (record, {}))
+                if (other, system) not in pairs:
+                    wins, ties, losses = (counts[f"{plural}[{other}]"] for plural in ("wins", "ties", "losses"))
+                    pairs[system, other] = wins, ties, losses
+    return list(found.values())

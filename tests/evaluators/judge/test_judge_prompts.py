@@ -135,9 +135,12 @@ def test_the_language_is_that_of_the_prompt(tmp_path: Path, text: str, options: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prompt": "p.md"}, "found a prompt without reply, expected both or neither"),
-        ({"reply": REPLY}, "found no prompt with reply"),
-        ({"prompt": "p.md", "reply": REPLY, "mode": "tone"}, "found a prompt with mode tone, expected one of them"),
+        ({"prompt": "p.md"}, "found a prompt without reply, expected both"),
+        ({"reply": REPLY}, "found reply without prompt or criteria"),
+        (
+            {"prompt": "p.md", "reply": REPLY, "mode": "tone"},
+            "found prompt and mode, expected one of prompt, criteria and mode",
+        ),
         ({"prompt": "p.md", "reply": {"score": "txt"}}, "found the text 'txt', expected one of 'text', 'boolean'"),
         ({"prompt": "p.md", "reply": {"score": {"mni": 1}}}, "found the unknown key 'mni', expected one of min, max"),
     ],

@@ -24,6 +24,8 @@ DIGESTS = {
     "bias": ("1", "fd049b88305a"),
     "checklist": ("1", "a0b85f735603"),
     "continuous": ("1", "152e0a991882"),
+    "criteria": ("1", "94993a8a37bb"),
+    "criteria_steps": ("1", "a6cc7e4a7bcc"),
     "criterion": ("1", "50af01bd205b"),
     "default_binary": ("1", "154ae00a3999"),
     "explanation": ("2", "3e8387b5b1bc"),
@@ -52,7 +54,7 @@ def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
 
 
 def test_every_mode_is_noted() -> None:
-    assert {*MODES, "checklist", "rubric"} == set(DIGESTS)
+    assert {*MODES, "checklist", "criteria", "criteria_steps", "rubric"} == set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", MODES)
