@@ -7,9 +7,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
+
+from claim_judge import ClaimJudge
 
 from pytest_llmeval import Evaluator, get_checks, get_evaluator
+from pytest_llmeval.evaluators.judge.claims import ClaimMetric
 from pytest_llmeval.evaluators.semantic.evaluator import Semantic
 from pytest_llmeval.judge.contract import JudgeRequest
 
@@ -43,6 +46,9 @@ class Generator:
 
 def answered(request: JudgeRequest) -> str:
     """Judge, by chance: the same request always gets the same reply."""
+    properties = (request.reply_schema or {}).get("properties", {})
+    if "sentences" in properties or ("verdicts" in properties and '"instruction_' not in str(request)):
+        return ClaimJudge().complete(request).text
     draw = sha256(str(request).encode()).digest()[0]
     if request.reply_schema is not None and "verdicts" in request.reply_schema["properties"]:
         numbers = range(1, str(request).count('"instruction_') + 1)
@@ -204,6 +210,11 @@ def _question(_: random.Random) -> Any:
     return "What is grey?"
 
 
+def _passages(rng: random.Random) -> Any:
+    said = [" ".join(rng.choices(WORDS, k=2)) for _ in range(rng.randint(0, 3))]
+    return {"question": "What is grey?", "contexts": said}
+
+
 GENERATORS: Mapping[str, Generator] = {
     "classification, positive": Generator(lambda: get_evaluator("classification", positive="joy"), _labels, _label),
     "classification, ignore": Generator(lambda: get_evaluator("classification", ignore=("neutral",)), _labels, _labels),
@@ -214,6 +225,7 @@ GENERATORS: Mapping[str, Generator] = {
     "judge, corrected": Generator(
         lambda: get_evaluator("judge", mode="continuous", corrected=True), _corrected_text, _text, _question
     ),
+    "claims": Generator(lambda: get_evaluator("claims", metrics=get_args(ClaimMetric)), _text, _text, _passages),
     "checklist": Generator(
         lambda: get_evaluator("checklist", instructions=["Greet.", "Be short."]), _instructions, _text, _question
     ),

@@ -25,6 +25,7 @@ PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
     "checklist": "pytest_llmeval.evaluators.judge.checklist:Checklist",
+    "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",

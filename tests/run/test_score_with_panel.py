@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from claim_judge import ClaimJudge
 
 from pytest_llmeval import Case, JudgeError, JudgeRequest, LlmevalError, Panel, get_checks, get_evaluator, score
 from pytest_llmeval.tasks.memory_qa.qa import judge_answer
@@ -105,3 +107,36 @@ def test_what_cannot_be_a_panel_is_refused() -> None:
         Panel([MILD, FAIR], min_judges=3)
     with pytest.raises(ValueError, match="reduce: found 'mode', expected one of mean, median, majority, unanimous"):
         Panel([MILD, FAIR], "mode")
+
+
+RAG = {
+    "en": Case(
+        "en",
+        input={"question": "How long do refunds take?"},
+        prediction={"answer": "Refunds take 30 days. Parking costs 5 euros.", "contexts": ["Refunds take 30 days."]},
+    ),
+    "zh": Case(
+        "zh",
+        input={"question": "多少天内可以退货？"},
+        prediction={"answer": "三十天内可以退货。停车收费五欧元。", "contexts": ["商品三十天内都可以退货。"]},
+    ),
+}
+
+
+def all_supported(verdicts: Any) -> Any:
+    return {"verdicts": [{**each, "supported": True, "passages": [1]} for each in verdicts["verdicts"]]}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_claims_are_listed_by_one_judge_and_voted_on_one_by_one_by_all(language: str) -> None:
+    fair, strict, mild = ClaimJudge(), ClaimJudge(), ClaimJudge({"support": [all_supported] * 2})
+    evaluator = get_evaluator("claims", metrics=["faithfulness"])
+
+    def faithfulness(*judges: ClaimJudge, reduce: Any = None) -> float | None:
+        return score(evaluator, [RAG[language]], judge=Panel(list(judges), reduce)).metrics["faithfulness"].value
+
+    assert faithfulness(fair, strict, mild) == 0.5
+    assert [judge.asked for judge in (fair, strict, mild)] == [["claims", "support"], ["support"], ["support"]]
+    assert faithfulness(mild, fair) == 0.5  # a tie about the second claim is no support
+    with pytest.raises(LlmevalError, match="evaluator 'claims': found mean, expected majority or unanimous"):
+        faithfulness(fair, mild, reduce="mean")

@@ -4,12 +4,13 @@ __all__ = ("checklist_mode", "read_checklist")
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any, Final
 
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.contract import Listing, Mode, Verdict
+from pytest_llmeval.judge.contract import Mode, Verdict
+from pytest_llmeval.judge.questions.listing import listing
 from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, shortened, unreadable
 
@@ -43,7 +44,7 @@ def checklist_mode(count: int) -> Mode:
         reply_schema=_SCHEMA,
         asks_again=True,
         decides=True,
-        listing=Listing(_grades, _joined),
+        listing=listing("followed"),
     )
 
 
@@ -78,19 +79,6 @@ def read_checklist(reply: str, count: int) -> Verdict:
         raise unreadable(reply, f"found no verdict on instruction {', '.join(missing)}, {wanted}")
     ordered = [verdicts[number] for number in sorted(verdicts)]
     return Verdict(sum(each["followed"] for each in ordered) / count, "", {_VERDICTS: ordered})
-
-
-def _grades(verdict: Verdict) -> list[float]:
-    return [float(each["followed"]) for each in verdict.details[_VERDICTS]]
-
-
-def _joined(verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
-    """Return what jurors say of the instructions, with the reasons of those whose view it is."""
-    joined = []
-    for grade, row in zip(grades, zip(*(each.details[_VERDICTS] for each in verdicts), strict=True), strict=True):
-        reasons = dict.fromkeys(each["reason"] for each in row if each["followed"] == grade and each["reason"])
-        joined.append({"followed": bool(grade), "reason": "; ".join(reasons)})
-    return Verdict(sum(grades) / len(grades), "", {_VERDICTS: joined})
 
 
 def _entry(entry: Any, reply: str, place: str) -> tuple[int, dict[str, Any]]:
