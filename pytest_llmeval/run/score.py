@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
     from pytest_llmeval.judge.contract import Question, Verdict
     from pytest_llmeval.judge.direct import Judgeable, Panel
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
 
 @overload
@@ -104,7 +104,7 @@ def score(
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")

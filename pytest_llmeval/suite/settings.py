@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
@@ -290,6 +290,10 @@ class SettingsReader(JudgeReader):
         elif isinstance(gate, RegressionGate):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
+                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
+            owned = self.metrics.find(gate.metric)
+            if not gate.against and owned is not None and APPROVED in owned.evaluator.opponents:
+                known = "expected a limit such as a min: it compares with the approved answers itself"
                 self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
             change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
             for key, allowed in (change, ("max_drift", gate.max_drift)):
