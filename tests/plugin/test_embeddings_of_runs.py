@@ -78,3 +78,20 @@ def test_a_changed_model_is_not_comparable_with_the_approved_scores(judged: "Jud
     changed = judged.project.run()
     assert changed.code == 1
     assert "openai:large" in changed.text
+
+
+def test_a_plan_counts_the_similarities_and_asks_nothing(judged: "Judged") -> None:
+    _suite(judged)
+    ran = judged.project.run("--llmeval-plan")
+    assert ran.code == 0
+    assert "3 calls" in ran.text
+    assert judged.server.calls == []
+
+
+def test_a_panel_of_judges_has_no_part_in_similarities(judged: "Judged") -> None:
+    _suite(judged)
+    path = judged.project.path / "s.eval.yaml"
+    text = path.read_text(encoding="utf-8").replace('"confidence"', '"judges": ["openai:a", "openai:b"], "confidence"')
+    path.write_text(text, encoding="utf-8")
+    ran = judged.project.run()
+    assert (ran.code, _value(ran), list(ran.suites["s"]["metrics"])) == (0, 0.8, ["embedding_similarity"])
