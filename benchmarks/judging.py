@@ -125,9 +125,9 @@ def run(folder: Path, *arguments: str) -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
+    from pytest_llmeval.judge.bound_question import BoundQuestion
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.service import BoundQuestion
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.services.background import Background
 

@@ -7,9 +7,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
+
+from claim_judge import ClaimJudge
 
 from pytest_llmeval import Evaluator, get_checks, get_evaluator
+from pytest_llmeval.evaluators.judge.claims import ClaimMetric
 from pytest_llmeval.evaluators.semantic.evaluator import Semantic
 from pytest_llmeval.judge.contract import JudgeRequest
 
@@ -43,9 +46,17 @@ class Generator:
 
 def answered(request: JudgeRequest) -> str:
     """Judge, by chance: the same request always gets the same reply."""
+    properties = (request.reply_schema or {}).get("properties", {})
+    if "sentences" in properties or ("verdicts" in properties and '"instruction_' not in str(request)):
+        return ClaimJudge().complete(request).text
     draw = sha256(str(request).encode()).digest()[0]
+    if request.reply_schema is not None and "verdicts" in request.reply_schema["properties"]:
+        numbers = range(1, str(request).count('"instruction_') + 1)
+        return json.dumps({"verdicts": [{"instruction": n, "followed": bool(draw >> n & 1)} for n in numbers]})
     if request.reply_schema is None:
         return "yes" if draw % 2 else "no"
+    if "better" in request.reply_schema["properties"]:
+        return json.dumps({"better": ("first", "second", "tie")[draw % 3]})
     graded = "fabrication" in request.reply_schema["properties"]
     return json.dumps({"reasoning": "", "score": 20 * (draw % 6) if graded else draw % 6 / 5})
 
@@ -191,8 +202,17 @@ def _transcript(rng: random.Random) -> Any:
     return rng.choice(({"turns": rng.randint(1, 4), "stop": stop}, "grey"))
 
 
+def _instructions(rng: random.Random) -> Any:
+    return {"instructions": list(WORDS[: rng.randint(0, 3)])}
+
+
 def _question(_: random.Random) -> Any:
     return "What is grey?"
+
+
+def _passages(rng: random.Random) -> Any:
+    said = [" ".join(rng.choices(WORDS, k=2)) for _ in range(rng.randint(0, 3))]
+    return {"question": "What is grey?", "contexts": said}
 
 
 GENERATORS: Mapping[str, Generator] = {
@@ -205,9 +225,14 @@ GENERATORS: Mapping[str, Generator] = {
     "judge, corrected": Generator(
         lambda: get_evaluator("judge", mode="continuous", corrected=True), _corrected_text, _text, _question
     ),
+    "claims": Generator(lambda: get_evaluator("claims", metrics=get_args(ClaimMetric)), _text, _text, _passages),
+    "checklist": Generator(
+        lambda: get_evaluator("checklist", instructions=["Greet.", "Be short."]), _instructions, _text, _question
+    ),
     "judge_agreement": Generator(
         lambda: get_evaluator("judge_agreement", mode="continuous"), _labelled_text, _text, _question
     ),
+    "pairwise": Generator(lambda: get_evaluator("pairwise"), _text, _text, _question),
     "segmentation": Generator(lambda: get_evaluator("segmentation"), _boundaries, _boundaries),
     "emotion_cause": Generator(lambda: get_evaluator("emotion_cause"), _pairs, _pairs),
     "retrieval, skip": Generator(

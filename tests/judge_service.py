@@ -11,8 +11,9 @@ from llm_server import PATIENCE
 from stored_judgements import question
 
 from pytest_llmeval import LlmevalError
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judge.service import BoundQuestion, Judgement, SuiteJudge
+from pytest_llmeval.judge.service import Judgement
 
 _T = TypeVar("_T")
 

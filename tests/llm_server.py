@@ -12,6 +12,7 @@ An answer is a function of the call, so answers may be computed: ``LlmServer(lam
 """
 
 import json
+import math
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -111,6 +112,27 @@ def reply(text: str | None, stopped: str = "", *, tokens: tuple[int, int] | None
             names = ("prompt_tokens", "completion_tokens")
         if tokens is not None:
             value["usage"] = dict(zip(names, tokens, strict=True))
+        return data(value)(call)
+
+    return answer
+
+
+def weighed(text: str, shares: Mapping[str, float]) -> Answer:
+    """Answer as an OpenAI-compatible model does that gives probabilities: a token for each character.
+
+    Args:
+        text: Of the reply.
+        shares: Probabilities of the digits that could stand in place of the last digit of the reply.
+    """
+    last = max(place for place, each in enumerate(text) if each.isdigit())
+
+    def answer(call: Call) -> Sent:
+        value = json.loads(reply(text)(call).body)
+        if call.body.get("logprobs"):
+            others = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
+            tokens = [{"token": each, "logprob": 0.0, "top_logprobs": []} for each in text]
+            tokens[last] |= {"logprob": math.log(shares[text[last]]), "top_logprobs": others}
+            value["choices"][0]["logprobs"] = {"content": tokens}
         return data(value)(call)
 
     return answer

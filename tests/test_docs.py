@@ -29,7 +29,7 @@ PAGES = sorted(
 )
 
 FENCE = re.compile(r"^```(?P<language>[\w-]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|py|txt))`.*:\Z", re.DOTALL)
+FILE_NAME = re.compile(r".*`(?P<name>[\w./-]+\.(?:yaml|toml|jsonl?|csv|md|py|txt))`.*:\Z", re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 
@@ -288,6 +288,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "history",
             "html",
             "init",
+            "judge migrate",
             "merge",
             "power",
             "score",

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
-from pytest_llmeval.judge.service import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.run.score import put_questions
+from pytest_llmeval.run.rounds import Rounds
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
@@ -86,7 +86,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
             if not isinstance(evaluator, JudgedEvaluator):
                 continue
             try:
-                questions = put_questions(evaluator, case, suite.readings[label])
+                questions = Rounds.of(evaluator, case, suite.readings[label]).next()
             except (EvaluatorError, PredictionError) as error:
                 found.unknown[case.id] = str(error)
                 continue

@@ -188,7 +188,7 @@ def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, st
     """Yield metrics that the suite measures in another way than the report did, and how."""
     for name, value in recorded.metrics.items():
         owned = suite.metrics.find(name)
-        if owned is not None and owned.metric.signature != value.signature:
+        if owned is not None and not owned.metric.describes(value.signature):
             yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"
 
 

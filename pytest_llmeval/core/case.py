@@ -27,6 +27,8 @@ class Case:
         origin: All parts of the prediction; ``None`` where they are those of `prediction` itself.
         checks: Assertions on the answer, besides those of the suite; as ``checks`` of a suite file.
         way: What decides the answer besides the input, such as a model and its prompts, for recordings.
+        others: Predictions of other systems for the same case, by name, for evaluators that compare with them; as
+            ``PredictionParts`` where their parts are elsewhere.
     """
 
     id: str
@@ -41,6 +43,7 @@ class Case:
     origin: PredictionParts | None = field(default=None, repr=False, compare=False)
     checks: tuple[Any, ...] = ()
     way: str = field(default="", repr=False, compare=False)
+    others: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -49,4 +52,4 @@ class Case:
 
     def answered(self, prediction: Any) -> "Case":
         """Return this case with a prediction."""
-        return replace(self, prediction=prediction)
+        return self if prediction is self.prediction else replace(self, prediction=prediction)

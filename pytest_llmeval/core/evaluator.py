@@ -1,11 +1,11 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("ErrorBucket", "Evaluator", "Metric")
+__all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
@@ -14,6 +14,10 @@ from pytest_llmeval.core.wording import limit
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Observation, Sums
     from pytest_llmeval.core.tables import ReportTable
+
+
+APPROVED: Final = "approved"
+"""Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class Metric:
         low: Smallest possible value; ``None`` where unbounded.
         high: Largest possible value; ``None`` where unbounded.
         signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
+        learned: Name of a detail of observations that is a part of the signature, known only once cases have run; empty
+            for none.
     """
 
     name: str
@@ -33,6 +39,13 @@ class Metric:
     low: float | None = 0.0
     high: float | None = 1.0
     signature: str = ""
+    learned: str = ""
+
+    def describes(self, signature: str) -> bool:
+        """Return whether a value with this signature may be of this metric."""
+        return signature == self.signature or (
+            bool(self.learned) and signature.startswith(f"{self.signature}|{self.learned}:")
+        )
 
     @property
     def family(self) -> str:
@@ -75,6 +88,20 @@ class Evaluator(ABC):
     """Whether a set of undefined cases has a value, as some official scorers require."""
     batch: ClassVar[int] = 1
     """How many cases `measure_many` wants at once; above 1 for evaluators that run a model."""
+
+    @property
+    def opponents(self) -> Sequence[str]:
+        """The systems whose predictions it finds in `Case.others`, or `APPROVED`; default: none."""
+        return ()
+
+    def among(self, systems: Sequence[str]) -> "Evaluator":
+        """Return the evaluator as a suite with these systems has it; default: itself.
+
+        Raises:
+            EvaluatorError: It compares with a system that the suite does not have.
+        """
+        del systems
+        return self
 
     @abstractmethod
     def describe(self) -> Sequence[Metric]:

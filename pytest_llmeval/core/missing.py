@@ -1,7 +1,8 @@
-"""What stands for a value that was not given."""
+"""What stands for a value that was not given, or that is not there."""
 
-__all__ = ("MISSING", "Missing")
+__all__ = ("ITSELF", "MISSING", "Itself", "Missing", "NoAnswer")
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -17,3 +18,27 @@ class Missing(Enum):
 
 MISSING: Final = Missing.MISSING
 """Stands for a prediction that was not given; ``None`` is a prediction of null."""
+
+
+class Itself(Enum):
+    """The type of `ITSELF`."""
+
+    ITSELF = "itself"
+
+    def __repr__(self) -> str:
+        return "ITSELF"
+
+
+ITSELF: Final = Itself.ITSELF
+"""Stands among the answers of others for the system that is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Stands among the answers of others for one that is not there.
+
+    Attributes:
+        reason: Why not.
+    """
+
+    reason: str

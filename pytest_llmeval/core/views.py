@@ -10,8 +10,10 @@ from typing import Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.missing import Itself, NoAnswer
 from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, PredictionParts, describe_prediction, expectation, search
 from pytest_llmeval.core.turns import Turn, chosen_turns, expected_turns, turns_of
+from pytest_llmeval.core.wording import counted
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,32 @@ class Reading:
             PredictionError: The prediction lacks the part or the turn.
         """
         if self.turn is None:
-            return [self.view(case)]
-        turns = turns_of(case, Parts() if case.conversation else self.parts)
-        return [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
+            views = [self.view(case)]
+        else:
+            turns = turns_of(case, Parts() if case.conversation else self.parts)
+            views = [self._of_turns.view(each) for each in chosen_turns(turns, self.turn)]
+        if not case.others:
+            return views
+        others = {name: self._of_other(case, each, len(views)) for name, each in case.others.items()}
+        return [
+            replace(view, others={name: seen[place] for name, seen in others.items()})
+            for place, view in enumerate(views)
+        ]
+
+    def _of_other(self, case: Case, other: Any, turns: int) -> list[Any]:
+        """Return what is read of the prediction of another, once for each turn that is read of the case."""
+        if isinstance(other, NoAnswer | Itself):
+            return [other] * turns
+        theirs = isinstance(other, PredictionParts)
+        parts, prediction = (other.parts, other.prediction) if theirs else (self.parts, other)
+        if prediction is MISSING:
+            return [NoAnswer("has no prediction")] * turns
+        try:
+            views = replace(self, parts=parts).views(replace(case, prediction=prediction, origin=None, others={}))
+        except PredictionError as error:
+            return [NoAnswer(str(error))] * turns
+        lacking = [NoAnswer(f"its conversation has {counted(len(views), 'turn')}")] * (turns - len(views))
+        return [*(each.prediction for each in views), *lacking]
 
     def view(self, case: Case) -> Case:
         """Return the case with the part as its prediction, and what is expected of the part as expected.
@@ -90,7 +115,10 @@ class Reading:
         """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""
         turns = expected_turns(case.expected) if self.turn is not None else None
         expected = self._of_turns._expectation if case.conversation else self._expectation  # noqa: SLF001 (its own class)
-        return [replace(case, expected=expected(each)) for each in ([case.expected] if turns is None else turns)]
+        if turns is None:
+            found = expected(case.expected)
+            return [case if found is case.expected else replace(case, expected=found)]
+        return [replace(case, expected=expected(each)) for each in turns]
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -4,13 +4,14 @@ __all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.panel import Judgeable, Panel
+from pytest_llmeval.judge.direct import DirectJudge, Judgeable
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
 
@@ -83,11 +84,11 @@ def judge_answer(
     _check_judge(llm, [task])
     if (score := task.by_rule()) is not None:
         return score
-    panel = Panel.of(llm, workers=1)
+    judge = DirectJudge.of(llm, workers=1)
     try:
-        return panel.background.run(panel.ask(task.to_question())).score
+        return judge.background.run(judge.ask(task.to_question())).score
     finally:
-        panel.background.close()
+        judge.close()
 
 
 def batch_judge(
@@ -215,7 +216,8 @@ def _judge_missing(
     if not left:
         return
     questions = {row: task.to_question() for row, task in left.items()}
-    failed = Panel.of(llm, workers).ask_all(questions, lambda row, verdict: fill(row, verdict.score))
+    with closing(DirectJudge.of(llm, workers)) as judge:
+        failed = judge.ask_all(questions, lambda row, verdict: fill(row, verdict.score))
     if failed:
         first = next(iter(failed.values()))
         _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)

@@ -50,12 +50,14 @@ class JudgeRequest:
         model: The model's name, without its provider.
         parameters: What the user set, such as ``temperature`` or ``max_tokens``; nothing else is sent.
         reply_schema: JSON Schema of the reply, for providers that can enforce one; ``None`` for plain text.
+        expected_of: The field of the reply for whose value the probabilities of tokens are wanted; ``None`` for none.
     """
 
     messages: tuple[Message, ...]
     model: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     reply_schema: Mapping[str, Any] | None = None
+    expected_of: str | None = None
 
     def __str__(self) -> str:
         return "\n\n".join(message.content for message in self.messages)
@@ -78,11 +80,14 @@ class JudgeReply:
         usage: Tokens, summed over the attempts that the provider charged for.
         stopped: ``stop`` for a complete answer, ``length`` for one cut off, ``refusal`` for one that was refused or
             filtered.
+        probabilities: Of the digits that could be the value of `JudgeRequest.expected_of`, such as ``{"4": 0.7}``;
+            ``None`` where the provider gives none.
     """
 
     text: str
     usage: Usage = Usage()
     stopped: Stopped = "stop"
+    probabilities: Mapping[str, float] | None = None
 
 
 class JudgeClient(Protocol):
@@ -123,6 +128,9 @@ class Mode:
         scale: Smallest and largest score.
         read: Turns a reply's text into a verdict, or raises `JudgeError`.
         reply_schema: JSON Schema of the reply; ``None`` where it is a word.
+        asks_again: Whether a reply that cannot be read is asked for once more, with a call of its own.
+        expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
+            `read` gets them with the reply. ``None``: the reply alone counts.
 
     Raises:
         TypeError: Name or version are not text, so stored verdicts could not be found again.
@@ -135,6 +143,8 @@ class Mode:
     scale: tuple[float, float]
     read: Callable[[str], Verdict]
     reply_schema: Mapping[str, Any] | None = None
+    asks_again: bool = False
+    expected_of: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("name", self.name), ("version", self.version)):
@@ -149,6 +159,7 @@ class Question:
         mode: How it judges.
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
+        shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
 
     Raises:
         TypeError: The language is no text.
@@ -157,6 +168,7 @@ class Question:
     mode: Mode
     texts: Mapping[str, str]
     language: str = "en"
+    shared: bool = False
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)
@@ -180,14 +192,32 @@ class JudgedEvaluator(Evaluator):
     def questions(self, case: Case) -> "Sequence[Question]":
         """Return the questions about an answered case; empty if a rule decides."""
 
+    def follow_up(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Sequence[Question]":
+        """Return the questions that depend on what was said before; empty ends the asking. Default: none.
+
+        Args:
+            case: As in `questions`.
+            verdicts: One per question asked so far, in order; an error where the judge gave none.
+        """
+        del case, verdicts
+        return ()
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.
+
+        Read where a run is planned and the first replies are not known.
+        """
+        del case
+        return 0
+
     @abstractmethod
     def measure_judged(self, case: Case, verdicts: "Sequence[Verdict | JudgeError]") -> "Observation":
         """Count one case.
 
         Args:
             case: The case.
-            verdicts: One per question, in order; an error where the judge gave none. An evaluator that has other
-                metrics counts those and names the ones that it could not compute in `Observation.errored`.
+            verdicts: One per question of all rounds, in order; an error where the judge gave none. An evaluator that
+                has other metrics counts those and names the ones that it could not compute in `Observation.errored`.
 
         Raises:
             JudgeError: Nothing could be counted.

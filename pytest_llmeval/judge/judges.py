@@ -20,9 +20,10 @@ from pytest_llmeval.services.refusals import Refusals
 from pytest_llmeval.services.retrying import RunCalls
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.bound_question import SuiteJudge
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.limit import CallLimit
-    from pytest_llmeval.judge.service import JudgeService, SuiteJudge
+    from pytest_llmeval.judge.service import JudgeService
 
 OWN_JUDGE = "fixture:judge_client"
 """The model in cache keys if a fixture judges and no model is named."""
@@ -103,9 +104,9 @@ class SuiteJudges:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
+            from pytest_llmeval.judge.bound_question import SuiteJudge
             from pytest_llmeval.judge.prices import price_of
             from pytest_llmeval.judge.recordings import Judgements, judgements_of
-            from pytest_llmeval.judge.service import SuiteJudge
 
             chosen = self._chosen(spec, display_path)
             path = judgements_of(asking)
@@ -175,7 +176,7 @@ class SuiteJudges:
             return self.calls.activity.snapshot()
         if not self.options.cache.exists():
             return Snapshot()
-        from pytest_llmeval.judge.service import ACTIVITY
+        from pytest_llmeval.judge.heartbeat import ACTIVITY
 
         found = self._working.open().get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)

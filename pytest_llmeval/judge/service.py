@@ -1,53 +1,34 @@
 """Answering questions: stored verdicts first, then the model, within limits shared by all processes of a run."""
 
-__all__ = (
-    "ACTIVITY",
-    "LEASE_S",
-    "BoundQuestion",
-    "JudgeOffError",
-    "JudgeService",
-    "Judgement",
-    "SuiteJudge",
-)
+__all__ = ("JudgeOffError", "JudgeService", "Judgement")
 
 import asyncio
-import json
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
+from pytest_llmeval.core.errors import JudgeError, LlmevalError, NoJudgeError, format_error
 from pytest_llmeval.core.results import Call
+from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Usage, Verdict
+from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judge.failures import Failures
+from pytest_llmeval.judge.heartbeat import LEASE_S, Heartbeat
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, records
 from pytest_llmeval.judge.prices import cost_usd
-from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
-from pytest_llmeval.judge.spec import Price
-from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
-from pytest_llmeval.services.activity import Snapshot
+from pytest_llmeval.judge.spending import Spending
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pytest_llmeval.judge.contract import Message
-    from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.store.cache import Cache
-    from pytest_llmeval.judge.store.shared_limits import Reservation
     from pytest_llmeval.judge.store.working import WorkingCache
 
-LEASE_S = 30.0
-PUBLISH_S = 0.5
-ACTIVITY = "activity "
-"""What the keys begin with under which the processes of a run show what they do."""
-
 _POLL_S = 0.02
-_REPLY_TOKENS = 1024
-_BYTES_PER_TOKEN = 3
 
 
 class JudgeOffError(JudgeError):
@@ -55,88 +36,6 @@ class JudgeOffError(JudgeError):
 
     def __init__(self) -> None:
         super().__init__("judges are off (--llmeval-judge=off)")
-
-
-@dataclass
-class SuiteJudge:
-    """Where the questions of one suite go.
-
-    Attributes:
-        model: ``PROVIDER:NAME``, as keys and recordings have it.
-        parameters: What the user set, such as ``temperature``.
-        recordings: Committed judgements.
-        client: Whom to ask; ``None`` until one is needed.
-        price: Of the model; ``None`` where none is known.
-        way: How the model is reached: its address, and where its key comes from. Verdicts do not depend on it, but
-            whether there are any does.
-        absent: Why there is no client when one is needed.
-    """
-
-    model: str
-    parameters: dict[str, Any]
-    recordings: "Judgements"
-    client: JudgeClient | None = None
-    price: Price | None = None
-    way: str = ""
-    absent: str = (
-        "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
-        "or define the fixture judge_client"
-    )
-
-    @property
-    def name(self) -> str:
-        """The model's name, without its provider."""
-        return self.model.partition(":")[2]
-
-
-@dataclass(frozen=True)
-class BoundQuestion:
-    """One question about one case, in one repeat.
-
-    Attributes:
-        suite_judge: Where it goes.
-        question: What is asked.
-        case: Id of the case.
-        repeat: Counted from 0.
-        asker: Tells cases of one id apart: those of other suites, variants of the target, and tests.
-    """
-
-    suite_judge: SuiteJudge
-    question: Question
-    case: str
-    repeat: int = 0
-    asker: str = ""
-
-    @cached_property
-    def messages(self) -> "tuple[Message, ...]":
-        """The question as the model gets it."""
-        return render(self.question)
-
-    @property
-    def turn(self) -> tuple[str, str, str, int]:
-        """What is the same when a case runs again and asks the same, and never else."""
-        return self.key, self.asker, self.case, self.repeat
-
-    @cached_property
-    def key(self) -> str:
-        """What the judgement is stored under."""
-        suite_judge = self.suite_judge
-        return judgement_key(
-            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
-        )
-
-    def components(self) -> dict[str, Any]:
-        """Return what the key is made of."""
-        suite_judge = self.suite_judge
-        return components(
-            self.question, self.messages, model=suite_judge.model, parameters=suite_judge.parameters, repeat=self.repeat
-        )
-
-    def request(self) -> JudgeRequest:
-        """Return the request for a client."""
-        return JudgeRequest(
-            self.messages, self.suite_judge.name, self.suite_judge.parameters, self.question.mode.reply_schema
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +46,18 @@ class Judgement:
         verdict: The verdict, or why there is none.
         call: What it cost, if a model was ever asked.
         entry: What can be recorded.
+        unread: The call before it, whose reply could not be read.
     """
 
     verdict: Verdict | LlmevalError
     call: Call | None = None
     entry: StoredJudgement | None = None
+    unread: Call | None = None
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """All calls that it took."""
+        return [each for each in (self.unread, self.call) if each is not None]
 
 
 @dataclass
@@ -165,6 +71,7 @@ class JudgeService:
         run: Id of the run, the same in all its processes.
         owner: Id of the process.
         budget: Of the run.
+        lease_s: Seconds after which a killed process holds up no other.
     """
 
     mode: JudgeMode
@@ -173,11 +80,10 @@ class JudgeService:
     run: str
     owner: str
     budget: Budget = field(default_factory=Budget)
+    lease_s: float = LEASE_S
     _made: set[str] = field(default_factory=set)
     _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
     _waiting: "dict[str, tuple[str, asyncio.Future[Judgement]]]" = field(default_factory=dict)
-    _heart: "asyncio.Task[None] | None" = None
-    _published: Snapshot | None = None
 
     @property
     def asks(self) -> bool:
@@ -193,6 +99,16 @@ class JudgeService:
     def cache(self) -> "Cache":
         """The working cache."""
         return self.working.open()
+
+    @cached_property
+    def spending(self) -> Spending:
+        """What the run may spend."""
+        return Spending(self.budget, self.working, self.run, self.owner)
+
+    @cached_property
+    def heart(self) -> Heartbeat:
+        """Keeps what this process holds."""
+        return Heartbeat(self.limit, self.working, self.run, self.owner, self.lease_s)
 
     @cached_property
     def _failures(self) -> Failures:
@@ -254,13 +170,15 @@ class JudgeService:
 
     async def _leased(self, asked: BoundQuestion, *, again: bool) -> Judgement:
         """Call the judge, or wait for the verdict if another process is calling it."""
-        self.beat()
+        self.heart.beat()
         with self.limit.activity.waiting() as waits:
-            while not self.cache.lease(asked.key, self.owner, LEASE_S):
+            while not self.cache.lease(asked.key, self.owner, self.lease_s):
                 if (settled := self._settled(asked, again=again)) is not None:
                     return settled
                 if not (self.cache.holder(asked.key) or self.run).startswith(self.run):
-                    waits(f"waiting for another run that has asked the same (up to {LEASE_S:g} s if it was killed)")
+                    waits(
+                        f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
+                    )
                 await asyncio.sleep(_POLL_S)
         try:
             # Another process may have asked, kept and released since we looked.
@@ -283,11 +201,22 @@ class JudgeService:
         return None if failed is None else Judgement(*failed)
 
     async def _ask(self, asked: BoundQuestion) -> Judgement:
+        """Ask, and once more if the reply cannot be read and the mode wants that."""
+        first = await self._ask_once(asked)
+        if first.entry is not None or not asked.question.mode.asks_again:
+            return first
+        try:
+            return replace(await self._ask_once(asked), unread=first.call)
+        except LlmevalError as error:
+            return Judgement(error, first.call)
+
+    async def _ask_once(self, asked: BoundQuestion) -> Judgement:
         client = asked.suite_judge.client
         if client is None:
             raise NoJudgeError(asked.suite_judge.absent)
         async with self.limit.slot():
-            reservation = await self.reserve_call(asked.messages, asked.suite_judge.parameters, asked.suite_judge.price)
+            suite_judge = asked.suite_judge
+            reservation = await self.spending.reserve_call(asked.messages, suite_judge.parameters, suite_judge.price)
             usage = Usage()
             started = time.perf_counter()
             try:
@@ -295,11 +224,10 @@ class JudgeService:
                 usage = reply.usage
             finally:
                 seconds = round(time.perf_counter() - started, 3)  # rounded as in the store
-                cost = cost_usd(asked.suite_judge.price, usage)
+                cost = cost_usd(suite_judge.price, usage)
                 self.limit.activity.spend(cost)
-                if reservation is not None:
-                    used = (usage.input_tokens, usage.output_tokens)
-                    self.cache.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
+                used = (usage.input_tokens, usage.output_tokens)
+                self.spending.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
         self.limit.succeeded()
         call = Call(asked.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
         try:
@@ -318,60 +246,6 @@ class JudgeService:
         self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
 
-    async def reserve_call(
-        self, messages: "Iterable[Message]", parameters: "Mapping[str, Any]", price: Price | None, calls: int = 1
-    ) -> "Reservation | None":
-        """Set the most that calls may cost aside."""
-        if not self.budget:
-            return None
-        sent = sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
-        written = int(parameters.get("max_tokens") or _REPLY_TOKENS)
-        usd = cost_usd(price, Usage(sent, written)) or 0.0
-        return await self.reserve(calls=calls, tokens=calls * (sent + written), usd=calls * usd)
-
-    async def reserve(self, *, calls: int, tokens: int, usd: float) -> "Reservation":
-        """Set a part of the budget aside for a call, so that all processes together never spend more.
-
-        Raises:
-            BudgetError: Not enough is left.
-        """
-        while True:
-            found = self.cache.reserve(self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd)
-            if found.granted:
-                return found
-            if found.exhausted:
-                raise BudgetError(f"the budget of {self.budget} {self._why_refused(tokens, usd)}")
-            await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
-
-    def _why_refused(self, tokens: int, usd: float) -> str:
-        """Return why a call of this size is refused; a budget too small for any call is a reason of its own."""
-        limits = self.budget
-        if limits.tokens is not None and tokens > limits.tokens:
-            return f"is too small for a call of up to {tokens} tokens"
-        if limits.usd is not None and usd > limits.usd:
-            return f"is too small for a call that may cost up to {usd:.6f} USD"
-        return "is spent"
-
-    def beat(self) -> None:
-        """Keep this process's leases and slots alive while it works."""
-        if self._heart is None or self._heart.done():
-            self._heart = asyncio.ensure_future(self._renew())
-
-    async def _renew(self) -> None:
-        pause = min(PUBLISH_S, LEASE_S / 4)
-        while True:
-            for _ in range(int(LEASE_S / 4 / pause)):
-                await asyncio.sleep(pause)
-                self._publish()
-            self.cache.renew(self.owner, LEASE_S)
-
-    def _publish(self) -> None:
-        """Show the process that watches the run what this one does."""
-        snapshot = self.limit.activity.snapshot()
-        if self.limit.shared is not None and snapshot != self._published:
-            self._published = snapshot
-            self.cache.put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
-
 
 def _failure_key(asked: BoundQuestion) -> str:
     return f"{asked.key} {asked.suite_judge.way}"
@@ -379,7 +253,7 @@ def _failure_key(asked: BoundQuestion) -> str:
 
 async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
     reply = client.complete(request)
-    return reply if isinstance(reply, JudgeReply) else await reply
+    return enveloped(request, reply if isinstance(reply, JudgeReply) else await reply)
 
 
 def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> Judgement:

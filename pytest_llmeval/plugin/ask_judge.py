@@ -9,13 +9,15 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
-from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeOffError
+from pytest_llmeval.judge.service import Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import keep_judgements
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
+from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.suite.registry import get_evaluator
 
 
@@ -46,12 +48,12 @@ class AskJudge:
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
         access = self._access()
-        verdicts = [
-            self._ask(BoundQuestion(access.suite_judge, each, case.id, asker=self.request.node.nodeid), access)
-            for each in evaluator.questions(case)
-        ]
+        rounds = Rounds(evaluator, [case])
+        while put := rounds.next():
+            asked = [BoundQuestion(access.suite_judge, each, case.id, asker=self.request.node.nodeid) for each in put]
+            rounds.add([self._ask(each, access) for each in asked])
         judged = evaluator.judged(case)
-        verdict = judged.verdict(verdicts)
+        verdict = judged.verdict(rounds.verdicts[0])
         if verdict is None:
             raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types

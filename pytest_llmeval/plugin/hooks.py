@@ -3,7 +3,7 @@
 __all__ = ()
 
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,14 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
     config.pluginmanager.register(Termination(), "llmeval_termination")
     config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
-    if not worker:
+    if config.option.llmeval_plan:
+        from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
+
+        refuse_misnamed_suites(config)
+        refuse_without_meaning(config)
+        stay_in_one_process(config)
+        config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
+    elif not worker:
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
         from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
@@ -159,11 +166,13 @@ class ItemHooks:
         from pytest_llmeval.plugin.collect import link_followers
         from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
         from pytest_llmeval.plugin.presentation import make_presentable
+        from pytest_llmeval.plugin.pytest_private import deselected_by_pytest
         from pytest_llmeval.plugin.shards import leave_to_others, note_selection
 
         self._leave_to_others = leave_to_others
         self._note_selection = note_selection
         self._collected: list[pytest.Item] = []
+        self._deselected_by_pytest = deselected_by_pytest
         self._require_score = require_score
         self._runner = runner
         self._loader = loader
@@ -194,6 +203,11 @@ class ItemHooks:
         shard = shard_of_run(config)
         if shard is not None:
             self._leave_to_others(config, items, shard)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Note what options of pytest leave out, so that it is not missed among the parts of a run."""
+        if self._deselected_by_pytest():
+            self._loader.unwanted.update(self._keys_of(items))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.finishing import RunTerms
-    from pytest_llmeval.run.sharding import Shard
+    from pytest_llmeval.run.shards.selection import Shard
 
 SHARD_SUFFIX = ".llmeval"
 SHARD = "llmeval_shard"
@@ -69,6 +69,13 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         dest="llmeval_shard",
         help="run the I-th of N shards of the cases; auto or auto/N: as the variables of Slurm, GitLab CI or "
         "Kubernetes say; 'llmeval merge' judges all shards together",
+    )
+    group.addoption(
+        "--llmeval-plan",
+        action="store_true",
+        default=False,
+        dest="llmeval_plan",
+        help="call and run nothing; print the calls, tokens, cost and time that are missing, beside the budget",
     )
     group.addoption(
         "--llmeval-texts",
@@ -256,7 +263,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
     given = worker.get(SHARD) or config.option.llmeval_shard
     if given is None:
         return None
-    from pytest_llmeval.run.sharding import shard_of
+    from pytest_llmeval.run.shards.selection import shard_of
 
     if config.option.update_snapshots:
         raise pytest.UsageError(

@@ -3,6 +3,7 @@
 __all__ = (
     "COLUMNS",
     "SyntheticModule",
+    "deselected_by_pytest",
     "fixture_info",
     "know_passing",
     "load_conftests",
@@ -13,6 +14,7 @@ __all__ = (
     "worker_process",
 )
 
+import sys
 import types
 from collections.abc import Iterable
 from functools import cached_property
@@ -66,6 +68,17 @@ def record_whole_name(function: pytest.Function) -> None:
     """
     if "[" in function.originalname and hasattr(function, "_id"):
         function._id = function._id.parse(function.nodeid)  # noqa: SLF001
+
+
+def deselected_by_pytest() -> bool:
+    """Return whether pytest itself calls the hook ``pytest_deselected``, which does not say who has chosen."""
+    frame = sys._getframe(1)  # noqa: SLF001
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "pluggy",
+        "pytest_llmeval",
+    ):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith("_pytest.")
 
 
 def load_conftests(config: pytest.Config, folder: Path) -> None:

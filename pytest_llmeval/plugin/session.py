@@ -43,20 +43,26 @@ class Run:
     finished: FinishedRun | None = None
     shortfalls: list[str] = field(default_factory=list)
     collected: set[str] = field(default_factory=set)
+    _expected: set[str] = field(default_factory=set)
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
         payload = report.__dict__.pop("llmeval", None)
         self.heard.results.take(report, payload)
-        if report.failed and not self.heard.results.has(report):
+        crashed = report.when not in (
+            "setup",
+            "call",
+            "teardown",
+        )  # xdist reports the case of a crashed worker as "???"
+        if report.failed and not (self.heard.results.has(report) or (crashed and report.nodeid in self._expected)):
             self.heard.failures.add(report.nodeid)
         judged = report.__dict__.pop("llmeval_judged", None)
         if judged is not None:
             self.heard.judgements.take(judged)
-        if report.when == "call" or report.outcome != "passed":
-            self.heard.unfinished.discard(report.nodeid)
-        if report.when not in ("setup", "call", "teardown"):  # xdist reports the case of a crashed worker as "???"
+        if crashed:
             self.heard.crashed = "a worker crashed"
+        elif report.when == "call" or report.outcome != "passed":
+            self.heard.unfinished.discard(report.nodeid)
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:
         """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
@@ -78,12 +84,16 @@ class Run:
         paths = (self.config.rootpath / file for file in suites)
         self.heard.selected.update(path for path in paths if path.is_file())
         if not self.config.getoption("setuponly", False):
-            self.heard.unfinished.update(over_suites, (nodeid for nodeid, file in files.items() if file in suites))
+            cases = {*over_suites, *(nodeid for nodeid, file in files.items() if file in suites)}
+            # A worker in place of a crashed one collects everything anew, also what has ended.
+            self.heard.unfinished |= cases - self._expected
+            self._expected |= cases
 
     def note_left_out(self, left_out: Mapping[str, Any]) -> None:
         """Note what a process collected and left out; see `SuiteLoader.left_out`."""
         self.heard.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
         self.heard.deselected.update(left_out.get("deselected", ()))
+        self.heard.unwanted.update(left_out.get("unwanted", ()))
         self.collected.update(left_out.get("collected", ()))
         self.loader.misnamed.update(left_out.get("misnamed", ()))
 
@@ -139,7 +149,7 @@ class Run:
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
         from pytest_llmeval.plugin.shards import origin_of
-        from pytest_llmeval.run.shard_file import write_shard
+        from pytest_llmeval.run.shards.file import write_shard
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished.collected, self.collected)

@@ -34,6 +34,7 @@ class SuiteLoader:
         misnamed: Files that look like suites and are not collected, as reports name them.
         collected: Ids of all items over cases.
         deselected: Of them, those that a selection has left out.
+        unwanted: Of these, those that options of pytest have left out.
         hooks: Suite file to the hook that registers its evaluators.
     """
 
@@ -45,6 +46,7 @@ class SuiteLoader:
     misnamed: set[str] = field(default_factory=set)
     collected: list[str] = field(default_factory=list)
     deselected: list[str] = field(default_factory=list)
+    unwanted: set[str] = field(default_factory=set)
     hooks: dict[Path, Any] = field(default_factory=dict)
     _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
 
@@ -104,6 +106,7 @@ class SuiteLoader:
             "dropped": [tuple(key) for key in self.dropped],
             "collected": self.collected,
             "deselected": self.deselected,
+            "unwanted": sorted(self.unwanted),
             "misnamed": sorted(self.misnamed),
         }
 

@@ -11,6 +11,7 @@ from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.tables import FilledTable
 
 if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.strengths import Strengths
     from pytest_llmeval.scoring.comparison.systems import Against, SystemRow, SystemTable
 
 
@@ -24,6 +25,7 @@ class SystemsReport:
         table: The numbers.
         compare_by: The metrics by which systems are compared in groups, which reports show first.
         joined: Tables of an evaluator with a column for each system.
+        strengths: Of the systems, by evaluators that compared them in pairs.
     """
 
     suite: str
@@ -31,6 +33,7 @@ class SystemsReport:
     table: "SystemTable"
     compare_by: Sequence[str]
     joined: Sequence[FilledTable] = ()
+    strengths: "Sequence[Strengths]" = ()
 
     def has(self, path: str, base_name: str) -> bool:
         """Return whether the suite of a path and name, without the system, is this one."""
@@ -62,6 +65,10 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
     ]
     yield TextTable("", ("system", "cases", *listed), rows, spare=_from_the_end(2 + len(listed), 3))
     between = f"{table.confidence * 100:g}% interval"
+    for each in report.strengths:
+        strong = [(one.system, number(one.value), interval(one.low, one.high)) for one in each.systems]
+        title = f"strength by {each.label} (Bradley-Terry with ties, {counted(each.pairs, 'pair')})"
+        yield TextTable(title, ("system", "strength", between), strong)
     headers = ("metric", "system", "value", between, "change", between, "p", "win/tie/loss")
     changes = {metric: [(metric, *_change(row, metric)) for row in table.rows] for metric in metrics}
     against = f"against {table.reference}, case by case (p by Holm's method)"
@@ -121,6 +128,7 @@ def systems_json(report: SystemsReport) -> dict[str, Any]:
         "reference": table.reference,
         "confidence": table.confidence,
         "compare_by": list(report.compare_by),
+        **({"strengths": [asdict(each) for each in report.strengths]} if report.strengths else {}),
         "systems": [
             {
                 "system": row.system,

@@ -1,9 +1,10 @@
 """Obtaining the prediction of a case and the verdicts of its judges."""
 
-__all__ = ("Answering",)
+__all__ = ("Answering", "Asking")
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.service import BoundQuestion
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
 from pytest_llmeval.run.job import Answer, Job
-from pytest_llmeval.run.score import put_questions
+from pytest_llmeval.run.opponents import Opponents, put_beside
+from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
@@ -52,24 +54,26 @@ class Answering:
         self.sharing = Sharing(self.judges)
         self.budget = TargetBudget(self.judges)
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
+        self.opponents = Opponents(self.predicted, self._predict)
 
     def at_once(self, job: Job) -> Answer | None:
         """Return the answer if it requires no call."""
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
         except LlmevalError as error:
             return Answer(job.case, error)
-        if case is None:
+        others = self.opponents.known(job)
+        if case is None or others is None:
             return None
-        answer = Answer(case)
-        found = {}
-        questions = self._questions(job, answer)
-        for label, asked in questions.items():
-            known = [self._known(each) for each in asked]
-            if None in known:
-                return None
-            found[label] = [each for each in known if each is not None]
-        _enter(answer, found, questions)
+        answer = Answer(put_beside(case, others))
+        asked = self.askings(job, answer)
+        for each in asked:
+            while put := each.next(answer):
+                known = [self._known(question) for question in put]
+                if None in known:
+                    return None
+                each.add(put, [judgement for judgement in known if judgement is not None])
+        _enter(answer, asked)
         return answer
 
     def _known(self, asked: BoundQuestion) -> "Judgement | None":
@@ -81,8 +85,8 @@ class Answering:
             return None  # faults of the store are reported when it is used
 
     def needs_target(self, job: Job) -> bool:
-        """Return whether the target must be called."""
-        return self._predicted(job) is None
+        """Return whether the target must be called, or that of an opponent."""
+        return self.predicted(job) is None or self.opponents.known(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -92,9 +96,11 @@ class Answering:
         """
         __tracebackhide__ = True
         job.prepare(asks_target=False)
+        if job.opponents:  # other cases share their answers, and may be waiting for this one
+            return self.predictor.background.run(self.answer(job))
         answer = Answer(job.case)
         try:
-            case = self._predicted(job)
+            case = self.predicted(job)
             if case is None:
                 target = job.target.load()
                 if isinstance(target, BatchTarget):
@@ -138,7 +144,7 @@ class Answering:
 
     async def _take_slot(self) -> int | None:
         if self.judges is not None and self.limit.shared is not None:
-            self.judges.beat()  # or else a slow target would lose the slot
+            self.judges.heart.beat()  # or else a slow target would lose the slot
         return await self.limit.take()
 
     async def _give_back(self, slot: int | None) -> None:
@@ -148,7 +154,7 @@ class Answering:
         """Return the answer; many of these run at a time."""
         answer = Answer(job.case)
         try:
-            answer.case = self._predicted(job) or await self._predict(job)
+            answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
@@ -156,7 +162,16 @@ class Answering:
             return answer
         return await self._judged(job, answer)
 
-    def _predicted(self, job: Job) -> Case | None:
+    async def _own(self, job: Job) -> Case:
+        return self.predicted(job) or await self._predict(job)
+
+    async def _beside_others(self, job: Job) -> Case:
+        """Return the case with its own prediction and those of its opponents, asked for at the same time."""
+        others = asyncio.ensure_future(self.opponents.all(job))
+        case = self.predicted(job)
+        return put_beside(case or await self.opponents.own(job), await others)
+
+    def predicted(self, job: Job) -> Case | None:
         """Return the case with the prediction that it carries or that is recorded."""
         if job.case.prediction is not MISSING:
             return with_figures(job.case, job.parts)
@@ -221,50 +236,88 @@ class Answering:
         return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
-        judges = self.judges
-        questions = self._questions(job, answer)
-        if judges is not None and questions:
-            flat = [each for asked in questions.values() for each in asked]
-            told = iter(await asyncio.gather(*map(judges.judge, flat)))
-            _enter(answer, {label: [next(told) for _ in asked] for label, asked in questions.items()}, questions)
+        asked = self.askings(job, answer)
+        if self.judges is not None:
+            await asyncio.gather(*(_ask(each, answer, self.judges) for each in asked))
+            _enter(answer, asked)
         return answer
 
-    def _questions(self, job: Job, answer: Answer) -> dict[str, list[BoundQuestion]]:
-        """Return what must be asked about an answered case, by evaluator."""
+    def askings(self, job: Job, answer: Answer) -> "list[Asking]":
+        """Return what is to be asked about an answered case, evaluator by evaluator."""
         if job.judge is None:
-            return {}
-        questions = {}
-        asker = " ".join((job.key.shown, job.key.test, job.key.variant))
-        suite_judge = job.judge.suite_judge
-        answer.failed.clear()
+            return []
+        asked = []
         for label, evaluator in job.suite.evaluators.items():
             if isinstance(evaluator, JudgedEvaluator):
                 try:
-                    put = put_questions(evaluator, answer.case, job.suite.readings[label])
-                    asked = [BoundQuestion(suite_judge, each, job.case.id, job.repeat, asker) for each in put]
-                    for each in asked:
-                        _ = each.key  # what cannot be put as a question, such as a set, shows here
-                    questions[label] = asked
-                except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+                    rounds = Rounds.of(evaluator, answer.case, job.suite.readings[label])
+                except PredictionError as error:
                     answer.failed[label] = error
-        return questions
+                else:
+                    asked.append(Asking(label, job, job.judge.suite_judge, rounds))
+        return asked
+
+
+@dataclass
+class Asking:
+    """The questions of one evaluator about one case.
+
+    Attributes:
+        label: Of the evaluator.
+        job: The case.
+        suite_judge: Where the questions go.
+        rounds: What is asked when.
+        told: Each question with what came of it.
+    """
+
+    label: str
+    job: Job
+    suite_judge: SuiteJudge
+    rounds: Rounds
+    told: "list[tuple[BoundQuestion, Judgement]]" = field(default_factory=list)
+
+    def next(self, answer: Answer) -> list[BoundQuestion]:
+        """Return the questions of the next round; none where the evaluator cannot put them, which the answer says."""
+        key, job = self.job.key, self.job
+        asker = " ".join((key.shown, key.test, key.variant))
+        try:
+            asked = [
+                BoundQuestion(self.suite_judge, each, job.case.id, job.repeat, asker) for each in self.rounds.next()
+            ]
+            for each in asked:
+                _ = each.key  # what cannot be put as a question, such as a set, shows here
+        except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+            answer.failed[self.label] = error
+            return []
+        return asked
+
+    def add(self, asked: Sequence[BoundQuestion], told: "Sequence[Judgement]") -> None:
+        """Add what came of the questions of a round."""
+        self.rounds.add([each.verdict for each in told])
+        self.told += zip(asked, told, strict=True)
+
+
+async def _ask(asking: Asking, answer: Answer, judges: "JudgeService") -> None:
+    """Ask round by round, whatever other evaluators wait for."""
+    while put := asking.next(answer):
+        asking.add(put, await asyncio.gather(*map(judges.judge, put)))
 
 
 def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(
-    answer: Answer, judgements: "dict[str, list[Judgement]]", questions: "dict[str, list[BoundQuestion]]"
-) -> None:
+def _enter(answer: Answer, asked: Sequence[Asking]) -> None:
     """Write what judges said into an answer."""
-    for label, told in judgements.items():
-        answer.verdicts[label] = [each.verdict for each in told]
-        answer.calls += [each.call for each in told if each.call is not None]
+    for each in asked:
+        told = [judgement for _, judgement in each.told]
+        if each.label not in answer.failed:
+            answer.verdicts[each.label] = each.rounds.verdicts
+        answer.calls += [call for judgement in told for call in judgement.calls]
         # A verdict may have been made for a case of another suite that asks the same.
-        answer.entries += [replace(each.entry, case=answer.case.id) for each in told if each.entry is not None]
-        answer.judgings += [_shown(label, *each) for each in zip(questions[label], told, strict=True)]
-        spent = next((each.verdict for each in told if isinstance(each.verdict, BudgetError)), None)
+        answer.entries += [replace(entry, case=answer.case.id) for judgement in told if (entry := judgement.entry)]
+        answer.judgings += [_shown(each.label, bound, judgement) for bound, judgement in each.told]
+        spent = next((judgement.verdict for judgement in told if isinstance(judgement.verdict, BudgetError)), None)
         answer.error = answer.error or spent
 
 

@@ -110,6 +110,10 @@ class Blocks:
             )
         return self._cut[suite.place]
 
+    def first_of(self, suite: Suite, size: int, case: Case) -> str:
+        """Return the id of the first case of a case's block, by which blocks are told apart."""
+        return self._blocks_of(suite, size)[case.id][0].id
+
     def _is_recorded(self, job: Job, case: Case) -> bool:
         if self.recordings is None:
             return False

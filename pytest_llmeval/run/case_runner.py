@@ -22,6 +22,8 @@ from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.plan import RunPlan
+    from pytest_llmeval.run.opponents import OpponentJobs
     from pytest_llmeval.run.prefetch import Prefetch
     from pytest_llmeval.run.suite_targets import SuiteTargets
     from pytest_llmeval.targets.python import Recordings, Target
@@ -97,6 +99,13 @@ class CaseRunner:
 
         return SuiteTargets(self.background, self.judges.calls, self.judges.limit.slow_down)
 
+    @cached_property
+    def _opponents(self) -> "OpponentJobs":
+        from pytest_llmeval.run.opponents import OpponentJobs
+        from pytest_llmeval.run.suite_targets import SuiteTarget
+
+        return OpponentJobs(lambda suite: SuiteTarget(self._targets, suite))
+
     @property
     def records(self) -> bool:
         """Whether the predictions of this run are to be recorded."""
@@ -132,13 +141,12 @@ class CaseRunner:
         else:
             answers = self._answers(loaded, given, following, early)
         measure = self._measured.measure if recorded else None
-        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all)
+        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
-        record = replace(execution.record, duration_s=time.perf_counter() - started)
         if isinstance(execution.error, self.signals.skips):
-            record = replace(record, outcome="skipped", errors={})
-        return replace(execution, record=record)
+            return replace(execution, record=replace(execution.record, outcome="skipped", errors={}))
+        return execution
 
     def _answers(
         self, loaded: LoadedCase, given: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
@@ -158,7 +166,8 @@ class CaseRunner:
     def _allowed(self, suite: Suite, early: EarlyCalls) -> EarlyCalls:
         if self.in_turn or self.options.concurrency == 1:
             return EarlyCalls()
-        one_by_one = suite.target is not None and suite.target.concurrency == 1
+        asked = [suite.target, *(suite.systems[name].target for name in suite.opponents if name in suite.systems)]
+        one_by_one = any(each is not None and each.concurrency == 1 for each in asked)
         return EarlyCalls(early.target and not one_by_one, early.judge)
 
     def _jobs(self, loaded: LoadedCase, given: FromFixtures, early: EarlyCalls) -> Sequence[Job]:
@@ -171,7 +180,25 @@ class CaseRunner:
             suite_judge = self.judges.judge_of(suite.path, suite.judge, loaded.key.shown)
             judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
-        return [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+        jobs = [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
+        return [replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
+
+    def plan(self, cases: "Iterable[tuple[LoadedCase, bool]]") -> "RunPlan":
+        """Return what cases would call, without a call.
+
+        Args:
+            cases: Each with whether a fixture answers it if it carries no prediction.
+
+        Raises:
+            LlmevalError: The cache or recordings cannot be read.
+        """
+        from pytest_llmeval.run.planning import Planner
+
+        planner = Planner(self._prefetch.answering, self.judges.service, self.options)
+        for loaded, has_target in cases:
+            for job in self._jobs(loaded, FromFixtures(), EarlyCalls()):
+                planner.add(job, has_target=has_target)
+        return planner.plan()
 
     def finish(self) -> None:
         """Wait for the calls that are under way for cases that other processes run: cut off, they would be repeated."""

@@ -43,6 +43,7 @@ class HeardRun:
         dropped: Suites and variants of which nothing was to run, if gates must be judged.
         unfinished: Items over cases that were to run and have no result.
         deselected: Items over cases that were collected and left out.
+        unwanted: Of them, those that options of pytest have left out.
         failures: Failed tests that are no cases.
     """
 
@@ -57,6 +58,7 @@ class HeardRun:
     dropped: set[SuiteKey] = field(default_factory=set)
     unfinished: set[str] = field(default_factory=set)
     deselected: set[str] = field(default_factory=set)
+    unwanted: set[str] = field(default_factory=set)
     failures: set[str] = field(default_factory=set)
 
     @property

@@ -2,12 +2,14 @@
 
 __all__ = ("Answer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
+from pytest_llmeval.core.missing import MISSING, Itself, NoAnswer
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import Call, JudgingShown
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -74,6 +76,7 @@ class Job:
         target: Answers the case.
         judge: Where its questions go; ``None`` where the suite has no judge.
         shared: Whether other processes may want the same prediction.
+        opponents: Name of another system to its job for the same case, or why there is none.
     """
 
     loaded: LoadedCase
@@ -81,6 +84,7 @@ class Job:
     target: TargetSource
     judge: "JudgeAccess | None" = None
     shared: bool = False
+    opponents: "Mapping[str, Job | NoAnswer | Itself]" = field(default_factory=dict)
 
     @property
     def suite(self) -> Suite:
@@ -103,8 +107,11 @@ class Job:
         return self.loaded.key
 
     def prepare(self, *, asks_target: bool) -> None:
-        """Load the target and connect the judge, which must happen in the thread of the tests."""
+        """Load the targets and connect the judge, which must happen in the thread of the tests."""
         __tracebackhide__ = True
+        for each in self.opponents.values():
+            if isinstance(each, Job):
+                each.prepare(asks_target=each.case.prediction is MISSING)
         if asks_target:
             with suppress(PredictionError):  # raised again for every case that asks
                 self.target.load()
@@ -119,7 +126,7 @@ class Answer:
     Attributes:
         case: The case, with its prediction where there is one.
         error: Why there is no prediction, or no verdict because the budget is spent.
-        verdicts: Evaluator label to what the judge said to each of its questions.
+        verdicts: Evaluator label to what the judge said, turn by turn, to each of its questions.
         failed: Evaluator label to why its questions could not be put.
         calls: To judges.
         entries: Judgements that can be recorded.
@@ -128,7 +135,7 @@ class Answer:
 
     case: Case
     error: BaseException | None = None
-    verdicts: "dict[str, list[Verdict | LlmevalError]]" = field(default_factory=dict)
+    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)

@@ -1,16 +1,15 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_answered", "measure_each", "put_questions", "record_of", "score")
+__all__ = ("measure_answered", "measure_each", "record_of", "score")
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import (
     EvaluatorError,
-    JudgeError,
     LlmevalError,
     MissingDataError,
     MissingExtraError,
@@ -24,14 +23,15 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Outcome, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.rounds import Rounds, as_judge_errors
 from pytest_llmeval.run.turns import of_turns
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
-    from pytest_llmeval.judge.panel import Judgeable
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.judge.direct import Judgeable
+    from pytest_llmeval.run.streams.partial import PartialResult
 
 
 @overload
@@ -102,7 +102,7 @@ def score(
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
@@ -149,22 +149,54 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
 def _measure_asking(
     evaluator: JudgedEvaluator, cases: Sequence[Case], reading: Reading, judge: "Judgeable", workers: int
 ) -> list[Observation | Exception]:
-    from pytest_llmeval.judge.panel import Panel
+    from pytest_llmeval.judge.direct import DirectJudge
 
-    asked: list[Sequence[Question] | Exception] = []
-    for case in cases:
-        try:
-            asked.append(put_questions(evaluator, case, reading))
-        except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
-            asked.append(error)
-    questions = [each for put in asked if not isinstance(put, Exception) for each in put]
-    verdicts: dict[int, Verdict | LlmevalError] = {}
-    verdicts |= Panel.of(judge, workers).ask_all(dict(enumerate(questions)), verdicts.__setitem__)
-    told = iter([verdicts[number] for number in range(len(questions))])
+    asked = [_rounds_of(evaluator, case, reading) for case in cases]
+    with closing(DirectJudge.of(judge, workers)) as direct:
+        while put := _next_round(asked):
+            questions = [question for _, own in put for question in own]
+            numbers = _numbers(questions)
+            verdicts: dict[int, Verdict | LlmevalError] = {}
+            verdicts |= direct.ask_all({number: questions[number] for number in numbers}, verdicts.__setitem__)
+            told = iter([verdicts[number] for number in numbers])
+            for rounds, own in put:
+                rounds.add([next(told) for _ in own])
     return [
-        put if isinstance(put, Exception) else measure_answered(evaluator, case, reading, [next(told) for _ in put])
-        for case, put in zip(cases, asked, strict=True)
+        each if isinstance(each, Exception) else measure_answered(evaluator, case, reading, each.verdicts)
+        for case, each in zip(cases, asked, strict=True)
     ]
+
+
+def _numbers(questions: "Sequence[Question]") -> list[int]:
+    """Return the place of each question, of one that all cases share that of the first."""
+    first: dict[tuple[str, ...], int] = {}
+    return [
+        first.setdefault((each.mode.name, each.mode.version, each.language, *map(str, each.texts.items())), number)
+        if each.shared
+        else number
+        for number, each in enumerate(questions)
+    ]
+
+
+def _rounds_of(evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Rounds | Exception:
+    try:
+        return Rounds.of(evaluator, case, reading)
+    except PredictionError as error:
+        return error
+
+
+def _next_round(asked: list[Rounds | Exception]) -> "list[tuple[Rounds, list[Question]]]":
+    """Return the next questions of each case that has some; a case that cannot put its own has its error instead."""
+    put = []
+    for number, each in enumerate(asked):
+        if isinstance(each, Rounds):
+            try:
+                questions = each.next()
+            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
+                asked[number] = error
+            else:
+                put += [(each, questions)] if questions else []
+    return put
 
 
 def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> list[Observation | Exception]:
@@ -211,29 +243,26 @@ def _measure_alone(evaluator: Evaluator, case: Case) -> Observation | Exception:
         return error
 
 
-def put_questions(evaluator: JudgedEvaluator, case: Case, reading: Reading) -> "list[Question]":
-    """Return what a judge is asked about a case, turn by turn where the evaluator reads turns.
-
-    Raises:
-        PredictionError: The prediction lacks what the evaluator reads.
-    """
-    return [question for view in reading.views(case) for question in evaluator.questions(view)]
-
-
 def measure_answered(
-    evaluator: JudgedEvaluator, case: Case, reading: Reading, verdicts: "Sequence[Verdict | LlmevalError]"
+    evaluator: JudgedEvaluator,
+    case: Case,
+    reading: Reading,
+    verdicts: "Sequence[Sequence[Verdict | LlmevalError]]",
 ) -> Observation | Exception:
-    """Measure a case with what a judge said to `put_questions`."""
+    """Measure a case.
+
+    Args:
+        evaluator: Measures.
+        case: With its whole prediction.
+        reading: What of it the evaluator sees.
+        verdicts: `Rounds.verdicts`; empty where there was nobody to ask.
+    """
     try:
         views = reading.views(case)
     except PredictionError as error:
         return error
-    if len(views) == 1:
-        return _measure_judged(evaluator, views[0], verdicts)
-    told = iter(verdicts)
-    return of_turns(
-        [_measure_judged(evaluator, view, list(islice(told, len(evaluator.questions(view))))) for view in views]
-    )
+    told = verdicts or [()] * len(views)
+    return of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, told, strict=True)])
 
 
 def _measure_judged(
@@ -245,10 +274,7 @@ def _measure_judged(
     """
     from pytest_llmeval.judge.service import JudgeOffError
 
-    told = [
-        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
-        for each in verdicts
-    ]
+    told = as_judge_errors(verdicts)
     off = next((each for each in told if isinstance(each, JudgeOffError)), None)
     try:
         measured = _usable(evaluator.measure_judged(case, told))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
-from pytest_llmeval.judge.service import LEASE_S
 from pytest_llmeval.run.job import Job
 from pytest_llmeval.targets.python import fingerprint
 
@@ -65,9 +64,9 @@ class Sharing:
         return told["given"]
 
     async def _once(self, judges: "JudgeService", key: str, ask: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
-        judges.beat()
+        judges.heart.beat()
         cache = judges.cache
-        while not cache.lease(key, judges.owner, LEASE_S, inherit=False):
+        while not cache.lease(key, judges.owner, judges.lease_s, inherit=False):
             if (known := cache.get_answer(judges.run, key)) is not None:
                 return _told(known)
             if cache.is_orphaned(key):

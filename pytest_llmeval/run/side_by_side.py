@@ -2,10 +2,11 @@
 
 __all__ = ("JudgedSuite", "judge_between", "side_by_side", "variants_of")
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import join_tables
@@ -14,6 +15,7 @@ from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.strengths import Strengths
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
 _CONFIDENCE = 0.95
@@ -67,7 +69,24 @@ def side_by_side(variants: Mapping[str, JudgedSuite]) -> SystemsReport | None:
     )
     name = suite.name + (f"[{first.key.test}]" if first.key.test else "")
     joined = join_tables({name: each.report.tables for name, each in ran.items()})
-    return SystemsReport(name, first.key.shown, table, suite.compared_by or table.metrics[:1], joined)
+    compared_by = suite.compared_by or table.metrics[:1]
+    return SystemsReport(name, first.key.shown, table, compared_by, joined, list(_strengths(suite, results)))
+
+
+def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengths]":
+    """Yield how strong the systems are by each evaluator that compared them in pairs."""
+    for label, evaluator in suite.evaluators.items():
+        if evaluator.opponents:
+            from pytest_llmeval.evaluators.judge.pairwise import pairs_of_systems
+            from pytest_llmeval.scoring.clusters import unit_numbers
+            from pytest_llmeval.scoring.comparison.strengths import strengths_of
+
+            cases = pairs_of_systems(results, label)
+            units = unit_numbers([record for record, _ in cases], suite.cluster_by)
+            confidence = suite.confidence or _CONFIDENCE
+            found = strengths_of(label, [pairs for _, pairs in cases], units, confidence=confidence)
+            if found is not None:
+                yield found
 
 
 def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:

@@ -45,7 +45,7 @@ class TargetBudget:
             return None
         if case is not None and model is not None:
             return await self._admit_model(self.judges, case, model)
-        return await self.judges.reserve(calls=0, tokens=0, usd=0.0)
+        return await self.judges.spending.reserve(calls=0, tokens=0, usd=0.0)
 
     async def _admit_model(self, judges: "JudgeService", case: Case, model: "ModelSystem") -> "Reservation | None":
         from pytest_llmeval.judge.prices import price_of
@@ -58,7 +58,7 @@ class TargetBudget:
                 "expected 'price: {input: USD, output: USD}' (per million tokens) beside 'model'"
             )
         turns = sum(each["role"] == "user" for each in case.input) if case.conversation else 1
-        return await judges.reserve_call(messages, model.spec.request_parameters(), price, turns)
+        return await judges.spending.reserve_call(messages, model.spec.request_parameters(), price, turns)
 
     def charge(self, reservation: "Reservation | None", answered: Iterable[Case]) -> None:
         """Count what a call took; what was set aside for it, where that is not known.
@@ -67,11 +67,11 @@ class TargetBudget:
             reservation: What `admit` gave.
             answered: The cases that it answered.
         """
-        if self.judges is None or reservation is None:
+        if self.judges is None:
             return
         figures = [each.origin.figures for each in answered if each.origin is not None]
         tokens = [each[name] for each in figures for name in _TOKENS if each.get(name) is not None]
         costs = [each["cost_usd"] for each in figures if each.get("cost_usd") is not None]
-        self.judges.cache.settle(
+        self.judges.spending.settle(
             reservation, tokens=int(sum(tokens)) if tokens else None, usd=sum(costs) if costs else None
         )

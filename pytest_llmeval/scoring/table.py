@@ -2,9 +2,11 @@
 
 __all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of", "present")
 
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -78,6 +80,7 @@ class Table:
             blocks.append(block)
         self.matrix = np.hstack(blocks)
         self.records = records
+        self._digests: dict[tuple[str, str], str] = {}
         ran = np.array([record.ran for record in records], dtype=bool)
         self.missing = ~ran
         self.errored = {
@@ -157,6 +160,20 @@ class Table:
         """Return the declaration of a metric, of a member of a family that of the family."""
         return self.owned[name].metric
 
+    def _signature(self, name: str) -> str:
+        """Return how a metric was computed, with what only the cases say."""
+        metric = self.metric(name)
+        return f"{metric.signature}|{self._learned(name)}" if metric.learned else metric.signature
+
+    def _learned(self, name: str) -> str:
+        detail, label = self.metric(name).learned, self.owner[name]
+        key = label, detail
+        if key not in self._digests:
+            found = (_observation(record, label) for record in self.records)
+            texts = {json.dumps(each.details[detail]) for each in found if each is not None and detail in each.details}
+            self._digests[key] = sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] if texts else "none"
+        return f"{detail}:{self._digests[key]}"
+
     def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
         """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
 
@@ -172,7 +189,8 @@ class Table:
                 self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
-                for name in (*observation.undefined, *observation.errored):
+                # The approved run may have had an evaluator that the suite has no more.
+                for name in (*observation.undefined, *observation.errored) if label in self.evaluators else ():
                     full = self.index.full_name(label, name)
                     if full not in undefined:
                         continue
@@ -242,7 +260,7 @@ class Table:
                 undefined=len(rows) - int(finite.size) - errored - missing,
                 errored=errored,
                 missing=missing,
-                signature=self.metric(name).signature,
+                signature=self._signature(name),
             )
         if undecided and confidence is not None:
             for name, (low, high) in self._resampled_intervals(by_unit(part, units), undecided, confidence):

@@ -26,13 +26,11 @@ class CaseSettingsReader(SettingsReader):
     """One reading of one suite file; collects faults.
 
     Attributes:
-        root: Files of single cases may not lie outside this folder.
         shared_checks: The suite's own.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
-        super().__init__(path, registry, shown)
-        self.root = root
+        super().__init__(path, registry, shown, root)
         self.shared_checks: tuple[Check, ...] = ()
 
     @cached_property
@@ -64,11 +62,8 @@ class CaseSettingsReader(SettingsReader):
         """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
         try:
             target = (self.path.parent / name).resolve()
-            if not target.is_relative_to(self.root.resolve()):
-                self.fault(
-                    place,
-                    f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it",
-                )
+            if not self.is_inside(name):
+                self.fault(place, self.outside_fault(name))
                 return None
             check_regular(target, name)
             return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")

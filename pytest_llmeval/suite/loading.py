@@ -3,11 +3,11 @@
 __all__ = ("load_suite",)
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
@@ -32,6 +32,8 @@ from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, wit
 
 if TYPE_CHECKING:
     from pytest_llmeval.data.formats.base import Source
+
+T = TypeVar("T")
 
 
 def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None = None) -> Suite:
@@ -61,9 +63,12 @@ class _Loader(CaseSettingsReader):
         bare = source if source is None or entry.systems is None else without_predictions(source)
         systems = SystemReader(self, bare, entry.source, self.read_file)
         specs = systems.read(entry.systems)
-        self._check_systems(entry, [spec.name for spec in specs])
+        self.systems = [spec.name for spec in specs]
+        self._check_systems(entry, self.systems)
         rows, row_faults = self._rows(bare)
-        recorded = {spec.name: self._recorded(spec.source, row_faults) for spec in specs if spec.source is not None}
+        recorded = self._recorded(
+            bare, {each.name: each.source for each in specs if each.source is not None}, row_faults
+        )
         rows += without_gold(rows, recorded.values())
         self.shared_checks = self.read_checks(entry.checks, ("checks",))
         own = any(isinstance(each, Mapping) and each.get("checks") for each in entry.cases)
@@ -130,11 +135,19 @@ class _Loader(CaseSettingsReader):
             raise SuiteError(self.faults)
         return suite
 
-    def _recorded(self, source: "Source", row_faults: Sequence[Fault]) -> Loaded:
-        """Return the rows of a source with the predictions of a system, and the faults that are not of the rows."""
-        rows, faults = self._rows(source, recorded=True)
+    def _recorded(
+        self, bare: "Source | None", sources: Mapping[str, "Source"], row_faults: Sequence[Fault]
+    ) -> dict[str, Loaded]:
+        """Return, by system, the rows with its predictions, and the faults that are not of the rows."""
+        if bare is None or not sources:
+            return {}
+        loaded, failures = self._loaded(bare, lambda: bare.load_systems(self.path.parent, list(sources.values())))
         known = frozenset(row_faults)
-        return Loaded(rows, [fault for fault in faults if fault not in known])
+        found = loaded or [([], failures)] * len(sources)
+        return {
+            name: Loaded(rows, [fault for fault in faults if fault not in known])
+            for name, (rows, faults) in zip(sources, found, strict=True)
+        }
 
     def _check_compared(self, metrics: Sequence[str]) -> None:
         """Refuse to compare systems by an unknown metric."""
@@ -232,21 +245,22 @@ class _Loader(CaseSettingsReader):
                 why = known if labels else ": no case of this suite has labels"
                 self.fault(places.get(name, ("gates",)), f"unknown label {name!r}{why}")
 
-    def _rows(self, source: "Source | None", *, recorded: bool = False) -> tuple[list[Case], list[Fault]]:
-        """Return the rows of a source as it reads them, or with its recorded predictions alone, and their faults."""
+    def _rows(self, source: "Source | None") -> tuple[list[Case], list[Fault]]:
+        """Return the rows of a source, and their faults."""
         faults: list[Fault] = []
         if source is None:
             return [], faults
+        rows, failures = self._loaded(source, lambda: source.load(self.path.parent, faults))
+        return (rows, faults) if rows is not None else ([], failures)
+
+    def _loaded(self, source: "Source", load: Callable[[], T]) -> "tuple[T | None, list[Fault]]":
+        """Return what a source gives; where it fails, nothing and the fault."""
         try:
             with searching_within(self.root):
-                load = source.load_recorded if recorded else source.load
-                return load(self.path.parent, faults), faults
+                return load(), []
         except Exception as error:  # noqa: BLE001 (a source's bug is a fault of the files that use it)
-            return [], [
-                self.document.fault(
-                    ("source",), f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
-                )
-            ]
+            message = f"format {source.format!r} failed: {format_error(error)}{origin(error)}"
+            return None, [self.document.fault(("source",), message)]
 
     def _from_row(self, row: Case, source: "Source") -> Case | None:
         """Check thresholds, checks and messages of a source's row; faults get the row's line."""

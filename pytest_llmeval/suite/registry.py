@@ -24,11 +24,14 @@ EVALUATORS_GROUP = "pytest_llmeval.evaluators"
 PLUGINS_GROUP = "pytest_llmeval.plugins"
 
 _SHIPPED = {
+    "checklist": "pytest_llmeval.evaluators.judge.checklist:Checklist",
+    "claims": "pytest_llmeval.evaluators.judge.claims:Claims",
     "classification": "pytest_llmeval.evaluators.classification:Classification",
     "conversation": "pytest_llmeval.evaluators.conversation:Conversation",
     "fields": "pytest_llmeval.evaluators.fields.evaluator:Fields",
     "judge": "pytest_llmeval.evaluators.judge.evaluator:Judge",
     "judge_agreement": "pytest_llmeval.evaluators.judge.agreement:JudgeAgreement",
+    "pairwise": "pytest_llmeval.evaluators.judge.pairwise:Pairwise",
     "segmentation": "pytest_llmeval.evaluators.segmentation:Segmentation",
     "semantic": "pytest_llmeval.evaluators.semantic.evaluator:Semantic",
     "text": "pytest_llmeval.evaluators.text:TextEvaluator",
@@ -375,9 +378,10 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        from pytest_llmeval.data.files.validation import option_fault
+        from pytest_llmeval.data.files.validation import most_telling, option_fault
 
-        faults = "; ".join(option_fault(each, evaluator) for each in error.errors(include_url=False))
+        found = most_telling(error.errors(include_url=False))
+        faults = "; ".join(option_fault(each, evaluator) for each in found)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None
 
 

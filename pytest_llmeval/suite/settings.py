@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
@@ -53,16 +53,20 @@ class SettingsReader(PartReader):
     Attributes:
         path: The suite file.
         registry: The evaluators and sources that it may name.
+        root: Files of single cases, and those that judges are shown, may not lie outside this folder.
         metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
+        systems: The names of the suite's systems.
     """
 
-    def __init__(self, path: Path, registry: Registry, shown: str) -> None:
+    def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
         super().__init__(path, shown)
         self.path = path
         self.registry = registry
+        self.root = root
         self.metrics = MetricIndex.of({})
         self.knows_metrics = True
+        self.systems: Sequence[str] = ()
 
     def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
@@ -148,8 +152,9 @@ class SettingsReader(PartReader):
         try:
             with using(self.registry):
                 built: Evaluator | None = self.check(evaluator, options, path)
-                if built is None:
+                if built is None or self._names_files_outside(built, path):
                     return None
+                built = built.among(self.systems)
                 metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
@@ -157,10 +162,32 @@ class SettingsReader(PartReader):
             placed = [each if each.line else self.document.fault(path, str(each)) for each in named]
             self.faults += [each for each in placed if each not in self.faults]
             return None
+        except EvaluatorError as error:
+            self.fault(path, str(error))
+            return None
         except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
             self.fault(path, f"evaluator {evaluator.name!r} cannot be built: {format_error(error)}{origin(error)}")
             return None
         return metrics
+
+    def _names_files_outside(self, evaluator: Evaluator, path: tuple[str | int, ...]) -> bool:
+        """Return whether an option names a file that must not be read, after adding the fault."""
+        named = {each.name: getattr(evaluator, each.name) for each in fields(evaluator) if each.metadata.get("inside")}
+        outside = {name: value for name, value in named.items() if value is not None and not self.is_inside(value)}
+        for name, value in outside.items():
+            self.fault((*path, name), self.outside_fault(value))
+        return bool(outside)
+
+    def is_inside(self, name: str) -> bool:
+        """Return whether a file beside the suite file lies in the folder that it may name files of."""
+        try:
+            return (self.path.parent / name).resolve().is_relative_to(self.root.resolve())
+        except ValueError:  # a NUL character: reading reports it
+            return True
+
+    def outside_fault(self, name: str) -> str:
+        """Return what is wrong with the name of a file that is not inside."""
+        return f"found {name!r}, which is outside the folder {self.root.name!r}, expected a file inside it"
 
     def _metric_fault(self, metric: str, extra: Collection[str] = (), after: Collection[str] = ()) -> str | None:
         if metric in extra or not self.knows_metrics or self.metrics.find(metric) is not None:
@@ -245,6 +272,10 @@ class SettingsReader(PartReader):
         elif isinstance(gate, RegressionGate):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
+                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
+            owned = self.metrics.find(gate.metric)
+            if not gate.against and owned is not None and APPROVED in owned.evaluator.opponents:
+                known = "expected a limit such as a min: it compares with the approved answers itself"
                 self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
             change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
             for key, allowed in (change, ("max_drift", gate.max_drift)):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
@@ -243,6 +243,17 @@ class Suite:
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+
+    @property
+    def opponents(self) -> Sequence[str]:
+        """The systems with whose answers its evaluators compare."""
+        return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
+
+    @property
+    def against_approved(self) -> tuple[str, ...]:
+        """The metrics that compare with approved answers: an approval changes what they are measured by."""
+        labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]
+        return tuple(each.name for label in labels for each in self.metrics.declared[label])
 
     @cached_property
     def readings(self) -> Mapping[str, Reading]:

@@ -5,7 +5,7 @@ __all__ = ("Predictor", "Recordings", "recorded_figures", "recording_mode")
 import hashlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,6 +180,10 @@ class Recordings:
         """Return what a recorded prediction took; nothing for recordings of earlier versions."""
         figures: dict[str, float] = self._rows[suite, variant, case.id, repeat].get("figures", {})
         return figures
+
+    def of(self, suite: str, variant: str) -> Iterator[Mapping[str, Any]]:
+        """Yield all rows of a suite or of one variant of it, whatever the mode."""
+        yield from (row for place, row in self._rows.items() if place[:2] == (suite, variant))
 
     def keep(self, row: Mapping[str, Any]) -> None:
         """Write an answer to the journal, so that a killed run does not lose it."""

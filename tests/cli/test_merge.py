@@ -11,7 +11,7 @@ import pytest
 from shard_files import origin, ran, write_suite
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.run.shard_file import Options, write_shard
+from pytest_llmeval.run.shards.file import Options, write_shard
 
 COUNT = 3
 
@@ -178,13 +178,40 @@ def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.Ca
     assert "found no file with s.eval.json::wrong, expected the files of all parts" in capsys.readouterr().err
 
 
+CHOSEN: dict[str, Any] = {
+    "options": Options(selection="-k 'not wrong'"),
+    "heard": {"unwanted": {"s.eval.json::wrong"}},
+}
+
+
 def test_tests_that_the_user_leaves_out_of_all_parts_are_not_missed(here: Path) -> None:
     write_suite(here)
-    chosen = Options(selection="-k 'not wrong'")
-    write(here, "", "a", ("p", "q"), options=chosen)
-    write(here, "", "b", ("r", "s"), options=chosen)
+    write(here, "", "a", ("p", "q"), **CHOSEN)
+    write(here, "", "b", ("r", "s"), **CHOSEN)
     assert main(["merge", "parts"]) == 0
     assert main(["merge", "parts", "--require-gates"]) == 1
+
+
+def test_a_part_is_missed_though_the_user_leaves_out_tests_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_suite(here)
+    write(here, "", "a", ("p", "q"), **CHOSEN)
+    write(here, "", "b", ("r",), **CHOSEN)
+    assert main(["merge", "parts"]) == 1
+    assert "found no file with s.eval.json::s, expected the files of all parts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("parts", [("p", "q"), ("p",)])
+def test_parts_that_the_user_chooses_have_to_be_all_there(
+    here: Path, capsys: pytest.CaptureFixture[str], parts: tuple[str, ...]
+) -> None:
+    everything = {f"s.eval.json::{each}" for each in ("p", "q", "r", "s", "wrong")}
+    write_suite(here)
+    for each in parts:
+        heard = {"unwanted": everything - {f"s.eval.json::{each}"}}
+        write(here, "", each, (each,), heard=heard, options=Options(selection=f"-k {each}"))
+    assert main(["merge", "parts"]) == 1
+    missing = sorted(everything - {f"s.eval.json::{each}" for each in parts})
+    assert f"found no file with {', '.join(missing)}, expected" in capsys.readouterr().err
 
 
 def test_tests_that_two_parts_have_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

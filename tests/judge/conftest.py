@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from judge_service import Scripted
 
+from pytest_llmeval.judge.bound_question import SuiteJudge
 from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import Price
 from pytest_llmeval.judge.store.working import WorkingCache
 

@@ -9,9 +9,10 @@ from judge_service import Scripted, asked, fault, reached, run, verdict
 from stored_judgements import question
 
 from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import Judgement, JudgeService
 
 
 def test_a_verdict_is_asked_for_once_then_comes_from_the_cache(

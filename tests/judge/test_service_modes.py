@@ -12,12 +12,13 @@ from judge_service import Scripted, asked, fault, reached, run, verdict
 from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judge import service as module
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
 from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import BoundQuestion, Judgement, JudgeMode, JudgeOffError, JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import Judgement, JudgeOffError, JudgeService
 from pytest_llmeval.judge.store.working import WorkingCache
 
 
@@ -151,10 +152,9 @@ def test_a_call_that_failed_counts_as_spent_and_max_tokens_bounds_what_is_set_as
 
 
 def test_leases_are_kept_alive_while_a_call_takes_its_time(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
 ) -> None:
-    monkeypatch.setattr(module, "LEASE_S", 0.6)
-    service, other = serve(), serve(owner="other")
+    service, other = serve(lease_s=0.6), serve(owner="other", lease_s=0.6)
 
     async def work() -> None:
         judge.gate = asyncio.Event()

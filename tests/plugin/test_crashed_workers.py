@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.run.shards.file import read_shard
+
 if TYPE_CHECKING:
     from conftest import Project
 
@@ -54,6 +56,17 @@ def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project"
     assert ran.gates("broken") == GATE
     assert "gate PASSED" not in ran.text
     assert "; a worker crashed" in ran.section("llmeval")
+
+
+def test_what_a_crash_costs_is_counted_once_and_stays_in_the_shard_file(fragile: "Project") -> None:
+    fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
+    ran = fragile.run("--llmeval-shard=1/1", "--llmeval-report=p.llmeval", workers=2)
+    lost = {f"broken.eval.yaml::{name}" for name, outcome in ran.outcomes("broken").items() if outcome == "not_run"}
+    heard = read_shard(fragile.path / "p.llmeval", fragile.path).heard
+    assert lost >= {"broken.eval.yaml::dies"}
+    assert heard.unfinished == lost
+    assert heard.crashed
+    assert not heard.failures
 
 
 def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fragile: "Project") -> None:

@@ -109,7 +109,7 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.service import LEASE_S
+    from pytest_llmeval.judge.heartbeat import LEASE_S
     from pytest_llmeval.judge.store.cache import Cache
 
     with Cache(judged.cache) as cache:

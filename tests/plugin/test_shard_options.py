@@ -8,7 +8,8 @@ import pytest
 from judged_projects import Judged
 from running import run_python
 
-from pytest_llmeval.run.sharding import Shard
+from pytest_llmeval.run.shards.file import read_shard
+from pytest_llmeval.run.shards.selection import Shard
 
 if TYPE_CHECKING:
     from conftest import Project, Ran
@@ -67,6 +68,15 @@ def test_parts_that_are_kept_pass_and_leave_required_gates_to_the_merge(split: "
     missing = merged(split, "parts/0.llmeval")
     assert missing.startswith("1 ")
     assert "found no file with s.eval.yaml::bee, s.eval.yaml::dog, expected the files of all parts" in missing
+
+
+def test_what_options_of_pytest_leave_out_of_all_parts_is_not_missed(split: "Project", workers: int) -> None:
+    for ran in halves(split, workers, "-knot cat", "--llmeval-report=parts/{}.llmeval"):
+        assert ran.code == 0
+    assert merged(split, "parts").startswith("0 ")
+    parts = [read_shard(split.path / "parts" / f"{half}.llmeval", split.path).heard for half in (0, 1)]
+    assert [part.unwanted for part in parts] == [{"s.eval.yaml::cat"}] * 2
+    assert all(part.deselected > part.unwanted for part in parts)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,24 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         {"mae": Limit(max=0.1)},
         _case({"reference": "Orrin Bay", "human": [1.0, 0.8]}, "The bay of Orrin", _QUESTION),
     ),
+    "pairwise": ({}, {"win_rate": Limit(0.5)}, _case("Orrin Bay", "Lumen", _QUESTION)),
+    "checklist": (
+        {"instructions": ("Greet the customer by name.", "Say when the parcel arrives.")},
+        {"all_followed": Limit(1.0)},
+        _case(None, "Hello Bela! It is on its way.", "Where is my parcel?"),
+    ),
+    "claims": (
+        {"metrics": ("faithfulness", "factual_recall", "citation_support")},
+        {"faithfulness": Limit(1.0), "factual_recall": Limit(0.4)},
+        _case(
+            "Refunds take 30 days. A receipt is needed.",
+            "Refunds take 30 days [1]. They are free [4].",
+            {
+                "question": "How long do refunds take?",
+                "contexts": ["We are open from nine to five.", "Refunds take 30 days."],
+            },
+        ),
+    ),
     "fields": ({}, {"fields_exact": Limit(1.0)}, _case({"total": 12, "vendor": "Ito"}, {"total": 21, "tax": 2})),
     "tools": (
         {},
@@ -89,9 +107,38 @@ CASES: Mapping[str, tuple[dict[str, Any], Mapping[str, Limit], Case]] = {
         _case(None, {"turns": 4, "stop": "max_turns", "messages": []}, {"messages": ["Hello"]}),
     ),
 }
+
+
+def _said(name: str, *items: Mapping[str, Any]) -> Verdict:
+    return Verdict(0.5, details={name: items})
+
+
 VERDICTS: Mapping[str, list[Verdict | LlmevalError]] = {
     "judge": [Verdict(0.2, "Another town is named.")],
     "judge_agreement": [Verdict(0.2, "The words differ.")],
+    "claims": [
+        _said("claims", {"claim": "Refunds take 30 days.", "sentence": 1}, {"claim": "They are free.", "sentence": 2}),
+        _said("claims", {"claim": "Refunds take 30 days.", "sentence": 1}, {"claim": "A receipt is needed."}),
+        _said("verdicts", {"supported": False, "reason": "It is about opening hours."}),
+        _said(
+            "verdicts",
+            {"supported": True, "passages": [2], "reason": ""},
+            {"supported": False, "passages": [], "reason": "No passage says what refunds cost."},
+        ),
+        _said(
+            "verdicts",
+            {"supported": True, "passages": [1], "reason": ""},
+            {"supported": False, "passages": [], "reason": ""},
+        ),
+    ],
+    "pairwise": [Verdict(0.0, "Another town is named."), Verdict(1.0, "Only one is right.")],
+    "checklist": [
+        Verdict(
+            0.5,
+            "",
+            {"verdicts": [{"followed": True, "reason": ""}, {"followed": False, "reason": "No date is named."}]},
+        )
+    ],
 }
 
 
@@ -103,7 +150,7 @@ def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
     suite = Suite("golden", Path("golden.eval.yaml"), {name: _evaluator(name, options)}, (case,), thresholds=limits)
-    answer = Answer(suite.cases[0], verdicts={name: VERDICTS[name]} if name in VERDICTS else {})
+    answer = Answer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
     place = Place("golden.eval.yaml", case.line)

@@ -15,13 +15,14 @@ from stored_judgements import question
 from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.judge.bound_question import SuiteJudge
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judges import JudgeAccess, SuiteJudges
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import JudgeMode, JudgeService, SuiteJudge
+from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.run.answering import Answering
@@ -130,7 +131,7 @@ def test_both_ways_of_asking_give_the_same_answer(make: Callable[..., World]) ->
         job = world.job(replace(ASKED, id=way, input=way))
         answer = world.answering.now(job) if way == "now" else world.later(job)
         assert (answer.case.prediction, answer.error) == (way.upper(), None)
-        assert [each.score for each in answer.verdicts["asks"] if isinstance(each, Verdict)] == [0.5, 0.5]
+        assert [each.score for each in answer.verdicts["asks"][0] if isinstance(each, Verdict)] == [0.5, 0.5]
         assert (len(answer.calls), len(answer.entries), answer.case.parts.get("latency_s", -1) >= 0) == (2, 2, True)
         assert {entry.case for entry in answer.entries} == {way}
 
@@ -275,14 +276,14 @@ def test_a_case_without_questions_needs_nobody(make: Callable[..., World]) -> No
     world = make()
     answer = world.answering.at_once(world.job(replace(KNOWN, expected=0)))
     assert answer is not None
-    assert answer.verdicts == {"asks": []}
+    assert answer.verdicts == {"asks": [[]]}
 
 
 def test_a_spent_budget_is_the_error_of_the_answer(make: Callable[..., World]) -> None:
     world = make(budget=Budget(calls=1))
     answer = world.later(world.job(KNOWN))
     assert isinstance(answer.error, BudgetError)
-    assert sum(isinstance(each, Verdict) for each in answer.verdicts["asks"]) == 1
+    assert sum(isinstance(each, Verdict) for each in answer.verdicts["asks"][0]) == 1
     assert (len(answer.calls), len(answer.entries)) == (1, 1)
 
 
@@ -296,7 +297,7 @@ def test_a_broken_cache_is_told_when_it_is_used_not_when_it_is_looked_at(
     monkeypatch.setattr(world.cache, "get", broken)
     assert world.answering.at_once(world.job(KNOWN)) is None
     answer = world.later(world.job(KNOWN))
-    assert [str(each) for each in answer.verdicts["asks"]] == ["no disk", "no disk"]
+    assert [str(each) for each in answer.verdicts["asks"][0]] == ["no disk", "no disk"]
 
 
 def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> None:
@@ -361,7 +362,7 @@ def test_a_target_is_one_of_the_calls_in_flight_together_with_what_it_asks_a_jud
 
     def target(value: Any) -> Any:
         seen.append(world.limit._in_use)
-        seen.append(len(world.later(other).verdicts["asks"]))
+        seen.append(len(world.later(other).verdicts["asks"][0]))
         return value
 
     job = world.job(ASKED, judged=False, target=target)

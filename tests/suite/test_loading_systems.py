@@ -8,6 +8,7 @@ from loading import load_text, write
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.data.formats.jsonl import JsonlSource
 from pytest_llmeval.suite.suite import Suite
 
 HEAD = "evaluators: [{text: {metrics: [f1]}}]\n"
@@ -70,6 +71,19 @@ def test_predictions_replace_those_of_a_source(tmp_path: Path) -> None:
     target = suite.of("app").target
     assert target is not None
     assert target.python == "my_app:go"
+
+
+def test_a_data_file_is_not_read_anew_for_each_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("gold.jsonl", '{"id": "a", "expected": "x", "prediction": "its own"}\n')
+    names = ["one", "two", "three", "four"]
+    for name in names:
+        write(f"{name}.json", {"a": name})
+    reading, read = [], JsonlSource.read
+    monkeypatch.setattr(JsonlSource, "read", lambda self, file: (reading.append(file.shown), read(self, file)))
+    systems = ", ".join(f"{name}: {{predictions: {name}.json}}" for name in names)
+    suite = load_text(f"{HEAD}source: {{format: jsonl, path: gold.jsonl}}\nsystems: {{{systems}}}\n", tmp_path)
+    assert [predictions(suite, name) for name in names] == [{"a": name} for name in names]
+    assert reading == ["gold.jsonl"] * 2  # the cases, and the cases without predictions of their own
 
 
 def test_a_folder_of_predictions_belongs_to_sources_that_take_folders(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Translation of pydantic's errors into faults: found, expected, did you mean."""
 
-__all__ = ("adapter", "check", "describe", "expectation", "option_fault")
+__all__ = ("adapter", "check", "describe", "expectation", "most_telling", "option_fault")
 
 import json
 from collections.abc import Mapping, Sequence
@@ -137,7 +137,8 @@ def _literals(kind: Any) -> set[Any]:
 
 def option_fault(error: "ErrorDetails", kind: type) -> str:
     """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
-    path = render_path([part for part in error["loc"] if not _is_tag(part)])
+    branches = {each.__name__ for hint in get_type_hints(kind).values() for each in _dataclasses(hint)}
+    path = render_path([part for part in _place(error) if part not in branches])
     message = _message(error, _field_names(kind, error["loc"]))
     return f"{path}: {message}" if path and error["type"] != "missing" else message
 
@@ -169,7 +170,7 @@ def check(kind: Any, data: Any, document: Document, path: Sequence[str | int]) -
     except ValidationError as error:
         details = error.errors(include_url=False)
     faults = []
-    for fault in _most_telling(details):
+    for fault in most_telling(details):
         place = [*path, *_inside(data, fault["loc"])]
         cause = fault.get("ctx", {}).get("error")
         if isinstance(cause, FieldsError):
@@ -202,10 +203,30 @@ def _inside(data: Any, location: Sequence[int | str]) -> list[int | str]:
     return place
 
 
-def _most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
-    """Keep one fault per place: a union reports one for each of its branches."""
+def most_telling(faults: "list[ErrorDetails]") -> "list[ErrorDetails]":
+    """Keep one fault per place: a union reports one for each of its branches.
+
+    Of a union of words and a mapping, a mapping has the faults of the mapping, and anything else that it is no word.
+    """
     seen: dict[tuple[int | str, ...], ErrorDetails] = {}
     for fault in faults:
-        place = tuple(part for part in fault["loc"] if not _is_tag(part))
-        seen.setdefault(place, fault)
+        if not any(_is_elsewhere(fault, other) for other in faults):
+            seen.setdefault(_place(fault), fault)
     return list(seen.values())
+
+
+def _is_elsewhere(fault: "ErrorDetails", other: "ErrorDetails") -> bool:
+    """Return whether a fault is that of a branch which a value was not meant for, as another fault shows."""
+    is_mapping, place, there = isinstance(fault["input"], Mapping), _place(fault), _place(other)
+    if fault["type"] == "literal_error":
+        return is_mapping and other["type"] != "literal_error" and there[: len(place)] == place
+    return (
+        fault["type"] == "dataclass_type"
+        and not is_mapping
+        and other["type"] == "literal_error"
+        and place[:-1] == there
+    )
+
+
+def _place(fault: "ErrorDetails") -> tuple[int | str, ...]:
+    return tuple(part for part in fault["loc"] if not _is_tag(part))

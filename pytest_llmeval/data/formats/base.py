@@ -3,7 +3,7 @@
 __all__ = ("CaseFile", "FileSource", "Source", "check_names", "shown_path")
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -78,6 +78,19 @@ class Source(ABC):
         """Return the selected cases as `load` does, but without predictions that the data itself may have."""
         return self.load(folder, faults)
 
+    def load_systems(self, folder: Path, systems: Sequence["Source"]) -> list[tuple[list[Case], list[Fault]]]:
+        """Return the cases and faults of sources that differ from this one in their predictions; see `load_recorded`.
+
+        Args:
+            folder: The folder of the suite file.
+            systems: The sources. A format whose cases are costly to read may read them once for all.
+        """
+        found: list[tuple[list[Case], list[Fault]]] = []
+        for source in systems:
+            faults: list[Fault] = []
+            found.append((source.load_recorded(folder, faults), faults))
+        return found
+
     @abstractmethod
     def faulty(self, faults: Iterable[Fault]) -> int:
         """Return how many cases cannot run because of the faults that `load` found."""
@@ -135,24 +148,37 @@ class FileSource(Source):
 
     def load(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases, in the order of the file; see `Source.load`."""
-        return self._load(folder, faults, own=True)
+        return self._answered(self._data(folder), folder, faults)
 
     def load_recorded(self, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases with the predictions of the file of answers; see `Source.load_recorded`."""
-        return self._load(folder, faults, own=False)
+        return self._answered(_without_predictions(self._data(folder)), folder, faults)
 
-    def _load(self, folder: Path, faults: list[Fault], *, own: bool) -> list[Case]:
+    def load_systems(self, folder: Path, systems: Sequence[Source]) -> list[tuple[list[Case], list[Fault]]]:
+        """Read the data file once for all systems; see `Source.load_systems`."""
+        data = _without_predictions(self._data(folder))
+        found: list[tuple[list[Case], list[Fault]]] = []
+        for source in systems:
+            assert isinstance(source, FileSource)
+            faults: list[Fault] = []
+            found.append((source._answered(data, folder, faults), faults))  # noqa: SLF001 (its own class)
+        return found
+
+    def _data(self, folder: Path) -> CaseFile:
+        """Read the data file."""
         file = CaseFile(folder / self.path, shown_path(folder / self.path))
         try:
             self.read(file)
         except SuiteError as error:
             file.faults.extend(error.faults)
-        selected = {name: case for name, case in file.cases.items() if self.selects(case)}
-        if not own:
-            selected = {name: case.answered(MISSING) for name, case in selected.items()}
-        if not selected and not file.faults.found:
+        if not file.faults.found and not any(map(self.selects, file.cases.values())):
             file.faults.add(0, 0, "", "found no case selected by the options, expected at least one")
+        return file
+
+    def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
+        """Return the selected cases of the data file, with recorded answers if there are any."""
         faults.extend(file.faults.listed())
+        selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:
             log = FaultLog(shown_path(folder / self.predictions))
             answers = self.answers(folder / self.predictions, file.cases, log)
@@ -170,6 +196,11 @@ class FileSource(Source):
         """Return the data file."""
         del case
         return self.path
+
+
+def _without_predictions(file: CaseFile) -> CaseFile:
+    file.cases = {name: case.answered(MISSING) for name, case in file.cases.items()}
+    return file
 
 
 def check_names(file: CaseFile, option: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -17,7 +17,8 @@ from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key, read_cell
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.judge.evaluator import Judge, JudgedCase, reason_lines, verdict_details
+from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.judged_case import JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.judge.people import is_labelled, people_fault, people_of, without_people
 from pytest_llmeval.evaluators.measures import confusion
 from pytest_llmeval.evaluators.measures.agreement import (
@@ -66,7 +67,8 @@ class JudgeAgreement(Judge):
 
     Attributes:
         levels: Two or more different numbers on the scale of the mode; empty: 0, 0.2 to 1 for ``continuous`` and
-            ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, 0 and 1 otherwise.
+            ``auto``, 0, 20 to 100 for ``explanation``, the levels of a rubric, the grades of a prompt
+            or preset, 0 and 1 otherwise.
 
     Raises:
         ValueError: The levels are fewer than two, not different, or not finite; or ``corrected`` is given, which is for
@@ -89,6 +91,8 @@ class JudgeAgreement(Judge):
     def _levels(self) -> tuple[float, ...]:
         if self.levels:
             return tuple(sorted(self.levels))
+        if self.form is not None:
+            return self.form.graded[self.form.score].levels
         return self.rubric.scores if self.rubric is not None else _LEVELS.get(self.mode, _BINARY)
 
     def describe(self) -> Sequence[Metric]:
@@ -103,11 +107,9 @@ class JudgeAgreement(Judge):
             "pearson": (-1.0, 1.0),
             "bias": (None, None),
         }
-        return [
-            *(Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()),
-            Metric("mae", higher_is_better=False, high=None, signature=signature),
-            Metric(_CONFUSION, high=None, signature=signature),
-        ]
+        metrics = [Metric(name, low=low, high=high, signature=signature) for name, (low, high) in ranges.items()]
+        metrics.append(Metric("mae", higher_is_better=False, high=None, signature=signature))
+        return self._learning([*metrics, Metric(_CONFUSION, high=None, signature=signature)])
 
     def tables(self) -> "Sequence[ReportTable]":
         """Return the confusion matrix of the levels."""
@@ -140,6 +142,14 @@ class JudgeAgreement(Judge):
         """Return the question about the answer; none where there is no human score to compare with."""
         return super().questions(without_people(case)) if self._people(case) else []
 
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        """Return what `Judge.follow_up` asks."""
+        return super().follow_up(without_people(case), verdicts)
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions `follow_up` asks."""
+        return super().most_follow_ups(without_people(case)) if self._people(case) else 0
+
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count what the judge and the people have in common.
 
@@ -155,7 +165,8 @@ class JudgeAgreement(Judge):
         if verdict is None:
             why = str(judged.texts.absent)
             return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why), malformed=judged.texts.malformed)
-        return self._observation(judged, verdict, people)
+        observation = self._observation(judged, verdict, people)
+        return replace(observation, details={**observation.details, **self._steps(verdicts)})
 
     def _observation(self, judged: JudgedCase, verdict: Verdict, people: Sequence[float]) -> Observation:
         level = level_of(verdict.score, self._levels())

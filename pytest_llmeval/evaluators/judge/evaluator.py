@@ -1,17 +1,20 @@
 """Evaluator ``judge``: a model grades the answer in one of several modes."""
 
-__all__ = ("Judge", "JudgedCase", "ModeName", "reason_lines", "verdict_details")
+__all__ = ("Judge", "ModeName")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.judged_case import GRADES_OF_FIELDS, JudgedCase, reason_lines, verdict_details
 from pytest_llmeval.evaluators.judge.people import (
     corrected_mean,
     is_labelled,
@@ -19,12 +22,17 @@ from pytest_llmeval.evaluators.judge.people import (
     people_of,
     without_people,
 )
-from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
+from pytest_llmeval.evaluators.judge.prompt_texts import prompt_texts
+from pytest_llmeval.evaluators.judge.texts import case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
-from pytest_llmeval.judge.questions.modes import get_mode
-from pytest_llmeval.judge.questions.replies import FLAGS, shortened
+from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode, numbered_steps, steps_question
+from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form
+from pytest_llmeval.judge.questions.probabilities import expected_mode, levels_fault
+from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode, read_prompt
+from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
-from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, route
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -40,59 +48,23 @@ ModeName: TypeAlias = Literal[
     "abstention",
     "explanation",
     "rubric",
+    "tone",
+    "toxicity",
+    "bias",
+    "personal_data",
+    "advice_limits",
+    "goal_reached",
+    "summary_coverage",
 ]
 
+_PROMPT = "prompt"
+_CRITERIA, _STEPS = "criteria", "steps"
 _RULE_VERSION = "1"
 _RULE_FIELDS = ("answer",)
 _TYPE_LABEL = "question_type"
 _LANGUAGE_LABEL = "language"
-_YES_NO = (0.0, 1.0)
 _OVER_CASES = "needs several cases"
 _EXCESS = (("score", "excess"), ("pass", "pass_excess"))
-_SHOWN = 2000
-"""Characters of the judge's reasons that details keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedCase:
-    """How one case is judged.
-
-    Attributes:
-        name: Of the mode.
-        mode: The mode; ``None`` for the rule.
-        texts: What the judge is shown.
-        question: What it is asked; ``None`` where a rule decides, or where there is nothing to judge.
-    """
-
-    name: str
-    mode: Mode | None
-    texts: CaseTexts
-    question: Question | None
-
-    def verdict(self, verdicts: Sequence[Verdict | JudgeError]) -> Verdict | None:
-        """Return the verdict, of the rule or of the judge; ``None`` where there is nothing to judge.
-
-        Raises:
-            JudgeError: The judge gave none.
-        """
-        if self.texts.absent is not None:
-            return None
-        if self.question is None:
-            return Verdict(float(is_unanswerable(self.texts.by_field["answer"])))
-        given = verdicts[0]
-        if isinstance(given, JudgeError):
-            raise given
-        return given
-
-    @property
-    def scale(self) -> tuple[float, float]:
-        """The smallest and the largest score."""
-        return _YES_NO if self.mode is None else self.mode.scale
-
-    def share(self, score: float) -> float:
-        """Return a score on a scale from 0 to 1."""
-        low, high = self.scale
-        return (score - low) / (high - low)
 
 
 @dataclass(frozen=True)
@@ -119,9 +91,15 @@ class Judge(JudgedEvaluator):
         language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
         rubric: Criteria, levels and pass mark; with mode ``rubric`` only.
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
+        prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
+        criteria: What makes an answer good, in place of a mode: the judge writes steps once, and grades by them.
+        reply: Of a prompt or criteria: name of each field of the reply to what it is.
+        score: ``given``: the score that the judge names. ``expected``: the mean over the probabilities of the tokens
+            that could stand there; a reply without them is an error.
 
     Raises:
-        ValueError: A rubric without mode ``rubric``, or that mode without a rubric.
+        ValueError: A rubric without mode ``rubric``, or that mode without a rubric; a prompt without a reply; more than
+            one of prompt, criteria and mode; or scores that have no expected value.
     """
 
     name = "judge"
@@ -133,8 +111,25 @@ class Judge(JudgedEvaluator):
     language: Literal["auto", "en", "zh"] = "auto"
     rubric: Rubric | None = None
     corrected: bool = False
+    prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
+    criteria: str | None = None
+    reply: dict[str, ReplyField | Literal["text", "boolean"]] | None = None
+    score: Literal["given", "expected"] = "given"
 
     def __post_init__(self) -> None:
+        ways = {"prompt": self.prompt, "criteria": self.criteria, "mode": None if self.mode == "auto" else self.mode}
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
+            raise ValueError(f"found {' and '.join(given)}, expected one of prompt, criteria and mode")
+        if self.reply is not None and self.prompt is None and self.criteria is None:
+            raise ValueError("found reply without prompt or criteria, expected it with one of them")
+        if self.prompt is not None and self.reply is None:
+            raise ValueError("found a prompt without reply, expected both: reply says what the judge replies")
+        if self.criteria is not None and not self.criteria.strip():
+            raise ValueError("criteria: found a blank text, expected what makes an answer good")
+        if self.score == "expected" and (fault := self._expected_fault()):
+            raise ValueError(f"score: found 'expected', {fault}")
+        _ = self.form
         if (self.mode == "rubric") != (self.rubric is not None):
             found = "no rubric with mode rubric" if self.rubric is None else f"a rubric with mode {self.mode}"
             raise ValueError(f"found {found}, expected both or neither")
@@ -147,8 +142,15 @@ class Judge(JudgedEvaluator):
             metrics.append(Metric("judge_pass", signature=f"pass_mark:{self.rubric.pass_mark}|{signature}"))
         if self.mode == "explanation":
             metrics.append(Metric("defect[label]", higher_is_better=False, signature=signature))
+        if self.form is not None and self.form.others:
+            metrics.append(Metric("judge_field[name]", signature=signature))
         powered = f"prediction-powered|{signature}"
-        return [*metrics, *(Metric(name, low=None, high=None, signature=powered) for name in self._corrected())]
+        metrics += [Metric(name, low=None, high=None, signature=powered) for name in self._corrected()]
+        return self._learning(metrics)
+
+    def _learning(self, metrics: list[Metric]) -> list[Metric]:
+        """Return metrics whose signature has the steps, too, where there are some."""
+        return metrics if self.criteria is None else [replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
@@ -156,16 +158,54 @@ class Judge(JudgedEvaluator):
 
     def signature(self) -> str:
         """Return how cases are judged: the modes with their versions."""
-        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if self.mode == "auto" else [self.mode]
+        routed = self._name == "auto"
+        names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
-        return f"mode:{f'auto({modes})' if self.mode == 'auto' else modes}|lang:{self.language}|v:{self.version}"
+        what = f"criteria:{sha256(self.criteria.encode()).hexdigest()[:8]}|" if self.criteria is not None else ""
+        return f"mode:{f'auto({modes})' if routed else modes}|{what}lang:{self.language}|v:{self.version}"
+
+    @property
+    def _name(self) -> str:
+        if self.criteria is not None:
+            return _CRITERIA
+        return self.mode if self.prompt is None else _PROMPT
+
+    @cached_property
+    def form(self) -> ReplyForm | None:
+        """The form of replies, of a prompt, criteria or a preset; ``None`` in other modes."""
+        if self.reply is not None:
+            return ReplyForm(self.reply)
+        if self.criteria is not None:
+            return GRADES
+        return preset_form(self.mode) if self.mode in PRESETS else None
+
+    def _expected_fault(self) -> str | None:
+        """Say why the scores have no expected value."""
+        if self.rubric is not None:
+            return levels_fault(self.rubric.scores)
+        if self.reply is None and self.criteria is None:
+            return "expected it with prompt, criteria or a rubric"
+        assert self.form is not None
+        field = self.form.graded[self.form.score]
+        return levels_fault(field.levels if field.integer else (math.inf,))
+
+    @cached_property
+    def _prompt(self) -> PromptFile:
+        assert self.prompt is not None
+        return read_prompt(Path(self.prompt))
 
     def _mode(self, name: str) -> Mode | None:
         if name == ADVERSARIAL:
             return None
         if self.rubric is not None:
-            return rubric_mode(self.rubric.criteria, self.rubric.levels)
-        return get_mode(name)
+            mode = rubric_mode(self.rubric.criteria, self.rubric.levels)
+        elif self.form is not None and name in (_PROMPT, _CRITERIA):
+            mode = prompt_mode(self._prompt, self.form) if name == _PROMPT else criteria_mode(self.form)
+        else:
+            mode = get_mode(name)
+        if self.score == "given":
+            return mode
+        return expected_mode(mode, self.form.score if self.form is not None else "score")
 
     def _language(self, subject: str, label: str | None) -> str:
         return instruction_language(subject, label) if self.language == "auto" else self.language
@@ -180,16 +220,24 @@ class Judge(JudgedEvaluator):
         if labelled is not None:
             case = without_people(case)
         try:
-            name = route(case.labels.get(_TYPE_LABEL), case.id) if self.mode == "auto" else self.mode
+            name = route(case.labels.get(_TYPE_LABEL), case.id) if self._name == "auto" else self._name
         except ValueError as error:
             raise EvaluatorError(f"labels.{_TYPE_LABEL}: {error}; or set the mode of the evaluator") from None
         mode = self._mode(name)
-        texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+        if name == _PROMPT:
+            texts = prompt_texts(case, self._prompt.placeholders, self._prompt.name)
+            language = self._language(self._prompt.text, None)
+        elif self.criteria is not None and mode is not None:
+            texts = case_texts(case, name, tuple(each for each in mode.fields if each not in (_CRITERIA, _STEPS)))
+            language = self._language(self.criteria, None)
+        else:
+            texts = case_texts(case, name, mode.fields if mode else _RULE_FIELDS)
+            language = self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL))
         if texts.fault:
             raise EvaluatorError(texts.fault)
         question = None
         if mode is not None and texts.absent is None:
-            question = Question(mode, texts.by_field, self._language(texts.subject, case.labels.get(_LANGUAGE_LABEL)))
+            question = Question(mode, texts.by_field, language)
         judged = JudgedCase(name, mode, texts, question)
         if labelled is not None and (fault := people_fault(labelled, judged.scale)):
             raise EvaluatorError(fault)
@@ -203,9 +251,28 @@ class Judge(JudgedEvaluator):
             yield str(error)
 
     def questions(self, case: Case) -> Sequence[Question]:
-        """Return the one question about a case; none where a rule decides, or where there is nothing to judge."""
+        """Return the one question about a case; none where a rule decides, or where there is nothing to judge.
+
+        With criteria, it is the one for the steps, which all cases share.
+        """
         question = self.judged(case).question
-        return [] if question is None else [question]
+        if question is None:
+            return []
+        if self.criteria is None or self.form is None:
+            return [question]
+        return [steps_question(self.criteria, self.form, question.language)]
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        """Return the question for the grade once there are steps."""
+        steps, question = verdicts[0] if verdicts else None, self.judged(case).question
+        if self.criteria is None or question is None or len(verdicts) != 1 or not isinstance(steps, Verdict):
+            return ()
+        texts = {_CRITERIA: self.criteria, _STEPS: numbered_steps(steps)}
+        return [replace(question, texts=texts | dict(question.texts))]
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return 1 with criteria, where there is something to judge."""
+        return int(self.criteria is not None and self.judged(case).question is not None)
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count the score, and what the mode has besides.
@@ -224,12 +291,20 @@ class Judge(JudgedEvaluator):
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
             counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
+        if self.form is not None:
+            grades = verdict.details.get(GRADES_OF_FIELDS, {})
+            counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
         details = verdict_details(judged, verdict)
+        details |= self._steps(verdicts)
         if self.corrected and is_labelled(case.expected):
             counts |= self._excess(judged, verdict.score, people_of(case.expected))
             details["human"] = list(people_of(case.expected))
         undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
         return Observation(counts, details, undefined, judged.texts.malformed)
+
+    def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
+        """Return the steps by which a case was judged, as details."""
+        return verdicts[0].details if self.criteria is not None and isinstance(verdicts[0], Verdict) else {}
 
     def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
         """Count what people add to the judge's score."""
@@ -256,30 +331,11 @@ class Judge(JudgedEvaluator):
             metrics["judge_pass"] = sums["pass"] / sums["n"]
         if self.mode == "explanation":
             metrics |= {f"defect[{flag}]": sums[f"defect.{flag}"] / sums["n"] for flag in FLAGS}
+        if self.form is not None:
+            metrics |= {f"judge_field[{name}]": sums[f"field.{name}"] / sums["n"] for name in self.form.others}
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):
             metrics[name] = corrected_mean(sums, total, excess)
         return metrics
-
-
-def reason_lines(details: Mapping[str, Any]) -> list[str]:
-    """Return the reasons of a judge and the defects that it found, as lines."""
-    flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
-    return [*filter(None, [details.get("reasoning")]), *flags]
-
-
-def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:
-    """Return what people want to see of a verdict; what there is none of is left out."""
-    rest = {name: value for name, value in verdict.details.items() if name not in FLAGS}
-    flags = [flag for flag in FLAGS if verdict.details.get(flag)]
-    details: dict[str, Any] = {
-        "mode": judged.name,
-        "reasoning": shortened(verdict.reasoning, _SHOWN),
-        "flags": flags,
-        **rest,
-    }
-    if judged.mode is not None and judged.mode.scale != (0.0, 1.0):
-        details["raw_score"] = verdict.score
-    return {name: value for name, value in details.items() if value not in ("", [])}
 
 
 def _version(mode: Mode | None) -> str:

@@ -12,7 +12,8 @@ from pytest_llmeval.evaluators.answers import as_references, as_text, describe_f
 from pytest_llmeval.evaluators.measures.evidence_sources import listed
 from pytest_llmeval.judge.questions.modes import optional_fields
 
-_ABSENT = {"reference": "no expected answer", "question": "no question", "claim": "no claim"}
+_SUBJECTS = ("claim", "goal", "source", "question")
+_ABSENT = {"reference": "no expected answer", **{name: f"no {name}" for name in _SUBJECTS}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ class CaseTexts:
 
     @property
     def subject(self) -> str:
-        """The question or claim, which determines the language."""
-        return self.by_field.get("question") or self.by_field.get("claim") or ""
+        """The question, claim, goal or source, or else the answer; it determines the language."""
+        names = ("question", "claim", "goal", "source", "answer")
+        return next((text for name in names if (text := self.by_field.get(name))), "")
 
 
 def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
@@ -48,7 +50,11 @@ def case_texts(case: Case, mode: str, fields: tuple[str, ...]) -> CaseTexts:
     is_claim = "claim" in fields
     expected, fault = _gold(case.expected) if is_claim else _reference(case.expected)
     answer, malformed = _explanation(case.prediction) if is_claim else _answer(case.prediction)
-    subject = "claim" if is_claim else "question"
+    if "trajectory" in fields:
+        answer, malformed = _trajectory(case)
+    if not is_claim and "reference" not in fields:
+        fault = None
+    subject = next((name for name in _SUBJECTS if name in fields), "question")
     given = {subject: _subject(case.input, subject), **expected, **answer}
     texts = {name: text for name in fields if (text := given.get(name)) is not None}
     lacking = [name for name in fields if name not in texts and name not in optional_fields(mode)]
@@ -88,6 +94,20 @@ def _answer(prediction: Any) -> tuple[dict[str, str], str | None]:
     if prediction is None or prediction is MISSING:
         return {"answer": ""}, f"found {describe_found(prediction)}, expected an answer"
     return {"answer": _any_text(prediction)}, None
+
+
+def _trajectory(case: Case) -> tuple[dict[str, str], str | None]:
+    """Return the steps of an agent, numbered, one a line: its messages, or its calls of tools and the answer."""
+    steps = case.prediction if isinstance(case.prediction, list) else case.parts.get("messages")
+    if not isinstance(steps, list):
+        steps = case.parts.get("tool_calls")
+        if isinstance(steps, list) and case.prediction not in (None, MISSING):
+            steps = [*steps, {"answer": case.prediction}]
+    if not isinstance(steps, list):
+        found = describe_found(case.prediction)
+        return {"trajectory": ""}, f"found {found} without messages and tool_calls, expected a trajectory"
+    lines = (f"{number}. {json.dumps(step, ensure_ascii=False)}" for number, step in enumerate(steps, 1))
+    return {"trajectory": "\n".join(lines)}, None
 
 
 def _gold(expected: Any) -> tuple[dict[str, str], str | None]:

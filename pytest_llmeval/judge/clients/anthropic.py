@@ -3,12 +3,13 @@
 __all__ = ("Anthropic",)
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.judge.clients.base import count, plain_text
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.questions.probabilities import TokenChoice
 
 _MAX_TOKENS = 1024
 _TOOL = "verdict"
@@ -70,6 +71,10 @@ class Anthropic:
         texts = [each["text"] for each in blocks if each.get("type") == "text" and isinstance(each.get("text"), str)]
         text = json.dumps(inputs[0], ensure_ascii=False) if inputs else "".join(texts)
         return JudgeReply(plain_text(text), self.usage(data), _STOPPED.get(str(data.get("stop_reason")), "stop"))
+
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:  # noqa: ARG002 (the interface has none)
+        """Return nothing: the interface gives no probabilities."""
+        return []
 
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the tool."""

@@ -2,10 +2,11 @@
 
 __all__ = ("AsyncJudge", "Dialect", "OnRateLimit", "added", "count", "is_count", "plain_text")
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judge.questions.probabilities import TokenChoice
 
 _MOST_TOKENS: Final = 1 << 53
 """What is more than that was not counted, and databases and JSON of other programs cannot keep it."""
@@ -95,6 +96,9 @@ class Dialect(Protocol):
 
     def read(self, data: Mapping[str, Any]) -> JudgeReply | None:
         """Return the reply in an answer; ``None`` if the answer has none."""
+
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
+        """Return the tokens of the reply with their alternatives; empty where the answer has none."""
 
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about the form that `structured` asked for."""

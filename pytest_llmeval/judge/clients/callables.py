@@ -11,6 +11,7 @@ from typing import Any, get_args
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, format_error
 from pytest_llmeval.judge.clients.base import AsyncJudge, is_count
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.questions.probabilities import are_probabilities
 from pytest_llmeval.judge.questions.replies import shortened
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.secrets import Redactor
@@ -90,6 +91,8 @@ def _faults(reply: JudgeReply) -> Iterator[str]:
         yield f"{type(reply.text).__name__} as text, expected text"
     if reply.stopped not in get_args(Stopped):
         yield f"stopped {reply.stopped!r}, expected one of {', '.join(get_args(Stopped))}"
+    if reply.probabilities is not None and not are_probabilities(reply.probabilities):
+        yield f"probabilities {shortened(repr(reply.probabilities), 60)}, expected digits with numbers from 0 to 1"
     if not isinstance(reply.usage, Usage):
         yield f"{type(reply.usage).__name__} as usage, expected a Usage"
         return

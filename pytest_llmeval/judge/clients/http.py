@@ -12,6 +12,7 @@ from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.judge.clients.attempts import TOO_SLOW, CallError, Patience, failed_status, message_in
 from pytest_llmeval.judge.clients.base import Dialect
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
+from pytest_llmeval.judge.questions.probabilities import score_probabilities
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.services.addresses import address_of, redacted_url
 from pytest_llmeval.services.http import Exchange, NoReplyError, Reply
@@ -107,7 +108,10 @@ class HttpJudge:
         if reply is None:
             said = redactor.line(message_in(data) or "") or "no error message"
             raise self._malformed(f"found a body without a reply ({said})", self.dialect.usage(data))
-        return replace(reply, text=without_key(reply.text, key))
+        probabilities = None
+        if request.expected_of is not None:
+            probabilities = score_probabilities(self.dialect.tokens(data), request.expected_of)
+        return replace(reply, text=without_key(reply.text, key), probabilities=probabilities)
 
     async def _answer(self, request: JudgeRequest, key: str, redactor: Redactor, *, structured: bool) -> Reply:
         # UTF-8 has no bytes for half a surrogate pair, which a case may hold; ASCII escapes carry it.

@@ -2,12 +2,16 @@
 
 __all__ = ("OpenAI",)
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.judge.clients.base import count, plain_text
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Stopped, Usage
+from pytest_llmeval.judge.questions.probabilities import TokenChoice
+
+_MOST_ALTERNATIVES = 20
+"""As many as the interface allows."""
 
 _STOPPED: dict[str, Stopped] = {"length": "length", "content_filter": "refusal"}
 _FORM_WORDS = ("response_format", "response format", "json_schema", "schema", "structured", "guided", "grammar")
@@ -39,6 +43,8 @@ class OpenAI:
             "model": request.model,
             "messages": [{"role": each.role, "content": each.content} for each in request.messages],
         }
+        if request.expected_of is not None:
+            body |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
         if structured:
             schema = {"name": "verdict", "strict": True, "schema": request.reply_schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -60,9 +66,35 @@ class OpenAI:
                 return JudgeReply(plain_text(_text(message.get("content"))), self.usage(data), stopped)
         return None
 
+    def tokens(self, data: Mapping[str, Any]) -> Sequence[TokenChoice]:
+        """Return the tokens of the reply with their alternatives; empty where the answer has none."""
+        match data:
+            case {"choices": [{"logprobs": {"content": [*content]}}, *_]}:
+                tokens = [_choice(each) for each in content]
+                return [each for each in tokens if each is not None] if None not in tokens else []
+        return []
+
     def refuses_form(self, text: str) -> bool:
         """Return whether a 400 or 422 complains about ``response_format``."""
         return any(word in text.lower() for word in _FORM_WORDS)
+
+
+def _choice(entry: Any) -> TokenChoice | None:
+    """Return a token with its alternatives; ``None`` for anything else."""
+    match entry:
+        case {"token": str(token), "logprob": float() | int() as logarithm, **rest}:
+            top = rest.get("top_logprobs")
+            others = (
+                [_choice({**each, "top_logprobs": None}) for each in top if isinstance(each, dict)]
+                if isinstance(top, list)
+                else []
+            )
+            return TokenChoice(
+                token,
+                {token: float(logarithm)}
+                | {name: value for each in others if each is not None for name, value in each.alternatives.items()},
+            )
+    return None
 
 
 def _text(content: Any) -> str:

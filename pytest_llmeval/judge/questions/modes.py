@@ -1,6 +1,6 @@
 """The shipped modes of judging, each loaded from its file on demand."""
 
-__all__ = ("MODES", "get_mode", "optional_fields", "read_mode_file")
+__all__ = ("MODES", "PRESETS", "get_mode", "optional_fields", "preset_form", "read_mode_file")
 
 from collections.abc import Mapping
 from functools import cache
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Mode
+from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.replies import (
     EXPLANATION_SCHEMA,
     SCORE_SCHEMA,
@@ -16,6 +17,17 @@ from pytest_llmeval.judge.questions.replies import (
     read_score,
     read_yes_no,
 )
+
+PRESETS: Final = (
+    "tone",
+    "toxicity",
+    "bias",
+    "personal_data",
+    "advice_limits",
+    "goal_reached",
+    "summary_coverage",
+)
+"""The modes whose replies have a form of their own."""
 
 MODES: Final = (
     "continuous",
@@ -26,6 +38,7 @@ MODES: Final = (
     "abstention",
     "explanation",
     "criterion",
+    *PRESETS,
 )
 """The modes that need nothing but their file; a rubric needs criteria, and ``adversarial`` is a rule."""
 
@@ -57,6 +70,19 @@ def get_mode(name: str) -> Mode:
     if name not in MODES:
         raise ValueError(unknown_name("judge mode", name, MODES))
     file = read_mode_file(name)
+    if name in PRESETS:
+        form = preset_form(name)
+        return Mode(
+            name=name,
+            version=file["version"],
+            instructions={
+                language: f"{text}\n\n{form.instructions(language)}" for language, text in file["instructions"].items()
+            },
+            fields=tuple(file["fields"]),
+            scale=form.scale,
+            read=form.read,
+            reply_schema=form.schema,
+        )
     read, reply_schema = _REPLIES[file["reply"]]
     low, high = file["scale"]
     return Mode(
@@ -68,6 +94,13 @@ def get_mode(name: str) -> Mode:
         read=read,
         reply_schema=reply_schema,
     )
+
+
+@cache
+def preset_form(name: str) -> ReplyForm:
+    """Return the form of the replies to one of `PRESETS`."""
+    entries = read_mode_file(name)["reply"]
+    return ReplyForm({name: "text" if entry == "text" else ReplyField(**entry) for name, entry in entries.items()})
 
 
 def optional_fields(name: str) -> frozenset[str]:

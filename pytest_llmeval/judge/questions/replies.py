@@ -5,6 +5,7 @@ __all__ = (
     "FLAGS",
     "SCORE_SCHEMA",
     "closing_object",
+    "object_schema",
     "plain",
     "read_explanation",
     "read_reply",
@@ -67,7 +68,9 @@ def _score(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"score": data["score"]} if "score" in data else {}
 
 
-def closing_object(reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score) -> dict[str, Any]:
+def closing_object(
+    reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _score, says: re.Pattern[str] = _SAYS
+) -> dict[str, Any]:
     """Return the JSON object that ends a reply.
 
     Thoughts and prose before it and a Markdown fence around it are allowed. Text after it is not, since that might take
@@ -76,6 +79,7 @@ def closing_object(reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[st
     Args:
         reply: The text.
         verdict: What of the object the prose must not contradict: an object that it quotes may be the answer's.
+        says: Finds a ``name`` and its ``value`` in the prose.
 
     Raises:
         JudgeError: No such object ends the reply, or what stands before it is unclosed or says something else.
@@ -96,7 +100,7 @@ def closing_object(reply: str, verdict: Callable[[Mapping[str, Any]], Mapping[st
         data: dict[str, Any] = json.loads(text[start:], object_pairs_hook=unique_keys)
     except ValueError as error:
         raise unreadable(reply, f"found an invalid JSON object ({error}), expected valid JSON") from None
-    _check_prose(reply, before, text[start:], verdict(data))
+    _check_prose(reply, before, text[start:], verdict(data), says)
     return data
 
 
@@ -106,13 +110,13 @@ def _after_thoughts(reply: str) -> str:
     return rest if tag and thoughts.lstrip().startswith(_THOUGHTS) else reply
 
 
-def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any]) -> None:
+def _check_prose(reply: str, before: str, closing: str, verdict: Mapping[str, Any], says: re.Pattern[str]) -> None:
     """Refuse an object that prose before it contradicts, or that may lie inside of one that was not closed."""
     unclosed = _unclosed(before)
     if unclosed >= 0:
         found = f"{shortened(before[unclosed:], _QUOTED)!r} unclosed before {shortened(closing, _QUOTED)!r}"
         raise unreadable(reply, f"found {found}, expected one complete JSON object")
-    for said in _SAYS.finditer(before):
+    for said in says.finditer(before):
         name, value = said["name"].lower(), said["value"].lower()
         if name in verdict and not _is_same(value, verdict[name]):
             found = f"{shortened(said.group(), _QUOTED)!r} and {shortened(closing, _QUOTED)!r}"
@@ -132,6 +136,8 @@ def _unclosed(text: str) -> int:
 
 def _is_same(said: str, value: Any) -> bool:
     """Return whether a word of the prose says what a value of the object does."""
+    if isinstance(value, str) and said == value.lower():
+        return True
     try:
         return float(_TRUTH.get(said, said)) == float(value)
     except (OverflowError, TypeError, ValueError):
@@ -186,7 +192,8 @@ _WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
 _WORD_ALONE = re.compile(r"^[^\w\n]*(yes|no)[^\w\n]*$", re.MULTILINE)
 
 
-def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has these properties and no others."""
     # Providers that enforce a schema want every property required and no others.
     return {
         "type": "object",
@@ -196,10 +203,10 @@ def _schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-SCORE_SCHEMA: Final = _schema(reasoning={"type": "string"}, score={"type": "number"})
+SCORE_SCHEMA: Final = object_schema(reasoning={"type": "string"}, score={"type": "number"})
 """JSON Schema of what `read_score` reads."""
 
-EXPLANATION_SCHEMA: Final = _schema(
+EXPLANATION_SCHEMA: Final = object_schema(
     reasoning={"type": "string"}, **{flag: {"type": "boolean"} for flag in FLAGS}, score={"type": "number"}
 )
 """JSON Schema of what `read_explanation` reads."""
@@ -207,7 +214,7 @@ EXPLANATION_SCHEMA: Final = _schema(
 
 def rubric_schema(levels: Sequence[float]) -> dict[str, Any]:
     """Return the JSON Schema of what `read_rubric` reads."""
-    return _schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
+    return object_schema(reasoning={"type": "string"}, score={"type": "number", "enum": list(levels)})
 
 
 def read_reply(mode: Mode, reply: JudgeReply) -> Verdict:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
-from llm_server import LlmServer, data, reply
+from llm_server import LlmServer, data, reply, weighed
 
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 
@@ -58,3 +58,54 @@ def test_the_users_response_format_comes_first(ask: Ask) -> None:
     with LlmServer(reply("{}")) as server:
         ask(server, replace(FORMED, parameters={"response_format": {"type": "json_object"}}))
     assert server.calls[0].body["response_format"] == {"type": "json_object"}
+
+
+WEIGHED = replace(ASKED, expected_of="score")
+
+
+def test_openai_is_asked_for_probabilities_and_gives_those_of_the_score(ask: Ask) -> None:
+    with LlmServer(weighed('{"reasoning": "7", "score": 4}', {"4": 0.75, "5": 0.25})) as server:
+        found = ask(server, WEIGHED)
+        assert (server.calls[0].body["logprobs"], server.calls[0].body["top_logprobs"]) == (True, 20)
+        assert "logprobs" not in (ask(server), server.calls[1].body)[1]
+    assert found.probabilities == pytest.approx({"4": 0.75, "5": 0.25})
+    assert found.text == '{"reasoning": "7", "score": 4}'
+
+
+def test_the_user_may_ask_for_fewer_alternatives(ask: Ask) -> None:
+    with LlmServer(weighed('{"score": 4}', {"4": 1.0})) as server:
+        ask(server, replace(WEIGHED, parameters={"top_logprobs": 5}))
+    assert server.calls[0].body["top_logprobs"] == 5
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        {},
+        {"content": None},
+        {"content": []},
+        {"content": ["4"]},
+        {"content": [{"token": '{"score": '}, {"token": "4", "logprob": 0}]},
+        {"content": [{"token": '{"score": ', "logprob": 0}, {"token": "4", "logprob": "0"}]},
+        {"content": [{"token": '{"score": ', "logprob": 0}, {"token": 4, "logprob": 0}]},
+    ],
+)
+def test_an_answer_without_usable_probabilities_has_none(ask: Ask, logprobs: Any) -> None:
+    body = {"choices": [{"message": {"content": '{"score": 4}'}, "logprobs": logprobs}]}
+    with LlmServer(data(body)) as server:
+        assert not ask(server, WEIGHED).probabilities
+
+
+def test_alternatives_of_another_form_are_left_out(ask: Ask) -> None:
+    top = [{"token": "5", "logprob": -9999.0}, {"token": "3"}, "2", None]
+    tokens = [{"token": '{"score": ', "logprob": 0}, {"token": "4", "logprob": 0.0, "top_logprobs": top}]
+    body = {"choices": [{"message": {"content": '{"score": 4}'}, "logprobs": {"content": tokens}}]}
+    with LlmServer(data(body)) as server:
+        assert ask(server, WEIGHED).probabilities == {"4": 1.0, "5": 0.0}
+
+
+def test_anthropic_gives_no_probabilities(ask: Ask) -> None:
+    with LlmServer(reply('{"score": 4}')) as server:
+        assert ask(server, WEIGHED, "anthropic").probabilities is None
+        assert "logprobs" not in server.calls[0].body

@@ -10,7 +10,7 @@ import jsonschema  # type: ignore[import-untyped]  # its types are a distributio
 import pytest
 
 from pytest_llmeval.judge.contract import Mode
-from pytest_llmeval.judge.questions.modes import MODES, get_mode, optional_fields, read_mode_file
+from pytest_llmeval.judge.questions.modes import MODES, PRESETS, get_mode, optional_fields, read_mode_file
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.rubric import Level, Rubric, rubric_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, route
@@ -20,14 +20,24 @@ LEVELS = (Level(1, "rude"), Level(3, "polite"), Level(2.5, "neutral"))
 
 DIGESTS = {
     "abstention": ("1", "15721155d620"),
+    "advice_limits": ("1", "30ea0cd72d76"),
+    "bias": ("1", "fd049b88305a"),
+    "checklist": ("1", "a0b85f735603"),
     "continuous": ("1", "152e0a991882"),
+    "criteria": ("1", "94993a8a37bb"),
+    "criteria_steps": ("1", "a6cc7e4a7bcc"),
     "criterion": ("1", "50af01bd205b"),
     "default_binary": ("1", "154ae00a3999"),
     "explanation": ("2", "3e8387b5b1bc"),
+    "goal_reached": ("1", "6203bf1abd9c"),
     "knowledge_update": ("1", "d380f3242ab2"),
+    "personal_data": ("1", "5f99e227266e"),
     "preference": ("1", "251e7b039b48"),
     "rubric": ("1", "2a898ae30065"),
+    "summary_coverage": ("1", "861701b26037"),
     "temporal_reasoning": ("1", "eaa2ca9d8167"),
+    "tone": ("1", "a0e5d418da3e"),
+    "toxicity": ("1", "85a2bfae37d4"),
 }
 """Mode to version and digest of what its file says. Whoever changes a file gives it a new version, and notes both here:
 verdicts of other instructions must not be taken for the same."""
@@ -44,7 +54,7 @@ def test_whoever_changes_a_mode_gives_it_a_new_version(name: str) -> None:
 
 
 def test_every_mode_is_noted() -> None:
-    assert {*MODES, "rubric"} == set(DIGESTS)
+    assert {*MODES, "checklist", "criteria", "criteria_steps", "rubric"} == set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", MODES)
@@ -59,7 +69,7 @@ def test_a_mode_has_instructions_in_english_and_chinese_that_name_its_fields(nam
     assert mode.instructions["en"].isascii()
 
 
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", [name for name in MODES if name not in PRESETS])
 def test_a_reply_of_the_form_that_a_mode_asks_for_is_read(name: str) -> None:
     mode = get_mode(name)
     low, high = mode.scale
@@ -86,7 +96,7 @@ def test_a_mode_is_read_once() -> None:
 
 @pytest.mark.parametrize("name", ["adversarial", "rubric", "auto", "continous"])
 def test_a_name_without_instructions_is_told(name: str) -> None:
-    with pytest.raises(ValueError, match=f"found the unknown judge mode '{name}', expected one of abstention, cont"):
+    with pytest.raises(ValueError, match=f"found the unknown judge mode '{name}', expected one of abstention, adv"):
         get_mode(name)
 
 

@@ -65,6 +65,13 @@ function drawSystems(group) {
   return section(
     t("Systems side by side"),
     table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side") }),
+    ...(found.strengths || []).map((each) =>
+      table(
+        [t("system"), t("strength"), t("interval")],
+        each.systems.map((one) => [one.system, number(one.value), interval(one.low, one.high)]),
+        { caption: t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label }) },
+      ),
+    ),
     h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is established (p by Holm's method).", { reference: found.reference })),
   );
 }

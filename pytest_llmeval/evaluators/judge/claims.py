@@ -1,0 +1,215 @@
+"""Evaluator ``claims``: answers that rest on retrieved passages, claim by claim."""
+
+__all__ = ("ClaimMetric", "Claims")
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError
+from pytest_llmeval.core.evaluator import ErrorBucket, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.claim_details import claim_details
+from pytest_llmeval.evaluators.judge.claim_steps import (
+    ANSWER_IN_CONTEXTS,
+    ANSWER_IN_REFERENCE,
+    ANSWER_RELEVANCE,
+    CITATIONS,
+    CONTEXT_RELEVANCE,
+    REFERENCE_IN_ANSWER,
+    REFERENCE_IN_CONTEXTS,
+    Findings,
+    Items,
+    Step,
+    Unknown,
+)
+from pytest_llmeval.evaluators.judge.claim_texts import claim_texts
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judge.questions.claims import claim_mode_version
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+ClaimMetric: TypeAlias = Literal[
+    "faithfulness",
+    "hallucination_rate",
+    "context_recall",
+    "context_precision",
+    "context_relevance",
+    "factual_precision",
+    "factual_recall",
+    "factual_f1",
+    "answer_relevancy",
+    "citation_support",
+]
+
+_STEPS: Final[Mapping[str, Sequence[Step]]] = {
+    "faithfulness": [ANSWER_IN_CONTEXTS],
+    "hallucination_rate": [ANSWER_IN_CONTEXTS],
+    "context_recall": [REFERENCE_IN_CONTEXTS],
+    "context_precision": [REFERENCE_IN_CONTEXTS],
+    "context_relevance": [CONTEXT_RELEVANCE],
+    "factual_precision": [ANSWER_IN_REFERENCE],
+    "factual_recall": [REFERENCE_IN_ANSWER],
+    "factual_f1": [ANSWER_IN_REFERENCE, REFERENCE_IN_ANSWER],
+    "answer_relevancy": [ANSWER_RELEVANCE],
+    "citation_support": [CITATIONS],
+}
+_TRUTH: Final = {"support": "supported", "relevance": "relevant", "citations": "supported"}
+_BUCKETS: Final = {
+    "faithfulness": "unsupported_claims",
+    "context_recall": "missing_evidence",
+    "factual_precision": "wrong_claims",
+    "factual_recall": "missed_claims",
+    "answer_relevancy": "irrelevant_claims",
+    "citation_support": "unsupported_citations",
+}
+
+
+@dataclass(frozen=True)
+class Claims(JudgedEvaluator):
+    """Claims of an answer and of the right answer, held by a judge against passages, each other and the question.
+
+    ``input`` is the question, or an object that has it as ``question``; ``prediction`` is the answer, ``expected`` the
+    right answer, one text. The passages are the part ``contexts`` of the prediction, or ``contexts`` of the input. A
+    text is split into claims once for all metrics, and every claim, passage and citation that the judge was shown gets
+    a verdict: a reply that leaves one out, adds one, or contradicts itself is asked for once more, and then an error.
+
+    * ``faithfulness``: claims of the answer that the passages support; ``hallucination_rate``: those that they do not;
+    * ``context_recall``: claims of the right answer that the passages support;
+    * ``context_precision``: average precision of the useful passages, those that support a claim of the right answer,
+      in the order in which they were retrieved; mean over cases;
+    * ``context_relevance``: passages that bear on the question;
+    * ``factual_precision``: claims of the answer that the right answer supports; ``factual_recall``: claims of the
+      right answer that the answer supports; ``factual_f1``: their harmonic mean;
+    * ``answer_relevancy``: claims of the answer that bear on the question;
+    * ``citation_support``: citations, such as ``[2]``, whose passage supports the sentence that cites it.
+
+    All are in [0, 1]; all but ``context_precision`` are sums over the claims, passages or citations of all cases. What
+    a case lacks (a question, a right answer, claims, citations) makes its metrics undefined. Without a passage, no
+    claim is supported. That nothing says what the passages are is an error.
+
+    Attributes:
+        metrics: Which to compute; only the questions that they need are asked.
+        language: Of the instructions; ``auto``: by the label ``language`` of the case, or by the question's script.
+
+    Raises:
+        ValueError: No metric, or one twice.
+    """
+
+    name = "claims"
+    part = "answer"
+    reads_objects = True
+
+    metrics: tuple[ClaimMetric, ...] = ("faithfulness",)
+    language: Literal["auto", "en", "zh"] = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.metrics or len(set(self.metrics)) < len(self.metrics):
+            raise ValueError(f"found metrics {list(self.metrics)}, expected one or more, each once")
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics that were chosen."""
+        return [
+            Metric(name, higher_is_better=name != "hallucination_rate", signature=self._signature(name))
+            for name in self.metrics
+        ]
+
+    def _signature(self, metric: str) -> str:
+        modes = {step.mode: None for step in _STEPS[metric]}
+        if any(step.side for step in _STEPS[metric]):
+            modes = {"claims": None, **modes}
+        versions = ",".join(f"{mode}@{claim_mode_version(mode)}" for mode in modes)
+        return f"modes:{versions}|lang:{self.language}|v:{self.version}"
+
+    def error_buckets(self) -> Sequence[ErrorBucket]:
+        """Return a bucket for each way in which claims and citations fail."""
+        return [ErrorBucket(_BUCKETS[name], name, below=1.0) for name in self.metrics if name in _BUCKETS]
+
+    def check(self, case: Case) -> Iterable[str]:
+        """Yield what is wrong with the expected answer and the passages of the input."""
+        fault = claim_texts(case, self.language).fault
+        return [fault] if fault else []
+
+    def _findings(self, case: Case, verdicts: Sequence[Verdict | JudgeError] = ()) -> Findings:
+        texts = claim_texts(case, self.language)
+        if texts.fault:
+            raise EvaluatorError(texts.fault)
+        wanted = {step for name in self.metrics for step in _STEPS[name]}
+        return Findings(texts, [step for step in _ALL_STEPS if step in wanted], verdicts)
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        """Return the questions that split texts, and those about passages and citations."""
+        return list(self._findings(case).first.values())
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        """Return the questions about claims, once these are known."""
+        findings = self._findings(case, verdicts)
+        return list(findings.later.values()) if len(verdicts) == len(findings.first) else []
+
+    def most_follow_ups(self, case: Case) -> int:
+        """Return how many questions about claims there are if each text has some."""
+        return self._findings(case).most_later
+
+    def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
+        """Count claims, passages and citations, and those that hold."""
+        findings = self._findings(case, verdicts)
+        counts: dict[str, float] = {}
+        reasons: dict[bool, dict[str, str]] = {True: {}, False: {}}
+        for name in self.metrics:
+            found = _counts(name, findings)
+            if isinstance(found, Unknown):
+                reasons[found.errored][name] = found.reason
+            else:
+                counts |= {f"{name}.{part}": value for part, value in found.items()}
+        details = claim_details(findings)
+        return Observation(counts, details, reasons[False], findings.texts.malformed, reasons[True])
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return ratios of sums."""
+        import numpy as np
+
+        ratios: dict[str, FloatArray] = {
+            name: sums[f"{name}.hits"] / sums[f"{name}.of"] for name in self.metrics if name != "factual_f1"
+        }
+        if "factual_f1" in self.metrics:
+            precision, recall = (
+                np.nan_to_num(sums[f"factual_f1.{part}_hits"] / sums[f"factual_f1.{part}"])
+                for part in ("answer", "reference")
+            )
+            both = precision + recall
+            f1 = np.where(both > 0, 2 * precision * recall / np.where(both > 0, both, 1), 0)
+            claims = sums["factual_f1.answer"] + sums["factual_f1.reference"]
+            ratios["factual_f1"] = np.where(claims > 0, f1, np.nan)
+        return {name: ratios[name] for name in self.metrics}
+
+
+_ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) for step in _STEPS[name]))
+
+
+def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
+    """Return what a metric counts of a case."""
+    found = [findings.items(step) for step in _STEPS[metric]]
+    unknown = [each for each in found if isinstance(each, Unknown)]
+    if unknown and (len(unknown) == len(found) or any(each.errored for each in unknown)):
+        return next((each for each in unknown if each.errored), unknown[0])
+    known = [[] if isinstance(each, Unknown) else each for each in found]
+    if metric == "factual_f1":
+        # A side without claims adds nothing to its own sums: what the other side lacks still counts.
+        (right, claims), (met, expected) = (_tally(items, "supported") for items in known)
+        return {"answer_hits": right, "answer": claims, "reference_hits": met, "reference": expected}
+    if metric == "context_precision":
+        return {"hits": _average_precision(known[0]), "of": 1}
+    hits, of = _tally(known[0], _TRUTH[_STEPS[metric][0].kind])
+    return {"hits": of - hits if metric == "hallucination_rate" else hits, "of": of}
+
+
+def _tally(items: Items, truth: str) -> tuple[int, int]:
+    return sum(each[truth] for each in items), len(items)
+
+
+def _average_precision(claims: Items) -> float:
+    """Return the mean precision at the ranks of the useful passages; 0 where there is none."""
+    useful = sorted({number for each in claims for number in each["passages"]})
+    return sum(found / rank for found, rank in enumerate(useful, 1)) / len(useful) if useful else 0.0

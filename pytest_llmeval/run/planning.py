@@ -1,0 +1,307 @@
+"""The plan of a run: which calls of targets and judges are missing. Nothing is called, and no file is made."""
+
+__all__ = ("Planner",)
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.parts import PredictionParts
+from pytest_llmeval.core.results import TargetUsage
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.past_calls import PastCalls
+from pytest_llmeval.judge.prices import cost_usd, price_of
+from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
+from pytest_llmeval.run.answering import Answering, Asking
+from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.opponents import put_beside
+from pytest_llmeval.run.target_figures import usage_of_target
+from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, PlannedCalls, Spread, planned
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.service import Judgement, JudgeService
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+    from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+_PLACEHOLDER, _OTHER = "an answer that does not exist yet", "another answer that does not exist yet"
+"""Stand for answers when evaluators are asked how many questions they will have about it."""
+
+_UNRECORDED_CASES = ("case", "without a recorded prediction: no call, but errors")
+_UNANSWERED = ("case", "with neither a prediction nor a target: no call, but errors")
+_UNRECORDED_VERDICTS = ("verdict", "not recorded: no call, but errors")
+
+
+@dataclass
+class _Tally:
+    """What was counted of one suite, or of one of its systems.
+
+    Attributes:
+        suite: The suite.
+        judge: Where its questions go.
+        modes: Mode to how many calls are certain, and how many likely.
+        more: Further questions at most; ``None`` where their number is unknown.
+        stored: Verdicts that are stored.
+        target: Calls of the target.
+        target_more: Further calls of the target at most.
+        answered: Predictions that are stored.
+    """
+
+    suite: "Suite"
+    judge: "SuiteJudge | None"
+    modes: Counter[str] = field(default_factory=Counter)
+    likely: Counter[str] = field(default_factory=Counter)
+    more: int | None = 0
+    stored: int = 0
+    target: int = 0
+    target_more: int = 0
+    answered: int = 0
+
+
+@dataclass
+class Planner:
+    """Adds up what the cases of a run need.
+
+    Attributes:
+        answering: Knows what is recorded.
+        judges: Knows what is stored.
+        options: Of the run.
+    """
+
+    answering: Answering
+    judges: "JudgeService"
+    options: "JudgeOptions"
+    _tallies: "dict[SuiteKey, _Tally]" = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+    _blocks: set[Any] = field(default_factory=set)
+    _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
+    _notes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _reasons: dict[str, None] = field(default_factory=dict)
+
+    def add(self, job: Job, *, has_target: bool) -> None:
+        """Count what one repeat of a case needs.
+
+        Args:
+            job: The repeat.
+            has_target: Whether a fixture answers cases that carry no prediction.
+        """
+        tally = self._tally(job)
+        suite = job.suite
+        try:
+            case = self.answering.predicted(job)
+        except LlmevalError:
+            self._notes[_UNRECORDED_CASES] += 1
+            return
+        others = self._others(job)
+        if case is not None:
+            tally.answered += suite.model is not None or suite.target is not None or has_target
+            if None in others.values():
+                self._add_likely_questions(tally, job, case.prediction, others)
+            else:
+                self._add_questions(tally, job, put_beside(case, others))
+        elif has_target or suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture):
+            self._add_target_calls(tally, job, has_target=has_target)
+            prediction = {"answer": _PLACEHOLDER} if suite.model is not None else _PLACEHOLDER
+            self._add_likely_questions(tally, job, prediction, others)
+        else:
+            self._notes[_UNANSWERED] += 1
+
+    def _others(self, job: Job) -> dict[str, Any]:
+        """Return the answers of opponents, ``None`` for those that must be asked for, and count the calls for these."""
+        others = self.answering.opponents.at_hand(job)
+        for name, opponent in job.opponents.items():
+            if isinstance(opponent, Job) and others[name] is None:
+                self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+        return others
+
+    def _tally(self, job: Job) -> _Tally:
+        if job.key not in self._tallies:
+            self._tallies[job.key] = _Tally(job.suite, None)
+        tally = self._tallies[job.key]
+        if job.judge is not None:  # a system that was counted as an opponent first has none yet
+            tally.judge = job.judge.suite_judge
+        return tally
+
+    def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:
+        """Count the calls for an answer, which are made once, whoever needs it."""
+        place = (job.key, job.case.id, job.repeat)
+        if place in self._called:
+            return
+        self._called.add(place)
+        http = job.suite.target.http if job.suite.target is not None and not has_target else None
+        if job.case.conversation:
+            turns, more = _turns(job)
+            tally.target += turns
+            tally.target_more += more
+        elif http is not None and http.batch > 1:
+            block = (job.key, job.repeat, self.answering.blocks.first_of(job.suite, http.batch, job.case))
+            tally.target += block not in self._blocks
+            self._blocks.add(block)
+        else:
+            tally.target += 1
+
+    def _add_questions(self, tally: _Tally, job: Job, case: Case) -> None:
+        """Count the questions about an answer, round by round, up to the first reply that is not there."""
+        if self.options.mode == "off":
+            return
+        answer = Answer(case)
+        for asking in self.answering.askings(job, answer):
+            followed = 0
+            while put := asking.next(answer):
+                followed += len(put) if asking.told else 0
+                known = [self._counted(tally, each) for each in put]
+                found = [each for each in known if each is not None]
+                if len(found) < len(put):
+                    tally.more = _plus(tally.more, max(0, _most_follow_ups(asking) - followed))
+                    break
+                asking.add(put, found)
+
+    def _counted(self, tally: _Tally, asked: "BoundQuestion") -> "Judgement | None":
+        """Count one question; return what became of it if it needs no call."""
+        known = self._known(asked)
+        if known is None and asked.key not in self._asked:
+            self._asked.add(asked.key)
+            tally.modes[asked.question.mode.name] += 1
+        elif known is not None and known.call is None:
+            self._notes[_UNRECORDED_VERDICTS] += 1
+        else:
+            tally.stored += known is not None
+        return known
+
+    def _add_likely_questions(self, tally: _Tally, job: Job, prediction: Any, others: Mapping[str, Any]) -> None:
+        """Count the questions about answers of which one does not exist yet: they seldom depend on what it says."""
+        if self.options.mode in ("off", "replay"):
+            return
+        likely = {name: PredictionParts(prediction=_OTHER) if each is None else each for name, each in others.items()}
+        answer = Answer(put_beside(job.case.answered(prediction), likely))
+        for asking in self.answering.askings(job, answer):
+            for asked in asking.next(answer):
+                if asked.question.shared:
+                    self._counted(tally, asked)
+                else:
+                    tally.likely[asked.question.mode.name] += 1
+            if asking.label not in answer.failed:
+                tally.more = _plus(tally.more, _most_follow_ups(asking))
+        if answer.failed:
+            tally.more = None
+
+    def _known(self, asked: "BoundQuestion") -> "Judgement | None":
+        """Return what needs no call; a cache that does not exist is not made."""
+        if self.options.mode == "refresh":
+            return None
+        recorded = asked.suite_judge.recordings.get(asked.key) is not None
+        return self.judges.known(asked) if recorded or self._has_cache or not self.judges.asks else None
+
+    @cached_property
+    def _has_cache(self) -> bool:
+        return self.options.cache.exists()
+
+    def plan(self) -> RunPlan:
+        """Return the plan of everything that was added."""
+        suites = [self._planned(key, tally) for key, tally in self._tallies.items()]
+        counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self._notes.items())
+        return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
+
+    def _planned(self, key: "SuiteKey", tally: _Tally) -> PlannedSuite:
+        judge = replace(NOTHING, stored=tally.stored, more=tally.more)
+        for mode in {**tally.modes, **tally.likely}:
+            judge += self._planned_mode(tally, mode)
+        target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
+        target += self._planned_target(key, tally)
+        return PlannedSuite(tally.suite.name, key.shown, key.variant, target, judge)
+
+    def _planned_mode(self, tally: _Tally, mode: str) -> PlannedCalls:
+        judge = tally.judge
+        assert judge is not None
+        samples = self._past.samples(mode, judge.model, judge.price)
+        if all(each.tokens is None for each in samples):
+            self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
+        if judge.price is None:
+            self._reasons[f"the price of {judge.model} is unknown: set 'price' under 'judge'"] = None
+        return planned(tally.modes[mode], samples, concurrency=self.options.concurrency, likely=tally.likely[mode])
+
+    @cached_property
+    def _past(self) -> PastCalls:
+        return PastCalls(self._entries())
+
+    def _entries(self) -> "Iterator[StoredJudgement]":
+        read = [each.judge.recordings for each in self._tallies.values() if each.judge is not None]
+        for each in {recordings.path: recordings for recordings in read}.values():
+            # In mode refresh they are not read to be used.
+            yield from (each if self.options.mode != "refresh" else Judgements.read(each.path)).entries.values()
+        if self._has_cache:
+            yield from self.judges.cache.entries()
+
+    def _planned_target(self, key: "SuiteKey", tally: _Tally) -> PlannedCalls:
+        suite = tally.suite
+        most = [self.options.concurrency]
+        if suite.target is not None:
+            http = suite.target.http
+            most += [each for each in (suite.target.concurrency, http and http.concurrency) if each]
+        samples = list(self._past_answers(key, suite)) if tally.target else []
+        if suite.model is not None and tally.target and price_of(suite.model.spec) is None:
+            self._reasons[f"the price of {suite.model.spec.model} is unknown: set 'price' beside 'model'"] = None
+        return planned(tally.target, samples, concurrency=min(most))
+
+    def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
+        recordings = self.answering.recordings
+        for row in recordings.of(key.shown, key.variant) if recordings is not None else ():
+            figures: Mapping[str, float] = row.get("figures", {})
+            usage = usage_of_target(suite.parts, row["prediction"], figures.get("cost_usd")) or TargetUsage()
+            parts = (usage.input_tokens, usage.output_tokens)
+            cost = usage.cost_usd
+            if suite.model is not None:
+                read, written = (None if each is None else int(each) for each in parts)
+                cost = cost_usd(price_of(suite.model.spec), Usage(read, written))
+            yield CallSample(None if None in parts else sum(filter(None, parts)), cost, figures.get("latency_s"))
+
+    def _budget(self, suites: Sequence[PlannedSuite]) -> Iterator[BudgetUse]:
+        """Yield the use of each limit, counted as in a run: of targets, only models make calls that are limited.
+
+        What another target takes, only its predictions say, so an unknown amount of it may be added.
+        """
+        limits, used, is_open = self.options.budget, sum((each.judge for each in suites), NOTHING), False
+        for planned_suite, tally in zip(suites, self._tallies.values(), strict=True):
+            target = planned_suite.target
+            if tally.suite.model is None:
+                is_open |= None in (target.tokens.median, target.usd.median)
+                tokens, usd = (each if each.median is not None else Spread() for each in (target.tokens, target.usd))
+                target = replace(NOTHING, more=target.more, tokens=tokens, usd=usd)
+            used += target
+        is_open |= used.more != 0
+        if limits.calls is not None:
+            yield BudgetUse("calls", limits.calls, used.expected, None, used.more != 0)
+        if limits.tokens is not None:
+            yield BudgetUse("tokens", limits.tokens, used.tokens.median, used.tokens.high, is_open)
+        if limits.usd is not None:
+            yield BudgetUse("usd", limits.usd, used.usd.median, used.usd.high, is_open)
+
+
+def _turns(job: Job) -> tuple[int, int]:
+    """Return how often the target is called for a conversation at least, and how many calls may follow."""
+    script = job.case.input
+    asked = sum(
+        message["role"] == "user" and not (rest and rest[0]["role"] == "assistant")
+        for number, message in enumerate(script)
+        for rest in [script[number + 1 : number + 2]]
+    )
+    settings = job.suite.conversation
+    most = settings.max_turns
+    if settings.stop == "target":
+        return 1, (most or 1) - 1
+    return asked if most is None else min(asked, most), 0
+
+
+def _most_follow_ups(asking: Asking) -> int:
+    return sum(map(asking.rounds.evaluator.most_follow_ups, asking.rounds.views))
+
+
+def _plus(one: int | None, other: int) -> int | None:
+    return None if one is None else one + other

@@ -1,0 +1,208 @@
+"""Merging the files of shards: refusing what does not belong together, and putting the rest together."""
+
+__all__ = ("MergedRun", "merge_shards")
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.run.checkout import Checkout, print_suite, versions
+from pytest_llmeval.run.finishing import HeardRun, RunTerms
+from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.shards.file import Options, ShardFile, SuitePrint
+from pytest_llmeval.run.shards.selection import shard_of
+from pytest_llmeval.snapshots.stamp import head_commit
+from pytest_llmeval.suite.suite import SuiteKey
+
+_LISTED = 5
+_NAMED = 100
+
+
+@dataclass(frozen=True)
+class MergedRun:
+    """What shard files say together.
+
+    Attributes:
+        heard: Of the run as a whole.
+        terms: Its options.
+        options: Those that change results.
+        suites: Its suites in this checkout.
+        seconds: How long the shards took, one after the other.
+    """
+
+    heard: HeardRun
+    terms: RunTerms
+    options: Options
+    suites: Checkout
+    seconds: float
+
+
+def merge_shards(shards: Sequence[ShardFile], root: Path) -> MergedRun:
+    """Put shards together.
+
+    Args:
+        shards: At least one.
+        root: The folder of the checkout.
+
+    Raises:
+        LlmevalError: Some are missing, doubled, or of another run; all of them are listed, a line each.
+    """
+    plugins = {each.path: list(each.plugins) for shard in shards for each in shard.origin.suites}
+    known = {
+        SuiteKey(*each.key)._replace(path=str(root / each.key[0])): each.judges
+        for shard in shards
+        for each in shard.origin.variants
+    }
+    suites = Checkout(root, plugins, known)
+    faults = [*_other_checkouts(shards, suites), *_other_runs(shards), *_incomplete(shards)]
+    if faults:
+        raise LlmevalError("\n".join(faults))
+    options = shards[0].origin.options
+    terms = RunTerms(
+        judge=options.judge,
+        texts=options.texts,
+        snapshots=options.snapshots,
+        require_gates=any(each.origin.require_gates for each in shards),
+    )
+    return MergedRun(_together(shards), terms, options, suites, sum(each.seconds for each in shards))
+
+
+def _together(shards: Sequence[ShardFile]) -> HeardRun:
+    merged = HeardRun(started=min(each.heard.started for each in shards))
+    results: dict[Item, ItemResult] = {}
+    for shard in shards:
+        heard = shard.heard
+        # The item of a suite in mode bulk has results in several shards.
+        results |= {Item(str(shard.path), str(item)): each for item, each in heard.results.results.items()}
+        for path, entry in heard.judgements:
+            merged.judgements.add(path, entry)
+        merged.ended = merged.ended or heard.ended
+        merged.crashed = merged.crashed or heard.crashed
+        merged.uncollected |= heard.uncollected
+        merged.faults |= heard.faults
+        merged.selected |= heard.selected
+        merged.dropped |= heard.dropped
+        merged.unfinished |= heard.unfinished
+        merged.failures |= heard.failures
+    merged.results = ResultCollector(results)
+    return merged
+
+
+def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
+    """Yield which shards ran something else than what is checked out here."""
+    commit, here = head_commit(suites.root), versions()
+    prints: dict[str, SuitePrint | LlmevalError] = {}
+    for shard in shards:
+        origin = shard.origin
+        if origin.commit != commit:
+            yield _foreign(shard, f"commit {origin.commit or 'none'}", f"{commit or 'none'}, which is checked out here")
+        for name in sorted({*origin.versions, *here}):
+            ran, there = origin.versions.get(name, "none"), here.get(name, "none")
+            if ran != there:
+                yield _foreign(shard, f"{name} {ran}", f"{there}, as installed here")
+        for ran_suite in origin.suites:
+            found = prints.setdefault(ran_suite.path, _print(suites, ran_suite.path))
+            if isinstance(found, LlmevalError):
+                yield from (
+                    f"{shard.path}: {ran_suite.path} cannot be judged here: {each}" for each in str(found).split("\n")
+                )
+            elif other := list(_differing(ran_suite, found)):
+                yield _foreign(
+                    shard, f"a run of {ran_suite.path} that differs in {', '.join(other)}", "what is checked out here"
+                )
+
+
+def _print(suites: Checkout, path: str) -> SuitePrint | LlmevalError:
+    try:
+        return print_suite(suites.read(suites.root / path), suites.root, suites.plugins[path])
+    except LlmevalError as error:
+        return error
+
+
+def _differing(ran: SuitePrint, here: SuitePrint) -> Iterator[str]:
+    names = {"file": "suite file", "data": "data", "evaluators": "evaluators", "plugins": "code of evaluators"}
+    return (said for name, said in names.items() if getattr(ran, name) != getattr(here, name))
+
+
+def _foreign(shard: ShardFile, found: str, expected: str) -> str:
+    return f"{shard.path}: found {found}, expected {expected}"
+
+
+def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield which shards ran with other options than most, or collected other tests."""
+    for each in fields(Options):
+        values = {shard.path: getattr(shard.origin.options, each.name) for shard in shards}
+        if each.name != "selection" or any(shard.origin.shard for shard in shards):
+            yield from _minority(values, each.name.replace("_", "-"))
+    if any(shard.origin.shard for shard in shards):
+        collected = {
+            shard.path: f"{counted(shard.origin.items, 'test')} with fingerprint {shard.origin.collected}"
+            for shard in shards
+        }
+        yield from _minority(collected, "all tests over cases")
+    judges: dict[SuiteKey, dict[Path, Any]] = {}
+    for shard in shards:
+        for variant in shard.origin.variants:
+            judges.setdefault(SuiteKey(*variant.key), {})[shard.path] = variant.judges
+    for key, values in judges.items():
+        yield from _minority(values, f"judges of {key.shown}")
+
+
+def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:
+    """Yield the files that have another value than most."""
+    usual = Counter(map(repr, values.values())).most_common(1)[0][0]
+    for path, value in values.items():
+        if repr(value) != usual:
+            yield f"{path}: found {name} {value!r}, expected {usual} as in the other shards"
+
+
+def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield which shards are missing, and which are there twice."""
+    numbered = [shard for shard in shards if shard.origin.shard]
+    if not numbered:
+        yield from _unnumbered(shards)
+        return
+    yield from (
+        _foreign(shard, "a run without --llmeval-shard", "a shard like the others")
+        for shard in shards
+        if not shard.origin.shard
+    )
+    found: dict[int, ShardFile] = {}
+    count = Counter(shard_of(each.origin.shard, {}).count for each in numbered).most_common(1)[0][0]
+    for shard in numbered:
+        part = shard_of(shard.origin.shard, {})
+        if part.count != count:
+            yield _foreign(shard, f"shard {part}", f"one of {count}, as in the other files")
+        elif part.index in found:
+            yield f"{shard.path}: found shard {part} again, expected it once: {found[part.index].path} has it"
+        else:
+            found[part.index] = shard
+    if len(found) < count:
+        missing = (f"{index}/{count}" for index in range(1, count + 1) if index not in found)
+        named = _listed(islice(missing, _NAMED), count - len(found))
+        yield f"found no file of shard {named}, expected the files of all {count} shards"
+
+
+def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
+    """Yield what several files have results of, and the tests of which none has any."""
+    for first, second in combinations(shards, 2):
+        if both := sorted(first.heard.results.results.keys() & second.heard.results.results.keys()):
+            ids = _listed([each.nodeid for each in both][:_LISTED], len(both))
+            yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
+    known = {item.nodeid for shard in shards for item in shard.heard.results.results}
+    known |= {each for shard in shards for each in shard.heard.unfinished}
+    if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
+        known |= {each for shard in shards for each in shard.heard.unwanted}
+    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - known):
+        yield f"found no file with {_listed(missing[:_LISTED], len(missing))}, expected the files of all parts"
+
+
+def _listed(names: Iterable[str], count: int) -> str:
+    """Name some of so many things."""
+    named = list(names)
+    return ", ".join(named) + (f" and {count - len(named)} more" if count > len(named) else "")

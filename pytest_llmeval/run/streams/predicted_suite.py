@@ -1,0 +1,115 @@
+"""Running the cases of a suite whose predictions are known, block by block on any executor."""
+
+__all__ = ("open_executor", "run_predicted", "with_answers")
+
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
+from pytest_llmeval.run.execute import Execution, execute_repeats
+from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.streams.stream import in_blocks, in_order
+from pytest_llmeval.run.target_figures import with_figures
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+_BLOCK = 500
+_IN_FLIGHT = 64
+_EXECUTOR = re.compile(r"processes:(?P<processes>[1-9][0-9]*)|dask://(?P<dask>[^/\s]+:[0-9]+)")
+
+
+@contextmanager
+def open_executor(name: str) -> Iterator[Executor | None]:
+    """Open the executor of a name: ``processes:N``, ``dask://HOST:PORT``, or none for this process.
+
+    Raises:
+        LlmevalError: The name is another one, or the cluster cannot be reached.
+        MissingExtraError: Dask is not installed.
+    """
+    if not name:
+        yield None
+        return
+    found = _EXECUTOR.fullmatch(name)
+    if found is None:
+        raise LlmevalError(f"executor: found {name!r}, expected processes:N or dask://HOST:PORT")
+    if found["processes"]:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(int(found["processes"]), mp_context=get_context("spawn")) as pool:
+            yield pool
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError("a Dask cluster needs Dask: pip install 'pytest-llmeval-suite[dask]'") from None
+    try:
+        client = Client(f"tcp://{found['dask']}")
+    except OSError as error:
+        raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
+    with client:
+        yield client.get_executor()
+
+
+def with_answers(suite: Suite, path: Path) -> Suite:
+    """Return a suite whose cases have the predictions of a file.
+
+    Raises:
+        LlmevalError: The file has faults, or predictions of no case.
+    """
+    if suite.systems:
+        raise LlmevalError(f"{suite.path}: found systems, expected one system for a file of predictions")
+    faults = FaultLog(str(path))
+    cases = {case.id: case for case in suite.cases}
+    add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
+    faults.check()
+    return replace(suite, cases=tuple(cases.values()))
+
+
+def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Iterator[str]:
+    """Yield the results of all cases in blocks, as `encode` writes them.
+
+    Args:
+        suite: As one system answers it.
+        key: What results are gathered under.
+        executor: Measures blocks; ``None`` for this process.
+
+    Raises:
+        LlmevalError: An evaluator asks a judge, or the executor lost its workers.
+    """
+    if suite.judged:
+        raise LlmevalError(
+            f"{key.shown}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
+        )
+    # Workers need what a case is held against, not the other cases.
+    bare = replace(suite, cases=(), systems={}, files={})
+    return in_order(_Task(bare, key, suite.total), in_blocks(suite.cases, _BLOCK), executor, _IN_FLIGHT)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker does with a block."""
+
+    suite: Suite
+    key: SuiteKey
+    total: int
+
+    def __call__(self, cases: Sequence[Case]) -> str:
+        done = [_execution(self.suite, case) for case in cases]
+        return encode(self.key, self.total, done, predictions=False, secrets=self.suite.secret_variables)
+
+
+def _execution(suite: Suite, case: Case) -> Execution:
+    if case.prediction is MISSING:
+        error = PredictionError("no prediction: expected one in the suite, its predictions or --predictions")
+        answer = Answer(case, error)
+    else:
+        answer = Answer(with_figures(case, suite.parts_of(case)))
+    return execute_repeats(suite, [answer] * suite.repeats.times)

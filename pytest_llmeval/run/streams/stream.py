@@ -1,0 +1,189 @@
+"""Scoring a stream of cases in constant memory, on any executor."""
+
+__all__ = ("in_blocks", "in_order", "score_stream")
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import closing
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError
+from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.results import CaseResult, Result
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.score import measure_each, record_of
+from pytest_llmeval.run.streams.case_results import CaseResultWriter
+from pytest_llmeval.run.streams.partial import PartialResult
+from pytest_llmeval.scoring.summary import summarize
+
+Measured: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
+
+BLOCK = 2_000
+
+_B = TypeVar("_B")
+_T = TypeVar("_T")
+
+
+def score_stream(
+    evaluators: Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator],
+    cases: Iterable[Case],
+    *,
+    executor: Executor | None = None,
+    group_by: Sequence[str] = (),
+    confidence: float | None = 0.95,
+    block: int = BLOCK,
+    in_flight: int = 8,
+    parts: Parts | None = None,
+    results: str | Path | None = None,
+) -> Result:
+    """Score cases that carry their predictions, as they come.
+
+    Only some blocks of cases are in memory at a time. Value, mean, counts and groups are those of `score`; intervals
+    are those of `PartialResult.result`.
+
+    Args:
+        evaluators: One, several of different names, or by name.
+        cases: The cases; ids must be unique, which is not checked.
+        executor: Measures blocks: of processes, threads, or a cluster. Default: this process. It stays open.
+        group_by: Names of labels to group by.
+        confidence: Of the intervals; ``None`` leaves them out.
+        block: Cases per task.
+        in_flight: Most blocks that are given to the executor and not yet added up; twice its workers keeps all of them
+            busy.
+        parts: Where the parts of the predictions are; default: the keys of the same names.
+        results: A file that gets the result of every case, in the order of the cases: ``.jsonl``, or ``.parquet`` with
+            the extra ``parquet``. It exists only once all cases are in it.
+
+    Returns:
+        Metrics of the set and its groups, without cases.
+
+    Raises:
+        LlmevalError: The executor lost its workers; or an argument is wrong.
+        MissingExtraError: An optional dependency is not installed.
+        MissingDataError: Language data is not installed.
+    """
+    if block < 1 or in_flight < 1:
+        raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
+    task = _Task(_by_name(evaluators), parts or Parts(), tuple(group_by), results is not None)
+    total = PartialResult.of(task.evaluators, (), group_by)
+    measured = in_order(task, map(_Columns.of, in_blocks(cases, block)), executor, in_flight)
+    if results is None:
+        for some, _ in measured:
+            total += some
+    else:
+        with closing(CaseResultWriter(Path(results))) as writer:
+            for some, listed in measured:
+                total += some
+                writer.write(listed)
+            writer.finish()
+    return total.result(confidence)
+
+
+_FIELDS = tuple(each.name for each in fields(Case))
+_USUAL = 5
+"""Fields of a case, from its id to its labels, that streams use; the others are falsy unless they are set."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A block of cases, field by field: for the process that sends it, a quarter of the work of pickling case by case.
+
+    Attributes:
+        values: Of the first fields of a case; the rest have their defaults.
+    """
+
+    values: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, cases: Sequence[Case]) -> "_Columns":
+        columns = [[getattr(case, name) for case in cases] for name in _FIELDS]
+        while len(columns) > _USUAL and not any(columns[-1]):
+            columns.pop()
+        return cls(columns)
+
+    def cases(self) -> list[Case]:
+        return [Case(*row) for row in zip(*self.values, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker does with a block."""
+
+    evaluators: Mapping[str, Evaluator]
+    parts: Parts
+    group_by: Sequence[str]
+    with_cases: bool
+
+    def __call__(self, block: "_Columns") -> Measured:
+        cases = block.cases()
+        columns = [
+            measure_each(evaluator, cases, Reading.of(evaluator, None, self.parts))
+            for evaluator in self.evaluators.values()
+        ]
+        records = [
+            record_of(case, dict(zip(self.evaluators, row, strict=True)))
+            for case, *row in zip(cases, *columns, strict=True)
+        ]
+        partial = PartialResult.of(self.evaluators, records, self.group_by)
+        if not self.with_cases:
+            return partial, ()
+        return partial, summarize(self.evaluators, records, confidence=None).cases
+
+
+def _by_name(evaluators: Evaluator | Iterable[Evaluator] | Mapping[str, Evaluator]) -> Mapping[str, Evaluator]:
+    if isinstance(evaluators, Evaluator):
+        evaluators = [evaluators]
+    if not isinstance(evaluators, Mapping):
+        listed = list(evaluators)
+        evaluators = {each.name: each for each in listed}
+        if len(evaluators) < len(listed):
+            raise EvaluatorError("score_stream: found two evaluators of one name, expected a mapping by name")
+    if not evaluators:
+        raise EvaluatorError("score_stream: found no evaluator, expected at least one")
+    if judged := [label for label, each in evaluators.items() if isinstance(each, JudgedEvaluator)]:
+        raise EvaluatorError(f"score_stream: evaluator {judged[0]!r} asks a judge, expected one that does not")
+    return dict(evaluators)
+
+
+def in_blocks(cases: Iterable[Case], size: int) -> Iterator[list[Case]]:
+    """Cut a stream of cases into lists."""
+    left = iter(cases)
+    while some := list(islice(left, size)):
+        yield some
+
+
+def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor | None, in_flight: int) -> Iterator[_T]:
+    """Yield the results of all blocks in their order.
+
+    Args:
+        task: Can be pickled.
+        blocks: Its arguments.
+        executor: Runs the task; ``None`` for this process.
+        in_flight: Most blocks that are with the executor.
+
+    Raises:
+        LlmevalError: The executor lost its workers.
+    """
+    if executor is None:
+        yield from map(task, blocks)
+        return
+    pending: deque[Future[_T]] = deque()
+    try:
+        for each in blocks:
+            pending.append(executor.submit(task, each))
+            if len(pending) >= in_flight:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    except BrokenExecutor as error:
+        raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
+    finally:
+        for left in pending:
+            left.cancel()

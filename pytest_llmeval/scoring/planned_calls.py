@@ -1,0 +1,122 @@
+"""What calls that have not been made will take, estimated from calls that were made."""
+
+__all__ = ("NOTHING", "CallSample", "PlannedCalls", "Spread", "planned")
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_MEDIAN, _HIGH = 50, 95
+
+
+class CallSample(NamedTuple):
+    """What one call took; ``None`` where that is unknown."""
+
+    tokens: float | None = None
+    usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """An amount, estimated.
+
+    Attributes:
+        median: If every call takes what the median call took; ``None`` where nothing is known.
+        high: If every call takes the 95th percentile.
+    """
+
+    median: float | None = 0.0
+    high: float | None = 0.0
+
+    def __add__(self, other: "Spread") -> "Spread":
+        return Spread(_sum(self.median, other.median), _sum(self.high, other.high))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """Calls of one kind.
+
+    Attributes:
+        calls: That will be made.
+        likely: That will be made if the answers that do not exist yet are like others.
+        more: That may follow at most, depending on replies; ``None`` where that is unknown.
+        stored: What needs no call, because it is stored.
+        tokens: Of requests and replies.
+        usd: US dollars.
+        seconds: At the concurrency of the run; ``None`` where nothing is known.
+    """
+
+    calls: int = 0
+    likely: int = 0
+    more: int | None = 0
+    stored: int = 0
+    tokens: Spread = Spread()
+    usd: Spread = Spread()
+    seconds: float | None = 0.0
+
+    def __add__(self, other: "PlannedCalls") -> "PlannedCalls":
+        return PlannedCalls(
+            self.calls + other.calls,
+            self.likely + other.likely,
+            None if self.more is None or other.more is None else self.more + other.more,
+            self.stored + other.stored,
+            self.tokens + other.tokens,
+            self.usd + other.usd,
+            _sum(self.seconds, other.seconds),
+        )
+
+    @property
+    def expected(self) -> int:
+        """How many calls are expected."""
+        return self.calls + self.likely
+
+
+NOTHING = PlannedCalls()
+
+
+def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, likely: int = 0) -> PlannedCalls:
+    """Estimate what calls will take.
+
+    Args:
+        calls: That will be made.
+        samples: Calls of the same kind that were made.
+        concurrency: How many are in flight at a time.
+        likely: That will probably be made as well.
+
+    Example:
+        >>> found = planned(10, [CallSample(100, None, 2), CallSample(300, None, 4)], concurrency=4)
+        >>> found.tokens, found.usd, found.seconds
+        (Spread(median=2000.0, high=2900.0), Spread(median=None, high=None), 9.0)
+    """
+    every = calls + likely
+    if not every:
+        return NOTHING
+    seconds = _percentiles([each.seconds for each in samples]).median
+    return PlannedCalls(
+        calls,
+        likely,
+        tokens=_times(every, _percentiles([each.tokens for each in samples])),
+        usd=_times(every, _percentiles([each.usd for each in samples])),
+        seconds=None if seconds is None else math.ceil(every / concurrency) * seconds,
+    )
+
+
+def _percentiles(amounts: Sequence[float | None]) -> Spread:
+    known = [each for each in amounts if each is not None]
+    if not known:
+        return Spread(None, None)
+    import numpy as np
+
+    return Spread(*(float(np.percentile(known, percent)) for percent in (_MEDIAN, _HIGH)))
+
+
+def _times(count: int, spread: Spread) -> Spread:
+    if spread.median is None or spread.high is None:
+        return spread
+    return Spread(count * spread.median, count * spread.high)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,159 @@
+"""The file of a shard: written, read, and refused where it is not whole."""
+
+import gzip
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shard_files import origin, ran, write_suite
+from stored_judgements import entry
+
+from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.run.finishing import HeardRun
+from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.shards.file import read_shard, write_shard
+from pytest_llmeval.suite.suite import SuiteKey
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """The file of a shard of a suite in the same folder."""
+    write_suite(tmp_path)
+    path = tmp_path / "part.llmeval"
+    write_shard(path, origin(tmp_path, "1/2"), ran(tmp_path, "1/2"), tmp_path, 2.5)
+    return path
+
+
+def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    write_suite(here)
+    key = SuiteKey(str(here / "s.eval.json"), "s.eval.json", "test_it", "big")
+    item = Item("f", "f::x")
+    heard = HeardRun(
+        started=5.5,
+        results=ResultCollector(
+            {item: ItemResult(json.dumps([key, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)}
+        ),
+        ended="bye",
+        crashed="boom",
+        uncollected=True,
+        faults={"x.eval.yaml": ["wrong"]},
+        selected={here / "s.eval.json"},
+        dropped={key},
+        unfinished={"u"},
+        deselected={"d", "v"},
+        unwanted={"v"},
+        failures={"f"},
+    )
+    heard.judgements.add(here / "__llmeval__" / "s.judgements.jsonl", entry())
+    made = origin(here)
+    write_shard(here / "new" / "part.llmeval", made, heard, here, 2.5)
+    found = read_shard(here / "new" / "part.llmeval", there)
+    moved = key._replace(path=str(there / "s.eval.json"))
+    assert (found.origin, found.seconds) == (made, 2.5)
+    assert found.heard.results.results == {
+        item: ItemResult(json.dumps([moved, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)
+    }
+    assert list(found.heard.judgements) == [(there / "__llmeval__" / "s.judgements.jsonl", entry())]
+    assert found.heard.selected == {there / "s.eval.json"}
+    assert found.heard.dropped == {moved}
+    for name in (
+        "started",
+        "ended",
+        "crashed",
+        "uncollected",
+        "faults",
+        "unfinished",
+        "deselected",
+        "unwanted",
+        "failures",
+    ):
+        assert getattr(found.heard, name) == getattr(heard, name)
+
+
+def test_the_same_results_are_the_same_bytes(written: Path) -> None:
+    folder = written.parent
+    again = folder / "again.llmeval"
+    write_shard(again, origin(folder, "1/2"), ran(folder, "1/2"), folder, 2.5)
+    assert again.read_bytes() == written.read_bytes()
+    assert str(folder) not in gzip.decompress(again.read_bytes()).decode()
+
+
+def _lines(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[bytes], bytes]:
+    return lambda data: gzip.compress(b"".join(change(gzip.decompress(data).splitlines(keepends=True))))
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda data: data[: len(data) // 2], "found a file that is cut or damaged"),
+        (lambda data: data[:-1], "found a file that is cut or damaged"),
+        (lambda data: data[:5], "found a file that is cut or damaged"),
+        (lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], "found a file that is cut or damaged"),
+        (lambda data: data[:-6] + bytes([data[-6] ^ 1]) + data[-5:], "found a file that is cut or damaged"),
+        (lambda _: b"", "found a file without its end"),
+        (lambda _: b"not a shard", "found something else, expected a shard file"),
+        (_lines(lambda lines: lines[:-1]), "found a file without its end"),
+        (_lines(lambda lines: [*lines[:2], *lines[3:]]), "lines that are not those that were written"),
+        (_lines(lambda lines: [lines[0].replace(b"1/2", b"2/2"), *lines[1:]]), "that are not those that were written"),
+    ],
+)
+def test_a_file_that_is_not_whole_is_refused_by_name(
+    written: Path, damage: Callable[[bytes], bytes], found: str
+) -> None:
+    written.write_bytes(damage(written.read_bytes()))
+    with pytest.raises(LlmevalError) as error:
+        read_shard(written, written.parent)
+    assert str(error.value).startswith(f"{written}: ")
+    assert found in str(error.value)
+
+
+def _forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
+    """Change a line, and make the end agree."""
+    lines = gzip.decompress(data).splitlines(keepends=True)[:-1]
+    content = json.loads(lines[number])
+    change(content)
+    lines[number] = json.dumps(content).encode() + b"\n"
+    end = {"lines": len(lines), "sha256": sha256(b"".join(lines)).hexdigest()}
+    return gzip.compress(b"".join(lines) + json.dumps(end).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "found"),
+    [
+        (0, lambda line: line.update(shard="9/5"), "found 9/5, expected I/N"),
+        (0, lambda line: line.update(shard="auto"), "auto: found none of"),
+        (0, lambda line: line.update(shard="../x"), "found '../x', expected I/N"),
+        (0, lambda line: line.pop("commit"), "commit"),
+        (1, lambda line: line.update(selected=[1]), "selected"),
+        (2, lambda line: line["result"][2][0].pop("id"), "line 3: found a result that cannot be read: KeyError: 'id'"),
+        (2, lambda line: line["result"][2][0].update(id=[]), "line 3: found a result that cannot be read"),
+        (2, lambda line: line["result"][2][0].update(obs={"text": "x"}), "line 3: found a result that cannot be read"),
+        (2, lambda line: line["result"][2][0].update(obs=7), "line 3: found a result that cannot be read"),
+    ],
+)
+def test_a_forged_file_is_refused_by_name(
+    written: Path, number: int, change: Callable[[Any], object], found: str
+) -> None:
+    written.write_bytes(_forged(written.read_bytes(), number, change))
+    with pytest.raises(LlmevalError, match="expected a shard file that this version") as error:
+        read_shard(written, written.parent)
+    assert str(error.value).startswith(f"{written}: ")
+    assert found in str(error.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LlmevalError, match=r"gone\.llmeval: cannot be read: No such file"):
+        read_shard(tmp_path / "gone.llmeval", tmp_path)
+
+
+def test_a_file_of_another_version_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = origin(written.parent)
+    monkeypatch.setitem(made.__dict__, "version", 2)
+    write_shard(written, made, HeardRun(started=1.0), written.parent, 1.0)
+    with pytest.raises(LlmevalError, match="expected a shard file that this version of pytest-llmeval-suite wrote"):
+        read_shard(written, written.parent)

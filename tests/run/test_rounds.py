@@ -1,0 +1,86 @@
+"""Questions in rounds: what is asked next depends on what was said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from asking import Chain
+
+from pytest_llmeval import Case, EvaluatorError, JudgeError, JudgeRequest, Question, Verdict, score
+from pytest_llmeval.core.errors import BudgetError
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.judge.contract import JudgeReply
+from pytest_llmeval.run.rounds import Rounds
+from pytest_llmeval.run.score import measure_answered
+
+CASE = Case("c", prediction="x")
+
+
+def links(questions: Sequence[Question]) -> list[str]:
+    return [f"{each.texts['answer']} {each.texts['link']}" for each in questions]
+
+
+def test_each_round_sees_the_verdicts_of_all_before_it_and_an_empty_one_ends() -> None:
+    rounds = Rounds(Chain(), [CASE])
+    assert links(rounds.next()) == ["x first"]
+    rounds.add([Verdict(2)])
+    assert links(rounds.next()) == ["x second"]
+    rounds.add([Verdict(0)])
+    assert rounds.next() == []
+    assert rounds.verdicts == [[Verdict(2), Verdict(0)]]
+    assert rounds.next() == [], "what has ended does not begin again"
+
+
+def test_turns_have_rounds_of_their_own() -> None:
+    rounds = Rounds(Chain(), [replace(CASE, prediction=each) for each in "ab"])
+    assert links(rounds.next()) == ["a first", "b first"]
+    rounds.add([Verdict(0), Verdict(1)])
+    assert links(rounds.next()) == ["b second"]
+    rounds.add([Verdict(3)])
+    assert links(rounds.next()) == ["b third"]
+    rounds.add([Verdict(5)])
+    assert rounds.next() == []
+    assert rounds.verdicts == [[Verdict(0)], [Verdict(1), Verdict(3), Verdict(5)]]
+    whole = [{"role": role, "content": said} for said in "ab" for role in ("user", "assistant")]
+    talk = Case("t", prediction={"messages": whole}, conversation=True)
+    measured = measure_answered(Chain(), talk, Reading.of(Chain(), turn="each"), rounds.verdicts)
+    assert not isinstance(measured, Exception)
+    assert dict(measured.counts) == {"links": 9, "n": 2}
+
+
+def test_whatever_keeps_a_question_from_being_answered_is_an_error_of_the_judge_to_what_follows() -> None:
+    seen: list[Verdict | JudgeError] = []
+
+    class Watching(Chain):
+        def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+            seen.extend(verdicts)
+            return super().follow_up(case, verdicts)
+
+    rounds = Rounds(Watching(), [CASE])
+    rounds.next()
+    rounds.add([BudgetError("spent")])
+    assert rounds.next() == []
+    assert [(type(each), str(each)) for each in seen] == [(JudgeError, "spent")]
+
+
+def test_an_evaluator_that_never_ends_to_ask_is_stopped() -> None:
+    rounds = Rounds(Chain(("again",) * 100), [CASE])
+    with pytest.raises(EvaluatorError, match=r"^evaluator 'chain' asks in more than 8 rounds$"):  # noqa: PT012 (one of them raises)
+        while put := rounds.next():
+            rounds.add([Verdict(1)] * len(put))
+
+
+def test_scores_from_python_ask_in_rounds_and_a_case_that_cannot_go_on_costs_no_other() -> None:
+    asked: list[str] = []
+
+    def judge(request: JudgeRequest) -> JudgeReply:
+        asked.append(request.messages[-1].content)
+        return JudgeReply("0" if '"stop"' in asked[-1] else "1")
+
+    cases = [Case(each, prediction=each) for each in ("stop", "go")]
+    result = score(Chain(), cases, judge=judge)
+    assert [each.metrics["links"] for each in result.cases] == [0.0, 3.0]
+    assert len(asked) == 4
+    broken = score(Chain(("first", "broken")), cases, judge=judge)
+    assert [each.metrics.get("links") for each in broken.cases] == [0.0, None]
+    assert str(broken.cases[1].reason).startswith("ValueError: no such link")
