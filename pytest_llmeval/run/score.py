@@ -31,7 +31,7 @@ from pytest_llmeval.services.secrets import presentable
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
     from pytest_llmeval.judge.direct import Judgeable
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
 
 @overload
@@ -102,7 +102,7 @@ def score(
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
