@@ -65,6 +65,7 @@ CELL = "cell"
 """What the names of confusion counts begin with, unless an evaluator has several kinds of them."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def cell_name(gold: str, predicted: str, prefix: str = CELL) -> str:
     """Return the count name of a cell, such as ``cell["joy","anger"]``, from the keys of its two labels."""
     return f"{prefix}[{gold},{predicted}]"

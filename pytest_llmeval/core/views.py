@@ -115,7 +115,10 @@ class Reading:
         """Return the case with what is expected of the part, once per turn; its prediction is left as it is."""
         turns = expected_turns(case.expected) if self.turn is not None else None
         expected = self._of_turns._expectation if case.conversation else self._expectation  # noqa: SLF001 (its own class)
-        return [replace(case, expected=expected(each)) for each in ([case.expected] if turns is None else turns)]
+        if turns is None:
+            found = expected(case.expected)
+            return [case if found is case.expected else replace(case, expected=found)]
+        return [replace(case, expected=expected(each)) for each in turns]
 
     @property
     def settings(self) -> dict[str, Any]:

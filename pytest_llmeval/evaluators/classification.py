@@ -160,16 +160,15 @@ class Classification(Evaluator):
         """Count the confusion cells of one case."""
         gold, fault = _gold_keys(case.expected)
         if fault:
-            return Observation({}, undefined=dict.fromkeys(self._fixed_names(), fault))
+            return Observation({}, undefined=dict.fromkeys(self._fixed_names, fault))
         predicted, malformed = _predicted_keys(case)
         surplus = predicted[len(gold) :]
         predicted = (predicted + [NO_LABEL] * len(gold))[: len(gold)]
         cells = Counter(zip(gold, predicted, strict=True))
-        fixed = self._fixed_names()
         return Observation(
             {cell_name(*cell): count for cell, count in sorted(cells.items())},
             details=self._details(case, gold, predicted, surplus),
-            undefined={name: why for name, why in self._undefined(gold, predicted).items() if name in fixed},
+            undefined=self._undefined(gold, predicted),
             malformed=malformed,
         )
 
@@ -203,7 +202,7 @@ class Classification(Evaluator):
             if not any(map(self._is_positive, predicted)):
                 names += ["positive_precision", "positive_f1"]
             reasons |= dict.fromkeys(names, "no expected label is positive")
-        return reasons
+        return {name: why for name, why in reasons.items() if name in self._fixed_names}
 
     def _open_labels(self, cells: Iterable[tuple[str, str]], labels: Sequence[str]) -> list[str]:
         """Return the labels to report one by one where the set is open.
@@ -214,6 +213,7 @@ class Classification(Evaluator):
         right = {gold for gold, _ in cells}
         return [key for key in labels if key != NO_LABEL and (key in right or len(labels) <= _MOST_LABELS)]
 
+    @cached_property
     def _fixed_names(self) -> list[str]:
         return [metric.name for metric in self.describe() if "[" not in metric.name]
 

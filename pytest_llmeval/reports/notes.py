@@ -90,7 +90,7 @@ def case_notes(
     """Return what reports say of cases, by id.
 
     Args:
-        cases: Of the suite, with texts as reports show them.
+        cases: Of the suite, those with answers with texts as reports show them; no others are shown.
         records: Their results.
         texts: Of which cases reports have the texts; with ``none`` they lack the lines as well, which quote them.
         files: Case id to its data file, for those that do not stand in the suite file.
@@ -104,8 +104,9 @@ def case_notes(
             notes[case.id] = CaseNote(case.line, file)
         else:
             shown = texts == "all" or record.outcome in _FAILING
+            given, expected = (case.input, case.expected) if record.answers else (None, None)
             notes[case.id] = CaseNote(
-                case.line, file, record.lines, case.input, case.expected, record.answers, record.judgings, shown
+                case.line, file, record.lines, given, expected, record.answers, record.judgings, shown
             )
     return notes
 

@@ -141,13 +141,12 @@ class CaseRunner:
         else:
             answers = self._answers(loaded, given, following, early)
         measure = self._measured.measure if recorded else None
-        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all)
+        execution = execute_repeats(suite, answers, measure, explains_all=self.explains_all, started=started)
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
-        record = replace(execution.record, duration_s=time.perf_counter() - started)
         if isinstance(execution.error, self.signals.skips):
-            record = replace(record, outcome="skipped", errors={})
-        return replace(execution, record=record)
+            return replace(execution, record=replace(execution.record, outcome="skipped", errors={}))
+        return execution
 
     def _answers(
         self, loaded: LoadedCase, given: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls

@@ -3,6 +3,7 @@
 __all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,14 @@ class Execution:
 Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
 
-def execute(suite: Suite, answer: "Answer", measure: Measure | None = None, *, explains_all: bool = True) -> Execution:
+def execute(
+    suite: Suite,
+    answer: "Answer",
+    measure: Measure | None = None,
+    *,
+    explains_all: bool = True,
+    started: float | None = None,
+) -> Execution:
     """Score one answer to a case.
 
     Args:
@@ -71,14 +79,14 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None, *, e
         answer: Its prediction and what judges said, or why there is none.
         measure: Measures with an evaluator that needs no judge; default: the case alone.
         explains_all: Whether evaluators say what is wrong with an answer that passes, too.
+        started: When the case began, by `time.perf_counter`; default: how long it took is not recorded.
 
     Returns:
         The execution. Nothing is raised for what the target, a judge or an evaluator did: it is in the record.
     """
     case = answer.case
     if answer.error is not None:
-        execution = unanswered(case, answer.error, suite.secret_variables)
-        return _with_costs(execution, [answer])
+        return _with_costs(unanswered(case, answer.error, suite.secret_variables), [answer], started)
     observations: dict[str, Observation] = {}
     errors: dict[str, str] = {}
     for label, evaluator in suite.evaluators.items():
@@ -96,19 +104,34 @@ def execute(suite: Suite, answer: "Answer", measure: Measure | None = None, *, e
             observations[label] = measured
         else:
             errors[label] = presentable(format_error(measured) + origin(measured), suite.secret_variables)
-    execution = _concluded(suite, [answer], suite.evaluators, observations, errors)
-    lines = explained(suite, case, observations) if explains_all or execution.record.outcome != "passed" else {}
-    return _with_costs(execution, [answer], lines, [AnswerShown(case.prediction)])
+    outcome, reason, missed = _concluded(suite, [answer], suite.evaluators, observations, errors)
+    record = CaseRecord(
+        case.id,
+        case.labels,
+        outcome,
+        observations,
+        errors,
+        reason,
+        lines=explained(suite, case, observations) if explains_all or outcome != "passed" else {},
+        answers=[AnswerShown(case.prediction)],
+        **_costs([answer], started),
+    )
+    return Execution(case, record, missed, entries=answer.entries)
 
 
 def execute_repeats(
-    suite: Suite, answers: "Sequence[Answer]", measure: Measure | None = None, *, explains_all: bool = True
+    suite: Suite,
+    answers: "Sequence[Answer]",
+    measure: Measure | None = None,
+    *,
+    explains_all: bool = True,
+    started: float | None = None,
 ) -> Execution:
     """Score several answers to one case: one reduced score per metric, and how much the answers differ.
 
     A case one of whose repeats could not be scored is errored: a mean over the others would hide it.
     """
-    parts = [execute(suite, answer, measure, explains_all=explains_all) for answer in answers]
+    parts = [execute(suite, answer, measure, explains_all=explains_all, started=started) for answer in answers]
     if len(parts) == 1:
         return parts[0]
     passed = [None if each.record.outcome == "errored" else each.record.outcome == "passed" for each in parts]
@@ -117,7 +140,7 @@ def execute_repeats(
     if broken is not None:
         merged = parts[broken - 1]
         if merged.record.outcome == "not_run":
-            return _with_costs(merged, answers)
+            return _with_costs(merged, answers, started)
         if merged.record.outcome == "errored":
             reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
             merged = replace(merged, record=replace(merged.record, reason=reason))
@@ -131,7 +154,9 @@ def execute_repeats(
                     errors.setdefault(label, f"repeat {number} of {len(parts)}: {each.record.errors[label]}")
             if label not in errors:
                 observations[label] = evaluator.reduce([each.record.observations[label] for each in parts])
-        merged = _concluded(suite, answers, suite.reported, observations, errors)
+        outcome, why, missed = _concluded(suite, answers, suite.reported, observations, errors)
+        case = answers[0].case
+        merged = Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, why), missed)
     repeats = {
         "times": len(parts),
         "passed": passed.count(True),
@@ -140,9 +165,9 @@ def execute_repeats(
         "spread": spread_of(scores),
     }
     lines, shown = failing_answers([each.record for each in parts])
-    record = replace(merged.record, repeats=repeats)
+    record = replace(merged.record, repeats=repeats, lines=lines, answers=shown)
     merged = replace(merged, record=record, repeats=[each.case for each in parts])
-    return _with_costs(merged, answers, lines, shown)
+    return _with_costs(merged, answers, started)
 
 
 def _concluded(
@@ -151,10 +176,9 @@ def _concluded(
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     errors: Mapping[str, str],
-) -> Execution:
-    """Hold scores against limits."""
-    case = answers[0].case
-    limits = suite.limits(case)
+) -> tuple[Outcome, str | None, Sequence[Unmet]]:
+    """Hold scores against limits; return what becomes of the case, why, and the limits that it did not meet."""
+    limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
     missed = unmet(limits, {**_scores(suite, evaluators, observations), **figures}) if limits else []
     reasons = [f"{label}: {why}" for label, why in errors.items()]
@@ -167,8 +191,7 @@ def _concluded(
     outcome: Outcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
-    reason = presentable("; ".join(reasons), suite.secret_variables) if reasons else None
-    return Execution(case, CaseRecord(case.id, case.labels, outcome, observations, errors, reason), missed)
+    return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
 
 
 def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
@@ -180,27 +203,22 @@ def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
         yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
-def _with_costs(
-    execution: Execution,
-    answers: "Sequence[Answer]",
-    lines: Mapping[str, Sequence[str]] = {},
-    shown: Sequence[AnswerShown] = (),
-) -> Execution:
-    """Add what the answers took, and what people see of them."""
-    calls = [call for answer in answers for call in answer.calls]
-    seconds, usage = taken(answers)
+def _with_costs(execution: Execution, answers: "Sequence[Answer]", started: float | None) -> Execution:
+    """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
-    judgings = [judging for answer in answers for judging in answer.judgings]
-    record = replace(
-        execution.record,
-        calls=calls,
-        target_seconds=seconds,
-        target_usage=usage,
-        lines=lines,
-        answers=shown,
-        judgings=judgings,
-    )
-    return replace(execution, record=record, entries=entries)
+    return replace(execution, record=replace(execution.record, **_costs(answers, started)), entries=entries)
+
+
+def _costs(answers: "Sequence[Answer]", started: float | None) -> dict[str, Any]:
+    """Return the fields of a record that say what its answers took."""
+    seconds, usage = taken(answers)
+    return {
+        "calls": [call for answer in answers for call in answer.calls],
+        "target_seconds": seconds,
+        "target_usage": usage,
+        "judgings": [judging for answer in answers for judging in answer.judgings],
+        "duration_s": 0.0 if started is None else time.perf_counter() - started,
+    }
 
 
 def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) -> Execution:

@@ -241,7 +241,7 @@ def _with_cases(buckets: Iterable[FilledBucket], cases: Iterable[CaseResult]) ->
 
 
 def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
-    """Yield the cases of rows, with input and expected as reports show them where an answer is shown."""
+    """Yield the cases of a suite, with input and expected as reports show them where an answer is shown."""
     answered = {row.id for row in rows if row.answers}
     secrets = secret_values(suite.secret_variables)
     for case in suite.cases:
@@ -249,7 +249,7 @@ def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:
             given, expected = (shown_value(each, secrets) for each in (case.input, case.expected))
             yield replace(case, input=given, expected=expected)
         else:
-            yield replace(case, input=None, expected=None)
+            yield case
 
 
 def _shared_inputs(suite: Suite) -> int:
@@ -268,7 +268,7 @@ def _rows(suite: Suite, records: Mapping[str, CaseRecord], broken: str) -> Itera
         if record is None:
             yield CaseRecord(case.id, case.labels, "not_run", reason=broken or "not selected")
         else:
-            yield replace(record, labels=case.labels)
+            yield record if record.labels == case.labels else replace(record, labels=case.labels)
 
 
 def _incomplete(suite: Suite, ran: int, total: int, run: CollectedRun) -> str:

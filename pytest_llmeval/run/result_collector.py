@@ -101,7 +101,8 @@ class ResultCollector:
 
 def _settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
     """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
-    record = replace(record, duration_s=record.duration_s or result.duration)
+    if not record.duration_s:
+        record = replace(record, duration_s=result.duration)
     if result.outcome == "skipped" and record.outcome != "not_run":
         # By skip or xfail: what was scored on the way counts nowhere.
         return replace(record, outcome="skipped", observations={}, errors={})

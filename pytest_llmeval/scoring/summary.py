@@ -18,8 +18,9 @@ from pytest_llmeval.core.results import (
     MetricValue,
     Result,
 )
+from pytest_llmeval.scoring.case_scores import CaseScores, ScoreColumns
 from pytest_llmeval.scoring.clusters import unit_numbers
-from pytest_llmeval.scoring.table import Table, present
+from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import USAGE
 
 
@@ -63,10 +64,11 @@ def summarize(
     whole = table.metrics(everything, confidence, cluster_by)
     whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
     metrics, pass_rate, usage = _split(table, whole)
+    columns = ScoreColumns(table.scores, table.owner, table.of_family)
     return Result(
         metrics,
         groups,
-        [_case(table, record, scores) for record, scores in zip(records, _scores_of_cases(table), strict=True)],
+        [_case(table, columns, row) for row in everything],
         pass_rate,
         table.scores,
         usage,
@@ -90,22 +92,8 @@ def _split(
     return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
 
 
-def _scores_of_cases(table: Table) -> list[dict[str, float | None]]:
-    """Return the metrics of every case, of a family only the members that it has: all would be millions of nulls."""
-    import numpy as np
-
-    found: list[dict[str, float | None]] = [{} for _ in table.records]
-    for name, label in table.owner.items():
-        column = table.scores[name]
-        finite = name in table.of_family
-        rows = np.flatnonzero(np.isfinite(column)) if finite else np.arange(len(column))
-        for row, score in zip(rows.tolist(), column[rows].tolist(), strict=True):
-            if label in table.records[row].observations:
-                found[row][name] = score if finite else present(score)
-    return found
-
-
-def _case(table: Table, record: CaseRecord, metrics: Mapping[str, float | None]) -> CaseResult:
+def _case(table: Table, columns: ScoreColumns, row: int) -> CaseResult:
+    record = table.records[row]
     details: dict[str, Any] = {}
     undefined: dict[str, str] = {}
     for label, observation in record.observations.items():
@@ -121,4 +109,5 @@ def _case(table: Table, record: CaseRecord, metrics: Mapping[str, float | None])
         details["errors"] = errors
     if record.repeats is not None:
         details["repeats"] = record.repeats
+    metrics = CaseScores(columns, row, record.observations)
     return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

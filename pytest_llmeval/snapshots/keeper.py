@@ -33,6 +33,7 @@ from pytest_llmeval.snapshots.verdicts import (
     judge_scores,
     not_comparable,
     not_judged,
+    told_shifts,
 )
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -88,6 +89,8 @@ class Keeper:
         except SuiteError as error:
             return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
         new, statistics = _scores(suite_run, settings)
+        if old is not None:
+            new = replace(new, bridges=old.bridges)
         writes = self.mode.update or (self.mode.new_only and old is None)
         if writes and self.mode.keep_unused and old is not None:
             new = replace(new, metrics={**old.metrics, **new.metrics})
@@ -155,8 +158,9 @@ class Keeper:
             deciding=deciding_labels(suite_run.suite),
             gated=_gated(suite_run, old),
             warn_unused=self.mode.warn_unused,
+            shown=suite_run.key.shown,
         )
-        verdicts = weigh_rises(verdicts, suite_run.compared(old), suite_run.suite)
+        verdicts = told_shifts(weigh_rises(verdicts, suite_run.compared(old), suite_run.suite), suite_run.shifts(old))
         if part is not None:
             over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
             verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]

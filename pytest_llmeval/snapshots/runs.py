@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.snapshots.bridges import shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.scores import SuiteScores
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.scoring.comparison.anytime import Look
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.shift import Shift
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class SuiteRun:
 
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
+    def shifts(self, scores: SuiteScores) -> "dict[str, Shift]":
+        """Return how far changes of judges since the approved scores move metrics, where that was approved."""
+        return shifts_between(scores.bridges, scores.comparable, self.comparable)
+
     def approved(self, scores: SuiteScores) -> ApprovedRun:
         """Return the approved run, read once.
 
@@ -98,7 +104,8 @@ class SuiteRun:
             path = statistics_file(score_file(self.key))
             lines = StringIO(read_statistics(path, scores))
             statistics = CaseStatistics.from_lines(lines, shown_beside(self.key, path))
-            self._approved[digest] = ApprovedRun(statistics, Pairing(self.statistics, statistics, self.suite.metrics))
+            pairing = Pairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores))
+            self._approved[digest] = ApprovedRun(statistics, pairing)
         return self._approved[digest]
 
     def compared(self, scores: SuiteScores) -> "Pairing | None":

@@ -69,6 +69,7 @@ const inChinese = {
   "approved scores": "已批准的分数",
   "before": "之前",
   "better": "变好",
+  "bridged judge": "评审模型（已衔接）",
   "call": "调用",
   "cannot tell": "无法判断",
   "case": "用例",

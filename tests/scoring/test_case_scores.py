@@ -1,0 +1,57 @@
+"""Scores of a case are a mapping that reads the columns of all cases."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.scoring.case_scores import CaseScores, ScoreColumns
+
+COLUMNS = ScoreColumns(
+    {
+        "f1": np.array([0.5, np.nan]),
+        "support[joy]": np.array([2.0, np.nan]),
+        "other": np.array([1.0, 1.0]),
+    },
+    {"f1": "text", "support[joy]": "text", "other": "absent"},
+    {"support[joy]"},
+)
+
+
+def scores(row: int) -> CaseScores:
+    return CaseScores(COLUMNS, row, ("text",))
+
+
+def test_a_case_has_the_metrics_of_the_evaluators_that_measured_it() -> None:
+    assert dict(scores(0)) == {"f1": 0.5, "support[joy]": 2.0}
+    assert "other" not in scores(0)
+    with pytest.raises(KeyError, match="other"):
+        scores(0)["other"]
+
+
+def test_an_undefined_metric_is_none_and_a_member_of_a_family_that_a_case_lacks_is_absent() -> None:
+    assert dict(scores(1)) == {"f1": None}
+    assert (len(scores(1)), scores(1).get("support[joy]", "absent")) == (1, "absent")
+
+
+@pytest.mark.parametrize("name", ["f2", 1, None])
+def test_a_name_that_is_no_metric_is_not_in_the_scores(name: object) -> None:
+    assert name not in scores(0)
+
+
+def test_copies_are_dictionaries_that_keep_no_other_case() -> None:
+    for other in (copy.deepcopy(scores(0)), pickle.loads(pickle.dumps(scores(0)))):
+        assert type(other) is dict
+        assert other == scores(0)
+    assert repr(scores(0)) == "{'f1': 0.5, 'support[joy]': 2.0}"
+
+
+def test_cases_with_many_labels_share_their_columns() -> None:
+    cases = [Case(str(number), "?", f"label-{number}", f"label-{number}") for number in range(60)]
+    result = score(get_evaluator("classification"), cases, confidence=None)
+    assert {type(case.metrics) for case in result.cases} == {CaseScores}
+    assert result.cases[7].metrics["support[label-7]"] == 1
+    assert result.cases[7].metrics["support[label-8]"] == 0
+    assert "recall[label-8]" not in result.cases[7].metrics
