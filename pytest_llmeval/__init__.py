@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "Panel",
     "PartialResult",
     "Parts",
     "PredictionError",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.judge.direct import Panel
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
@@ -120,6 +122,7 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "judge.direct": ("Panel",),
     "run.score": ("score",),
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),

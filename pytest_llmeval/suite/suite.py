@@ -16,6 +16,8 @@ from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.panel import PanelSpec, jurors_of
+from pytest_llmeval.judge.reduction import Reduce
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
@@ -109,6 +111,9 @@ class SuiteEntry:
     mode: Literal["items", "bulk"] = "items"
     repeats: Any = 1
     judge: Any = None
+    judges: list[Any] | None = None
+    reduce: Reduce | None = None
+    min_judges: int | None = None
     confidence: float | None = 0.95
     checks: list[Any] = field(default_factory=list)
     thresholds: dict[str, Any] = field(default_factory=dict)
@@ -140,7 +145,7 @@ class Suite:
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
         repeats: How often each case runs.
-        judge: Who judges; command line and configuration go before it.
+        judge: Who judges, or a panel; command line and configuration go before it.
         parts: Where the parts of predictions are.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
@@ -173,7 +178,7 @@ class Suite:
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
     repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
-    judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
+    judge: JudgeSpec | PanelSpec = JudgeSpec()  # noqa: RUF009 (frozen)
     parts: Parts = Parts()  # noqa: RUF009 (frozen)
     on: Mapping[str, str] = field(default_factory=dict)
     turns: Mapping[str, Turn] = field(default_factory=dict)
@@ -236,7 +241,8 @@ class Suite:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        keys = [self.judge.api_key_env, self.model.spec.api_key_env if self.model is not None else None]
+        specs = [*jurors_of(self.judge), *([self.model.spec] if self.model is not None else [])]
+        keys = [spec.api_key_env for spec in specs]
         return (*headers, *filter(None, keys))
 
     @property

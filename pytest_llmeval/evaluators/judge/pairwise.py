@@ -105,6 +105,7 @@ class Pairwise(JudgedEvaluator):
     """
 
     name = "pairwise"
+    decides = True
     part = "answer"
     reads_objects = True
 
