@@ -288,6 +288,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "history",
             "html",
             "init",
+            "judge migrate",
             "merge",
             "power",
             "score",

@@ -26,6 +26,7 @@ def register(registry: Registry) -> None:
         ("history", "print the last runs and approvals of a suite, or draw them"),
         ("init", "write a first suite, a CI workflow and settings for a project"),
         ("inputs", "print the inputs of a suite as JSONL"),
+        ("judge", "measure what another judge would change"),
         ("merge", "judge the shards of a run together"),
         ("power", "plan how many cases find a drop"),
         ("schema", "print the JSON Schema of suite files, for editors"),

@@ -4,6 +4,7 @@ __all__ = ("Point", "Timeline", "timeline_of")
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -56,11 +57,13 @@ class Timeline:
         path: The suite file as reports name it.
         variant: The Python test and the system or variant in brackets; empty where there is neither.
         points: In the order of time.
+        bridged: Fingerprints of judges before and after changes across which scores are compared.
     """
 
     path: str
     variant: str
     points: Sequence[Point]
+    bridged: AbstractSet[tuple[str, str]] = frozenset()
 
     @property
     def title(self) -> str:
@@ -79,12 +82,19 @@ class Timeline:
         return sorted(names, key=last)
 
     def changes(self) -> list[tuple[str, ...]]:
-        """Return for each point what is not as it was at the points before: ``data``, ``evaluator``, ``judge``."""
+        """Return for each point what is not as it was at the points before: ``data``, ``evaluator``, ``judge``.
+
+        A change of judge that is bridged is a ``bridged judge``.
+        """
         known: dict[str, str] = {}
         cases: int | None = None
         found = []
         for point in self.points:
-            changed = [name for name, value in point.basis.items() if known.get(name, value) != value]
+            changed = [
+                f"bridged {name}" if (known[name], value) in self.bridged else name
+                for name, value in point.basis.items()
+                if known.get(name, value) != value
+            ]
             counts = {cases, point.cases} - {None}
             if "data" not in point.basis and len(counts) > 1:
                 changed.append("data")

@@ -234,13 +234,23 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
         return Finding(gate, outcome="not_judged", reason=f"not judged: {incomplete}")
     if pairing is None:
         return Finding(gate, reason=absent or "there is no baseline")
-    if gate.metric not in pairing.table.owner:
-        return Finding(gate, reason=f"{gate.metric} does not occur in the results")
-    if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
-        return Finding(gate, reason=f"no case has the label {gate.cluster_by!r} to cluster by")
+    if unfit := _unfit(gate, pairing):
+        return Finding(gate, reason=unfit)
     if gate.by is not None:
         return _examine_groups(gate, pairing, gate.by)
     return Finding(gate, (_examine(gate, "", pairing, pairing.everything()),))
+
+
+def _unfit(gate: RegressionGate, pairing: Pairing) -> str:
+    """Say why two runs do not have what a gate needs, or nothing."""
+    if gate.metric not in pairing.table.owner:
+        return f"{gate.metric} does not occur in the results"
+    if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
+        return f"no case has the label {gate.cluster_by!r} to cluster by"
+    if gate.subject in pairing.shifts and (gate.by is not None or gate.rule == "anytime"):
+        parts = "groups" if gate.by is not None else "many runs together"
+        return f"not comparable: a change of judge is not bridged for {parts}; approve a new run"
+    return ""
 
 
 def _examine_groups(gate: RegressionGate, pairing: Pairing, by: str) -> Finding:

@@ -17,6 +17,7 @@ from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import Finding, examine
 from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
 from pytest_llmeval.snapshots.files import anchor_file, read_statistics, statistics_file
+from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.scores import Anchor, SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.suite.suite import Suite
@@ -73,7 +74,7 @@ def _better(pairing: Pairing, suite: Suite) -> bool:
 
 
 def drift_findings(
-    gates: Sequence[RegressionGate], records: CaseStatistics, suite: Suite, approved: SuiteScores, scores: Path
+    gates: Sequence[RegressionGate], suite_run: SuiteRun, approved: SuiteScores, scores: Path
 ) -> Iterator[Finding]:
     """Yield what a run says of the fall of gates' metrics below the anchor.
 
@@ -95,7 +96,8 @@ def drift_findings(
     except (OSError, UnicodeDecodeError, SuiteError) as error:
         yield from (Finding(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
         return
-    pairing = Pairing(records, baseline, suite.metrics)
+    suite = suite_run.suite
+    pairing = Pairing(suite_run.statistics, baseline, suite.metrics, suite_run.shifts(approved))
     measured = {label for record in baseline.records for label in (*record.observations, *record.errors)}
     for gate in drifts if pairing.matching.unchanged else ():
         owned = suite.metrics.find(gate.metric)

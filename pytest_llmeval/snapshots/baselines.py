@@ -84,7 +84,7 @@ def examine_regressions(
     doubted = {each.metric for each in found if each.kind == "not_comparable"}
     sure = [gate for gate in gates if not doubted & {EVERYTHING, gate.metric}]
     scores = score_file(suite_run.key)
-    return [*findings, *drift_findings(sure, suite_run.statistics, suite_run.suite, baseline.approved, scores)]
+    return [*findings, *drift_findings(sure, suite_run, baseline.approved, scores)]
 
 
 def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
@@ -140,7 +140,8 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
         return _Baseline(absent=f"the baseline {shown} cannot be read: {error}")
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
-    pooled = None if pool is None else Pairing(suite_run.statistics, pool, suite_run.suite.metrics)
+    shifts = suite_run.shifts(approved)
+    pooled = None if pool is None else Pairing(suite_run.statistics, pool, suite_run.suite.metrics, shifts)
     doubts = list(_doubts(suite_run, approved, last.pairing.matching, settings))
     return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 
@@ -155,7 +156,7 @@ def _doubts(
         yield not_comparable(EVERYTHING, changed, settings)
     for metric in dict.fromkeys(gate.metric for gate in suite_run.suite.regressions):
         here, there = suite_run.result.find(metric), approved.metrics.get(metric)
-        changed = changed_measure(metric, deciding(metric), approved.comparable, comparable)
+        changed = changed_measure(metric, deciding(metric), approved, comparable, suite_run.key.shown)
         if not changed and here is not None and there is not None:
             changed = changed_signature(there.signature, here.signature)
         if changed:

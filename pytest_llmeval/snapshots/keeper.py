@@ -11,10 +11,12 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     anchor_file,
+    answers_file,
     approve,
     approved_scores,
     has_texts,
@@ -33,6 +35,7 @@ from pytest_llmeval.snapshots.verdicts import (
     judge_scores,
     not_comparable,
     not_judged,
+    told_shifts,
 )
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -62,7 +65,7 @@ class Keeper:
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return settings if settings.enabled else None
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[Verdict]:
         """Judge the scores of a suite against the approved ones.
@@ -88,6 +91,8 @@ class Keeper:
         except SuiteError as error:
             return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
         new, statistics = _scores(suite_run, settings)
+        if old is not None:
+            new = replace(new, bridges=old.bridges)
         writes = self.mode.update or (self.mode.new_only and old is None)
         if writes and self.mode.keep_unused and old is not None:
             new = replace(new, metrics={**old.metrics, **new.metrics})
@@ -96,6 +101,9 @@ class Keeper:
         if writes:
             pending = self.files[-1][1]
             remembering, pending.named = self._remembering(old, new, suite_run, path, settings)
+            if suite_run.suite.against_approved:
+                text = answers_text(suite_run.suite.cases, suite_run.answers)
+                pending.named = {**pending.named, answers_file(path): text}
             pending.statistics = statistics
             pending.approved = lambda: approve(
                 read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history
@@ -155,8 +163,9 @@ class Keeper:
             deciding=deciding_labels(suite_run.suite),
             gated=_gated(suite_run, old),
             warn_unused=self.mode.warn_unused,
+            shown=suite_run.key.shown,
         )
-        verdicts = weigh_rises(verdicts, suite_run.compared(old), suite_run.suite)
+        verdicts = told_shifts(weigh_rises(verdicts, suite_run.compared(old), suite_run.suite), suite_run.shifts(old))
         if part is not None:
             over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
             verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]

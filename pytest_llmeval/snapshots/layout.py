@@ -4,13 +4,14 @@ __all__ = ("line_of", "parse", "render")
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.documents import Document, load_json
 from pytest_llmeval.data.files.validation import check, describe
+from pytest_llmeval.snapshots.bridges import decoded, encoded
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.scores import SCHEMA, Score, SuiteScores, TestScores
 
@@ -35,6 +36,8 @@ def _data(scores: SuiteScores | TestScores) -> dict[str, Any]:
     """Return what a file holds; what it has none of is left out, as in files of older versions."""
     data = asdict(scores)
     if isinstance(scores, SuiteScores):
+        del data["bridges"]
+        data["comparable"]["judges"] |= encoded(scores.bridges)
         if scores.anchor is None:
             del data["anchor"]
         if not scores.pool:
@@ -91,10 +94,20 @@ def parse(path: Path, shown: str, kind: type[SuiteScores] | type[TestScores]) ->
     _check_version(document)
     data = {name: value for name, value in document.data.items() if name != _CHECKSUM}
     scores, faults = check(kind, data, document, ())
+    if isinstance(scores, SuiteScores) and not faults:
+        try:
+            scores = _with_bridges(scores)
+        except ValueError as error:
+            faults = [document.fault(("comparable", "judges"), str(error))]
     faults = faults or list(_contradictions(document, scores)) or list(_edits(document, scores))
     if faults:
         raise SuiteError(faults)
     return scores
+
+
+def _with_bridges(scores: SuiteScores) -> SuiteScores:
+    judges, bridges = decoded(scores.comparable.judges)
+    return replace(scores, comparable=replace(scores.comparable, judges=judges), bridges=bridges) if bridges else scores
 
 
 def _check_version(document: Document) -> None:

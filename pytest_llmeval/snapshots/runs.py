@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.snapshots.bridges import shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
 from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 from pytest_llmeval.snapshots.scores import SuiteScores
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.scoring.comparison.anytime import Look
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.shift import Shift
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class SuiteRun:
         records: One per case.
         judges: Label of an evaluator to what is known of its judge.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
+        answers: Recordings of its predictions, if evaluators compare with approved ones.
     """
 
     suite: Suite
@@ -68,6 +71,7 @@ class SuiteRun:
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     watch: RunWatch | None = None
+    answers: Sequence[Mapping[str, Any]] = ()
     _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -81,6 +85,10 @@ class SuiteRun:
         from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
+
+    def shifts(self, scores: SuiteScores) -> "dict[str, Shift]":
+        """Return how far changes of judges since the approved scores move metrics, where that was approved."""
+        return shifts_between(scores.bridges, scores.comparable, self.comparable)
 
     def approved(self, scores: SuiteScores) -> ApprovedRun:
         """Return the approved run, read once.
@@ -98,7 +106,8 @@ class SuiteRun:
             path = statistics_file(score_file(self.key))
             lines = StringIO(read_statistics(path, scores))
             statistics = CaseStatistics.from_lines(lines, shown_beside(self.key, path))
-            self._approved[digest] = ApprovedRun(statistics, Pairing(self.statistics, statistics, self.suite.metrics))
+            pairing = Pairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores))
+            self._approved[digest] = ApprovedRun(statistics, pairing)
         return self._approved[digest]
 
     def compared(self, scores: SuiteScores) -> "Pairing | None":

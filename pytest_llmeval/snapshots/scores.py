@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
+from pytest_llmeval.snapshots.bridges import Bridge
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
@@ -129,6 +130,7 @@ class SuiteScores:
         anchor: The run below which scores may not drift; ``None`` if it is the one approved last.
         pool: Fingerprints of the files that have what was counted in earlier approved runs of the same data, which are
             the baseline together with the last one; the latest last.
+        bridges: Changes of judges across which it may be compared, and those of earlier approvals; the latest last.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -144,6 +146,7 @@ class SuiteScores:
     schema: int = SCHEMA
     anchor: Anchor | None = None
     pool: tuple[str, ...] = ()
+    bridges: tuple[Bridge, ...] = ()
 
     @property
     def values(self) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.documents import Document, read_jsonl
 from pytest_llmeval.data.files.places import MAX_LISTED, display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.reports.timeline import Point, Timeline
-from pytest_llmeval.snapshots.comparable import basis_of
+from pytest_llmeval.snapshots.comparable import basis_of, fingerprint
 from pytest_llmeval.snapshots.files import SCORES
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.snapshots.layout import parse
@@ -73,9 +73,10 @@ def read_history(suite: Path, root: Path) -> History:
     approvals = dict(_approvals(suite, root, faults))
     timelines = []
     for test, variant in sorted({*runs, *approvals}):
-        points = _merged(runs.get((test, variant), []), approvals.get((test, variant), []))
+        approved, bridged = approvals.get((test, variant), ([], set()))
+        points = _merged(runs.get((test, variant), []), approved)
         name = "".join(f"[{part}]" for part in (test, variant) if part)
-        timelines.append(Timeline(shown, name, points))
+        timelines.append(Timeline(shown, name, points, frozenset(bridged)))
     return History(timelines, faults)
 
 
@@ -121,8 +122,10 @@ def _run(line: _Line) -> Point:
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)
 
 
-def _approvals(suite: Path, root: Path, faults: list[Fault]) -> Iterator[tuple[_Variant, list[Point]]]:
-    """Yield the approvals of each score file of a suite."""
+def _approvals(
+    suite: Path, root: Path, faults: list[Fault]
+) -> Iterator[tuple[_Variant, tuple[list[Point], set[tuple[str, str]]]]]:
+    """Yield the approvals of each score file of a suite, and the changes of judges that it bridges."""
     folder = suite.parent / OWN_FOLDER
     try:
         names = sorted(each.name for each in folder.iterdir())
@@ -137,7 +140,7 @@ def _approvals(suite: Path, root: Path, faults: list[Fault]) -> Iterator[tuple[_
                 faults += error.faults
                 continue
             if scores.suite == suite.name:
-                yield (scores.test, scores.variant), list(_points(scores))
+                yield (scores.test, scores.variant), (list(_points(scores)), set(_bridged(scores)))
 
 
 def _points(scores: SuiteScores) -> Iterator[Point]:
@@ -146,6 +149,16 @@ def _points(scores: SuiteScores) -> Iterator[Point]:
         if time is not None:
             point = Point(time, each.commit or "", each.values, approved=True, noted=False)
             yield _last(point, scores) if place == len(scores.history) else point
+
+
+def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
+    """Yield the fingerprints of all judges before and after each change: away from the approved ones, and to them."""
+    approved = dict(scores.comparable.judges)
+    for model in {each.new["model"] for each in scores.bridges}:
+        ways = [each for each in scores.bridges if each.new["model"] == model]
+        after = approved | {each.label: each.new for each in ways if approved.get(each.label) == each.old}
+        before = approved | {each.label: each.old for each in ways if approved.get(each.label) == each.new}
+        yield fingerprint(before), fingerprint(after)
 
 
 def _last(point: Point, scores: SuiteScores) -> Point:

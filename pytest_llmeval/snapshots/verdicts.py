@@ -8,24 +8,30 @@ __all__ = (
     "judge_scores",
     "not_comparable",
     "not_judged",
+    "told_shifts",
     "vanished",
 )
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
+from pytest_llmeval.snapshots.bridges import bridge_of, shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable
 from pytest_llmeval.snapshots.scores import DIGITS, Score, SuiteScores, rounded
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
 _UNIT = 1.5 * 10**-DIGITS
 """Two machines may round to neighbouring last digits."""
+
+_BRIDGED = frozenset({"model", "parameters"})
+"""What of a judge may change across a bridge; other instructions are another measure."""
 
 
 def not_judged(why: str) -> Verdict:
@@ -83,6 +89,7 @@ def judge_scores(
     deciding: Callable[[str], Collection[str]],
     gated: Callable[[str], bool] = lambda _: False,
     warn_unused: bool = False,
+    shown: str = "SUITE",
 ) -> list[Verdict]:
     """Judge the scores of a whole suite.
 
@@ -94,6 +101,7 @@ def judge_scores(
         deciding: Gives the labels of the evaluators that decide a metric.
         gated: Whether a gate decides on the drop of a metric, unless the settings have a tolerance for it.
         warn_unused: Whether a vanished metric is only reported.
+        shown: The suite file, in commands.
 
     Returns:
         One verdict per metric, those of this run first; a single one on everything if the cases are not the same.
@@ -101,6 +109,7 @@ def judge_scores(
     if changed := changed_cases(old, new.comparable, new.cases.count):
         return [not_comparable(EVERYTHING, changed, settings)]
     verdicts = []
+    shifts = shifts_between(old.bridges, old.comparable, new.comparable)
     for metric, score in new.metrics.items():
         approved = old.metrics.get(metric)
         if approved is None:
@@ -108,12 +117,13 @@ def judge_scores(
                 Verdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
             )
             continue
-        why = changed_measure(metric, deciding(metric), old.comparable, new.comparable)
+        why = changed_measure(metric, deciding(metric), old, new.comparable, shown)
         why = why or _changed_score(approved, score)
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
-        verdict = _judged(metric, approved, score, settings, better=not metrics.lower_is_better(metric))
+        better = not metrics.lower_is_better(metric)
+        verdict = _judged(metric, approved, score, settings, better=better, shift=shifts.get(metric))
         if verdict.outcome == "failed" and settings.leaves(metric) and gated(metric):
             verdict = replace(verdict, outcome="passed", reason=f"{verdict.reason}; the gate with max_drop decides")
         verdicts.append(verdict)
@@ -122,15 +132,36 @@ def judge_scores(
     return verdicts
 
 
-def _judged(metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool) -> Verdict:
-    verdict = compare_scores(
-        metric, score.value, approved.value, settings.tolerance_of(metric), higher_is_better=better
-    )
+def _judged(
+    metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool, shift: Shift | None
+) -> Verdict:
+    value, tolerance = approved.value, settings.tolerance_of(metric)
+    if shift is not None and value is not None:
+        # How much less the new judge may give to the approved answers is no fall.
+        unsure = shift.value - shift.low if better else shift.high - shift.value
+        value, tolerance = value + shift.value, Tolerance(tolerance.at(value) + max(unsure, 0.0))
+    verdict = compare_scores(metric, score.value, value, tolerance, higher_is_better=better)
+    if shift is not None:
+        verdict = replace(verdict, approved=rounded(approved.value))
     if score.errored > approved.errored:
         # What could not be scored is no longer in the value, so the value alone would hide it.
         worse = f"{counted(score.errored, 'case')} errored, {approved.errored} when approved; {verdict.reason}"
         return replace(verdict, kind="fell_beyond", outcome="failed", reason=worse)
     return verdict
+
+
+def told_shifts(verdicts: Iterable[Verdict], shifts: Mapping[str, Shift]) -> list[Verdict]:
+    """Return verdicts with how far a change of judge moves what they are about."""
+    return [
+        each
+        if each.metric not in shifts or each.kind == "not_comparable"
+        else replace(
+            each,
+            reason=f"{each.reason}; {_text(each.approved)} when approved, which a change of judge moves by "
+            f"{shifts[each.metric]}",
+        )
+        for each in verdicts
+    ]
 
 
 def vanished(metric: str, approved: float | None, *, warn: bool = False) -> Verdict:
@@ -148,21 +179,37 @@ def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:
     return ""
 
 
-def changed_measure(metric: str, labels: Collection[str], old: Comparable, new: Comparable) -> str:
+def changed_measure(metric: str, labels: Collection[str], approved: SuiteScores, new: Comparable, shown: str) -> str:
     """Say what decides a metric and is not what it was.
 
     Args:
         metric: The metric.
         labels: Of the evaluators that decide it.
-        old: Of the approved scores.
+        approved: The approved scores.
         new: Of this run.
+        shown: The suite file, in commands.
     """
-    changes = [change for label in sorted(labels) for change in _changes(label, old, new)]
+    old = approved.comparable
+    changes: list[str] = []
+    for label in sorted(labels):
+        changes += _changes(label, old, new)
+        bridge = bridge_of(approved.bridges, label, old.judges.get(label, {}), new.judges.get(label, {}))
+        if bridge is None or metric not in bridge.shifts:
+            changes += _changed_judge(label, old, new, shown)
     if metric == PASS_RATE and old.thresholds != new.thresholds:
         changes.insert(0, "the thresholds changed")
     if old.repeats != new.repeats:
         changes.insert(0, f"cases run {new.repeats or 'once'}, {old.repeats or 'once'} when approved")
-    return "; ".join(changes)
+    return "; ".join(dict.fromkeys(changes))
+
+
+def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> Iterator[str]:
+    judge, was = new.judges.get(label, {}), old.judges.get(label, {})
+    changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
+    for name in changed:
+        yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
+    if changed and judge and was and _BRIDGED.issuperset(changed):
+        yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
@@ -176,10 +223,6 @@ def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
         changed = [name for name in names if before.options.get(name) != after.options.get(name)]
         if changed:
             yield f"options of the evaluator {label!r} changed: {', '.join(changed)}"
-    judge, was = new.judges.get(label, {}), old.judges.get(label, {})
-    for name in sorted({*judge, *was}):
-        if judge.get(name) != was.get(name):
-            yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
 
 
 def _changed_score(approved: Score, score: Score) -> str:

@@ -43,7 +43,10 @@ def test_scores_of_another_judge_are_not_compared(judged: Judged) -> None:
     assert scores(judged.project)["comparable"]["judges"]["judge"]["model"] == "openai:m"
     ran = by_a_larger_model(judged)
     assert ran.code == 1
-    why = "not comparable: the judge's model of 'judge' is openai:large, openai:m when approved"
+    why = (
+        "not comparable: the judge's model of 'judge' is openai:large, openai:m when approved; "
+        "measure what the change does with: llmeval judge migrate s.eval.yaml --to openai:large"
+    )
     found = verdicts(ran)
     assert found["judge_score"] == ("failed", why)
     assert found["pass_rate"] == ("failed", why)

@@ -124,6 +124,8 @@ def _tested(question: _Question, test: Test) -> Evidence:
         return found
     if test not in ("bootstrap", "bca") and not question.pairing.paired:
         found = replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs paired cases"))
+    elif test not in ("bootstrap", "bca") and found.estimate.shift is not None:
+        found = replace(found, notes=(*found.notes, f"bootstrap instead of {test}, which needs one judge"))
     elif test in ("mcnemar", "mcnemar_mid_p"):
         found = _mcnemar(question, found, mid_p=test == "mcnemar_mid_p")
     elif test == "wilcoxon":

@@ -4,12 +4,13 @@ __all__ = ("Estimate", "columns_of", "estimate")
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.scoring.clusters import by_unit
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.shift import Shift, subject_of
 from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table, present
@@ -52,6 +53,7 @@ class Estimate:
         binary: Whether every case scores 0 or 1 in both runs.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
+        shift: How far a change of judge moves the metric, which baseline and resamples take into account.
     """
 
     value: float | None
@@ -67,6 +69,7 @@ class Estimate:
     binary: bool
     errored: int
     lost_resamples: float
+    shift: Shift | None = None
 
     @property
     def difference(self) -> float | None:
@@ -137,7 +140,19 @@ def estimate(
         every = list(pairing.table.owner)
         pairing.estimates[known] = _estimate(pairing, rows, every, statistic, cluster_by, jackknife=jackknife)
     found: dict[str, Estimate] = pairing.estimates[known]
-    return {name: found[name] for name in names}
+    return {name: _across(found[name], pairing.shifts.get(subject_of(name, statistic))) for name in names}
+
+
+def _across(found: Estimate, shift: Shift | None) -> Estimate:
+    """Return an estimate across a change of judge, whose uncertainty adds to that of the difference.
+
+    How many cases changed is not known then: what the old judge said is no measure of what the new one would have said.
+    """
+    if shift is None:
+        return found
+    baseline = None if found.baseline is None else found.baseline + shift.value
+    resampled = found.resampled - shift.draws(found.resampled.size)
+    return replace(found, baseline=baseline, resampled=resampled, changed=None, shift=shift)
 
 
 def _estimate(

@@ -136,6 +136,8 @@ def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iter
         )
     elif pairing.only_current or pairing.only_baseline:
         yield str(pairing.matching)
+    if estimate.shift is not None:
+        yield f"across a change of judge, which by itself moves it by {estimate.shift}"
     if estimate.left_out:
         yield f"{counted(estimate.left_out, 'case')} left out, errored or not run"
     if estimate.changed is not None and estimate.cases and estimate.changed < FEW_CHANGED:

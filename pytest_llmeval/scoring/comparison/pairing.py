@@ -11,6 +11,7 @@ from pytest_llmeval.core.results import UNLABELLED
 from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import match
+from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
@@ -39,12 +40,18 @@ class Pairing:
         common: How many cases they share.
         only_current: How many only the current run has; an edited case is another one.
         only_baseline: How many only the baseline has.
+        shifts: Metric, or statistic of it, to how far a change of judge since the baseline moves it.
         estimates: What has been computed from it, by what was asked.
     """
 
     def __init__(
-        self, current: CaseStatistics, baseline: CaseStatistics, evaluators: Mapping[str, Evaluator] | MetricIndex
+        self,
+        current: CaseStatistics,
+        baseline: CaseStatistics,
+        evaluators: Mapping[str, Evaluator] | MetricIndex,
+        shifts: Mapping[str, Shift] | None = None,
     ) -> None:
+        self.shifts = shifts or {}
         self.matching = match(current, baseline)
         same = frozenset(self.matching.unchanged)
         self.paired = bool(same) or not (current.records or baseline.records)

@@ -1,0 +1,219 @@
+"""The command ``llmeval judge``: what a change of judge does to the scores of a suite."""
+
+__all__ = ("add_arguments",)
+
+import json
+import uuid
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.core.wording import counted, interval, number
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.run.judge_migration import Migration
+    from pytest_llmeval.suite.suite import Suite, SuiteKey
+    from pytest_llmeval.targets.python import Recordings
+
+_CACHE = Path(".llmeval", "cache.sqlite3")
+_LISTED = 20
+_OWN = ("temperature", "max_tokens", "seed")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the actions."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    text = (
+        "Put the recorded questions of a suite to another judge. Print how far both agree, which cases flip, and which "
+        "gates and snapshots would change. With --approve, the score file gets a bridge, across which later runs are "
+        "compared with the approved scores."
+    )
+    migrate = actions.add_parser("migrate", help="measure what another judge would change", description=text)
+    migrate.add_argument("suite", type=Path, metavar="SUITE", help="the suite file")
+    migrate.add_argument("--to", required=True, metavar="PROVIDER:NAME", help="the judge that is to take its place")
+    migrate.add_argument(
+        "--from",
+        dest="old",
+        metavar="PROVIDER:NAME",
+        help="the judge whose verdicts are recorded (default: that of the approved scores, else the suite's)",
+    )
+    migrate.add_argument("--approve", action="store_true", help="write the bridge into the score file")
+    migrate.add_argument("--predictions", type=Path, metavar="FILE", help="recorded predictions, as for pytest")
+    migrate.add_argument("--base-url", metavar="URL", help="address of the new judge")
+    migrate.add_argument("--budget", metavar="LIMITS", help="spending limit, such as calls=500,tokens=200000,usd=2.50")
+    migrate.add_argument("--concurrency", type=int, default=16, metavar="N", help="calls at a time (default: 16)")
+    migrate.add_argument(
+        "--cache", type=Path, default=_CACHE, metavar="PATH", help=f"cache of verdicts; default: {_CACHE.as_posix()}"
+    )
+    migrate.set_defaults(run=_migrate)
+
+
+def _migrate(options: Namespace) -> int:
+    from pytest_llmeval.data.files.places import display_path
+    from pytest_llmeval.run.judge_migration import migrate
+    from pytest_llmeval.suite.suite import SuiteKey
+
+    suite = _suite(options.suite)
+    shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
+    for name in suite.systems or [""]:
+        key, way = SuiteKey(str(suite.path), shown, variant=name), suite.of(name)
+        judges = _judges(options, way, key)
+        found = migrate(way, key, judges, _judge_options(options), recordings)
+        say(_report(found))
+        say([_approved(found)] if options.approve else ["nothing was changed; --approve lets later runs be compared"])
+    return 0
+
+
+def _suite(path: Path) -> "Suite":
+    try:
+        suite = open_suite(path.resolve())
+    except SuiteError as error:
+        say(notes(path, error.faults), error=True)
+        raise
+    if suite.all_faults:
+        raise SuiteError(suite.all_faults)
+    if not suite.judged:
+        raise LlmevalError(f"{path}: found no evaluator that asks a judge, expected one")
+    return suite
+
+
+def _recordings(options: Namespace) -> "Recordings | None":
+    from pytest_llmeval.targets.python import Recordings
+
+    return None if options.predictions is None else Recordings.open(options.predictions, "replay")
+
+
+def _judge_options(options: Namespace) -> "JudgeOptions":
+    from pytest_llmeval.judge.budget import parse_budget
+    from pytest_llmeval.judge.options import JudgeOptions
+
+    if options.concurrency < 1:
+        raise LlmevalError(f"--concurrency: found {options.concurrency}, expected a whole number of at least 1")
+    try:
+        budget = parse_budget(filter(None, [options.budget]))
+    except ValueError as error:
+        raise LlmevalError(str(error).replace("--llmeval-budget", "--budget")) from None
+    return JudgeOptions(
+        concurrency=options.concurrency, budget=budget, cache=options.cache, run=f"migrate {uuid.uuid4().hex}"
+    )
+
+
+def _judges(options: Namespace, suite: "Suite", key: "SuiteKey") -> "tuple[JudgeSpec, JudgeSpec]":
+    """Return the judge of the recorded verdicts and the new one.
+
+    Raises:
+        LlmevalError: They are the same, or the new one cannot be asked here.
+    """
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.spec import JudgeSpec
+
+    if not isinstance(suite.judge, JudgeSpec):
+        names = ", ".join(suite.judge.names)
+        raise LlmevalError(
+            f"{key.shown}: found a panel of judges ({names}), expected one judge: change the panel in the suite file, "
+            "and approve its scores again"
+        )
+    try:
+        new = JudgeOptions(model=options.to, base_url=options.base_url).spec(suite.judge)
+        old = _old(options.old, suite.judge, key)
+    except ValueError as error:
+        raise LlmevalError(str(error)) from None
+    if new.provider == "fixture":
+        raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
+    if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
+        raise LlmevalError(f"--to: found {options.to!r}, which judges already, expected another judge")
+    return old, new
+
+
+def _old(model: str | None, judge: "JudgeSpec", key: "SuiteKey") -> "JudgeSpec":
+    """Return the judge of the approved scores with its parameters, or that of the suite."""
+    from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.snapshots.files import read_if_there, score_file
+    from pytest_llmeval.snapshots.runs import shown_beside
+    from pytest_llmeval.snapshots.scores import SuiteScores
+
+    path = score_file(key)
+    scores = read_if_there(path, shown_beside(key, path), SuiteScores)
+    known = next(iter(scores.comparable.judges.values()), None) if scores is not None else None
+    if known is None or model not in (None, known["model"]):
+        return JudgeOptions(model=model).spec(judge)
+    parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
+    if isinstance(parameters, list):
+        raise LlmevalError(f"{shown_beside(key, path)}: found scores of a panel, expected those of one judge")
+    return replace(
+        JudgeOptions(model=known["model"]).spec(judge),
+        temperature=parameters.get("temperature"),
+        max_tokens=parameters.get("max_tokens"),
+        seed=parameters.get("seed"),
+        parameters={name: value for name, value in parameters.items() if name not in _OWN},
+    )
+
+
+def _report(found: "Migration") -> Iterator[str]:
+    from tabulate import tabulate
+
+    variant = f"[{found.key.variant}]" if found.key.variant else ""
+    old, new = (next(iter(side.judges.values()))["model"] for side in (found.old, found.new))
+    compared = counted(len(found.old.records), "case")
+    yield f"{found.key.shown}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
+    asked = {call.id for record in found.new.records for call in record.calls if call.fresh}
+    yield f"{counted(len(asked), 'call')} of the new judge"
+    yield ""
+    rows = []
+    for each in found.agreement():
+        scores = (each.old, each.new, each.new - each.old, each.alpha)
+        rows.append((each.mode, str(each.verdicts), str(each.equal), *map(number, scores)))
+    headers = ("mode", "verdicts", "equal", "old", "new", "bias", "alpha")
+    yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 6)).split("\n")
+    yield ""
+    yield from _moved(found)
+    flips = [f"{each.case}: {each.what} {each.old} -> {each.new}" for each in found.flips()]
+    yield from _named("cases that flip", flips)
+    changed = [f"{before.gate}: {before.outcome} -> {after.outcome}" for before, after in found.gates()]
+    yield from _named("gates that change", changed)
+    yield from _named("left out", [f"{case}: {why}" for case, why in found.left_out.items()])
+
+
+def _moved(found: "Migration") -> Iterator[str]:
+    """Yield what becomes of each metric, and so of its snapshot."""
+    from tabulate import tabulate
+
+    shifts = {name: shift for each in found.shifts.values() for name, shift in each.items()}
+    rows = []
+    for name, shift in shifts.items():
+        old, new = found.old.result.find(name), found.new.result.find(name)
+        if old is not None and new is not None:
+            told = (number(old.value), number(new.value), number(shift.value), interval(shift.low, shift.high))
+            rows.append((name, *told))
+    headers = ("metric", "old", "new", "difference", "95% interval")
+    yield from tabulate(rows, headers, disable_numparse=True, colalign=("left", *["right"] * 4)).split("\n")
+    moved = [f"{name}: {old} -> {new}" for name, old, new, *_ in rows if old != new]
+    yield ""
+    yield from _named("scores that change, with their snapshots", moved)
+
+
+def _named(title: str, lines: list[str]) -> Iterator[str]:
+    if not lines:
+        yield f"{title}: none"
+        return
+    yield f"{title}:"
+    yield from (f"  {line}" for line in lines[:_LISTED])
+    if len(lines) > _LISTED:
+        yield f"  ... and {len(lines) - _LISTED} more"
+
+
+def _approved(found: "Migration") -> str:
+    from datetime import UTC, datetime
+
+    from pytest_llmeval.run.bridging import approve_migration
+    from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
+
+    shown = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
+    return f"bridge written to {shown}: runs by the new judge are compared with the approved scores"

@@ -1,0 +1,289 @@
+"""A change of judge: the recorded questions of a suite put to another judge, and what that does to its scores."""
+
+__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "migrate")
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, Result
+from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.run.case_runner import CaseRunner
+from pytest_llmeval.run.collected import judges_of
+from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+from pytest_llmeval.scoring.comparison.shift import CONFIDENCE, Shift, subject_of
+from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.scoring.regression import Statistic
+from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.scoring.usage import USAGE
+from pytest_llmeval.snapshots.comparable import digests_of
+from pytest_llmeval.snapshots.keeper import deciding_labels
+from pytest_llmeval.snapshots.scores import rounded
+from pytest_llmeval.suite.suite import Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.targets.python import Recordings
+
+_STATISTICS: tuple[Statistic, ...] = ("value", "mean")
+
+
+@dataclass(frozen=True)
+class JudgedSide:
+    """The cases as one of the judges sees them.
+
+    Attributes:
+        judges: Evaluator label to what is known of the judge.
+        records: One per case, in the order of the suite.
+        result: Their metrics.
+    """
+
+    judges: Mapping[str, Mapping[str, str]]
+    records: Sequence[CaseRecord]
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class ModeAgreement:
+    """How far two judges agree on the questions of one mode.
+
+    Attributes:
+        mode: The mode.
+        verdicts: Questions to which both gave a verdict.
+        equal: On how many they gave the same.
+        old: Mean score by the old judge, on the scale of the mode.
+        new: Mean score by the new one.
+        alpha: Krippendorff's; ``None`` where all scores are the same.
+    """
+
+    mode: str
+    verdicts: int
+    equal: int
+    old: float
+    new: float
+    alpha: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A case that the judges see differently: another outcome, or a score on the other side of the middle."""
+
+    case: str
+    what: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What a change of judge does to a suite, or to one of its systems.
+
+    Attributes:
+        key: Of the suite.
+        suite: The suite.
+        old: By the judge so far.
+        new: By the judge to come.
+        left_out: Case id to the reason why it is not compared.
+        shifts: Evaluator label to metric, or statistic of it, to how far it moves.
+    """
+
+    key: SuiteKey
+    suite: Suite
+    old: JudgedSide
+    new: JudgedSide
+    left_out: Mapping[str, str]
+    shifts: Mapping[str, Mapping[str, Shift]] = field(default_factory=dict)
+
+    def agreement(self) -> list[ModeAgreement]:
+        """Return the agreement by mode; questions that only one of the judges was asked are left out."""
+        pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for before, after in zip(self.old.records, self.new.records, strict=True):
+            for mode, old, new in _matched(before.judgings, after.judgings):
+                pairs[mode].append((old, new))
+        return [_agreement(mode, found) for mode, found in pairs.items()]
+
+    def flips(self) -> Iterator[Flip]:
+        """Yield the cases that the judges see differently."""
+        for before, after in zip(self.old.result.cases, self.new.result.cases, strict=True):
+            if before.outcome != after.outcome:
+                yield Flip(before.id, "case", before.outcome, after.outcome)
+            for name, old in before.metrics.items():
+                new, owned = after.metrics.get(name), self.suite.metrics.find(name)
+                if owned is None or owned.label not in self.shifts or old is None or new is None:
+                    continue
+                low, high = owned.metric.low, owned.metric.high
+                if low is not None and high is not None and (old >= (low + high) / 2) != (new >= (low + high) / 2):
+                    yield Flip(before.id, name, f"{old:g}", f"{new:g}")
+
+    def gates(self) -> Iterator[tuple[GateResult, GateResult]]:
+        """Yield the verdicts on gates by both judges, where they differ; gates on what asking took are left out."""
+        for gate in self.suite.gates:
+            owned = self.suite.metrics.find(gate.metric)
+            if gate.metric != PASS_RATE and (owned is None or owned.label == USAGE):
+                continue
+            old, new = (gate.judge(side.result, "", "") for side in (self.old, self.new))
+            if old.outcome != new.outcome:
+                yield old, new
+
+
+def migrate(
+    suite: Suite,
+    key: SuiteKey,
+    judges: tuple[JudgeSpec, JudgeSpec],
+    options: JudgeOptions,
+    recordings: "Recordings | None" = None,
+) -> Migration:
+    """Put the recorded questions of a suite to another judge.
+
+    Args:
+        suite: As one system answers it; its predictions are known or recorded.
+        key: Of the suite.
+        judges: The judge whose verdicts are recorded, and the one that is to take its place.
+        options: How the new one is asked.
+        recordings: Predictions.
+
+    Raises:
+        LlmevalError: The budget is spent, or there is nothing to compare.
+    """
+    old, new = (replace(suite, judge=spec) for spec in judges)
+    replay = replace(options, mode="replay", model=None, base_url=None)
+    before, known = _run(old, key, replay, recordings)
+    left_out = {each.id: _why(each) for each in before if _lacks(each)}
+    asked = replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
+    if not asked.cases:
+        raise LlmevalError(_nothing(key, left_out))
+    after, taken = _run(asked, key, replace(replay, mode="auto"), recordings)
+    left_out |= {each.id: _why(each) for each in after if _lacks(each)}
+    sides = [
+        JudgedSide(told, rows, _summary(suite, rows))
+        for told, rows in ((known, _kept(before, left_out)), (taken, _kept(after, left_out)))
+    ]
+    if not sides[0].records:
+        raise LlmevalError(_nothing(key, left_out))
+    return Migration(key, new, sides[0], sides[1], left_out, _shifts(suite, *sides))
+
+
+def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
+    reason = next(iter(left_out.values()), "it has no case")
+    return f"{key.shown}: found nothing to compare: {reason}"
+
+
+def _run(
+    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings | None"
+) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
+    """Return what the cases gave, and what is known of the judge.
+
+    Raises:
+        LlmevalError: The budget is spent.
+    """
+    runner = CaseRunner(options, recordings)
+    early = EarlyCalls(judge=True)
+    loaded = [LoadedCase(suite, case, key) for case in suite.cases]
+    try:
+        records = []
+        for number, each in enumerate(loaded, 1):
+            execution = runner.run(each, following=loaded[number:], early=early)
+            if isinstance(execution.error, BudgetError):
+                stored = "finished verdicts are stored: run the command again with a new budget"
+                raise LlmevalError(f"{execution.error}; {stored}")
+            records.append(execution.record)
+        return records, judges_of(suite, runner.judges, key.shown)
+    finally:
+        runner.close(whole_run=True)
+
+
+def _lacks(record: CaseRecord) -> bool:
+    return bool(record.errors) or any(each.errored for each in record.observations.values())
+
+
+def _why(record: CaseRecord) -> str:
+    partly = (why for each in record.observations.values() for why in each.errored.values())
+    return next(chain(record.errors.values(), partly), "")
+
+
+def _kept(records: Sequence[CaseRecord], left_out: Mapping[str, str]) -> list[CaseRecord]:
+    return [each for each in records if each.id not in left_out]
+
+
+def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
+    return summarize(
+        suite.metrics, records, group_by=suite.group_by, confidence=suite.confidence, cluster_by=suite.cluster_by
+    )
+
+
+def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
+    """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
+    from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+    from pytest_llmeval.scoring.comparison.pairing import Pairing
+
+    digests = digests_of(suite)
+    here, there = (CaseStatistics.of(side.records, digests=digests) for side in (new, old))
+    pairing = Pairing(here, there, suite.metrics)
+    deciding = deciding_labels(suite)
+    flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
+    judged = [label for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)]
+
+    def moved_by(label: str) -> Callable[[str], bool]:
+        def moves(metric: str) -> bool:
+            return label in deciding(metric) or (metric == PASS_RATE and flipped)
+
+        return moves
+
+    return {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+
+
+def _moved(pairing: "Pairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
+    """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
+    from pytest_llmeval.scoring.comparison.compare import differences
+
+    found: dict[str, Shift] = {}
+    for statistic in _STATISTICS:
+        moved = differences(
+            pairing,
+            pairing.everything(),
+            names,
+            confidence=CONFIDENCE,
+            statistic=statistic,
+            cluster_by=suite.cluster_by,
+        )
+        for name, each in moved.items():
+            value, low, high = (rounded(number) for number in (each.difference, each.low, each.high))
+            if value is not None and low is not None and high is not None:
+                found[subject_of(name, statistic)] = Shift(value, low, high)
+    return found
+
+
+def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterator[tuple[str, float, float]]:
+    """Yield mode and scores of the questions that both judges were asked: later ones may depend on replies."""
+
+    def asked(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        return each.evaluator, each.mode, tuple(sorted(each.question.items()))
+
+    waiting: dict[object, list[JudgingShown]] = defaultdict(list)
+    for each in new:
+        waiting[asked(each)].append(each)
+    for each in old:
+        others = waiting[asked(each)]
+        other = others.pop(0) if others else None
+        if other is not None and each.score is not None and other.score is not None:
+            yield each.mode, each.score, other.score
+
+
+def _agreement(mode: str, pairs: Sequence[tuple[float, float]]) -> ModeAgreement:
+    import numpy as np
+
+    from pytest_llmeval.core.observation import Sums
+    from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, unit_moments
+
+    moments = [unit_moments(pair) for pair in pairs]
+    sums = Sums({name: np.array([float(sum(each[name] for each in moments))]) for name in moments[0]}, 1)
+    with np.errstate(all="ignore"):
+        alpha = float(krippendorff_alpha(sums)[0])
+    old, new = (float(np.mean(column)) for column in zip(*pairs, strict=True))
+    equal = sum(one == other for one, other in pairs)
+    return ModeAgreement(mode, len(pairs), equal, old, new, alpha if np.isfinite(alpha) else None)
