@@ -16,9 +16,11 @@ _NO_CLAIM = re.compile(r"I do not know|不知道|[?？]$")
 
 
 def judge(request: JudgeRequest) -> str:
-    """Answer a question about a criterion with yes or no, and one about claims and passages with an object."""
+    """Answer a question about a criterion with yes or no, and one about claims or a pair of answers with an object."""
     shown = json.loads(request.messages[-1].content.removeprefix("<data>").removesuffix("</data>"))
-    return _criterion(shown) if "criterion" in shown else json.dumps(_claims(shown), ensure_ascii=False)
+    if "criterion" in shown:
+        return _criterion(shown)
+    return json.dumps(_better(shown) if "first" in shown else _claims(shown), ensure_ascii=False)
 
 
 def _words(text: str) -> set[str]:
@@ -32,6 +34,16 @@ def _criterion(shown: Mapping[str, str]) -> str:
     there = {word[:5] for word in re.findall(r"\w{3,}", shown["answer"].lower())}
     share = len(wanted & there) / len(wanted)
     return f"{'yes' if share > 1 / 2 else 'no'}: the answer has {share:.0%} of the words of the criterion"
+
+
+def _better(shown: Mapping[str, str]) -> dict[str, str]:
+    """Prefer the answer that has more words in common with the right one, and fewer others."""
+    right = _words(shown["reference"])
+    first, second = (
+        len(right & _words(shown[name])) - len(_words(shown[name]) - right) for name in ("first", "second")
+    )
+    better = "tie" if first == second else "first" if first > second else "second"
+    return {"reasoning": "It is closer to the right answer.", "better": better}
 
 
 def _claims(shown: Mapping[str, str]) -> dict[str, Any]:
