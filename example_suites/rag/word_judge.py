@@ -16,11 +16,11 @@ _NO_CLAIM = re.compile(r"I do not know|不知道|[?？]$")
 
 
 def judge(request: JudgeRequest) -> str:
-    """Answer a question about a criterion with yes or no, and one about claims or a pair of answers with an object."""
+    """Answer a question about a criterion with yes or no, and one about claims or pairs of answers with an object."""
     shown = json.loads(request.messages[-1].content.removeprefix("<data>").removesuffix("</data>"))
-    if "criterion" in shown:
-        return _criterion(shown)
-    return json.dumps(_better(shown) if "first" in shown else _claims(shown), ensure_ascii=False)
+    if "first" in shown:
+        return json.dumps(_better(shown))
+    return _criterion(shown) if "criterion" in shown else json.dumps(_claims(shown), ensure_ascii=False)
 
 
 def _words(text: str) -> set[str]:
@@ -37,13 +37,11 @@ def _criterion(shown: Mapping[str, str]) -> str:
 
 
 def _better(shown: Mapping[str, str]) -> dict[str, str]:
-    """Prefer the answer that has more words in common with the right one, and fewer others."""
-    right = _words(shown["reference"])
-    first, second = (
-        len(right & _words(shown[name])) - len(_words(shown[name]) - right) for name in ("first", "second")
-    )
-    better = "tie" if first == second else "first" if first > second else "second"
-    return {"reasoning": "It is closer to the right answer.", "better": better}
+    """Prefer the answer with more words of the right one, or of the question, and the first where both have as many."""
+    wanted = _words(shown.get("reference", shown["question"]))
+    first, second = (len(wanted & _words(shown[name])) for name in ("first", "second"))
+    counts = f"{first} and {second} of {len(wanted)} words of the right answer"
+    return {"reasoning": f"The answers have {counts}.", "better": "second" if second > first else "first"}
 
 
 def _claims(shown: Mapping[str, str]) -> dict[str, Any]:
