@@ -208,7 +208,8 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
-    if changed and judge and was and _BRIDGED.issuperset(changed):
+    named = not judge.get("model", "fixture:").startswith("fixture:")
+    if changed and named and was and _BRIDGED.issuperset(changed):
         yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
 
 
