@@ -1,4 +1,4 @@
-"""Streams of exact matches and F1: seconds, memory and traffic with one and two processes.
+"""Streams of exact matches and F1: seconds, memory and traffic, without workers and with two.
 
 python benchmarks/streams.py [CASES]
 """
@@ -22,6 +22,7 @@ CASES = 10_000_000
 TEXT = get_evaluator("text", metrics=["exact_match", "f1"])
 WORDS = ("the", "fox", "sees", "a", "red", "hen", "near", "its", "old", "barn", "while", "rain", "falls", "on", "it")
 KINDS = 1_000
+WORKERS = 2
 
 
 def cases(number: int) -> Iterator[Case]:
@@ -62,18 +63,34 @@ def main() -> None:
     score_stream(TEXT, cases(20_000), executor=weighing)
     less = weighing.sent / weighing.returned
     print(f"traffic: cases {weighing.sent / 20_000:.0f} bytes each, results {less:.0f} x less")
-    for workers in (1, 2):
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            list(pool.map(abs, range(workers)))
-            own, start = used()[2], time.perf_counter()
-            score_stream(TEXT, cases(number), executor=pool)
-            seconds, own = time.perf_counter() - start, used()[2] - own
-            seen = {pid: (memory, cpu) for pid, memory, cpu in (pool.submit(used).result() for _ in range(20))}
-        memory = max(used()[1], *(each[0] for each in seen.values()))
-        print(
-            f"{workers} workers: {seconds:.1f} s for {number:,} cases, at most {memory:.0f} MB per process; "
-            f"processor seconds: this process {own:.1f}, a worker {max(each[1] for each in seen.values()):.1f}"
-        )
+    own, start = used()[2], time.perf_counter()
+    score_stream(TEXT, cases(number))
+    alone, seconds = used()[2] - own, time.perf_counter() - start
+    print(
+        f"no workers: {seconds:.1f} s for {number:,} cases, at most {used()[1]:.0f} MB; processor seconds: {alone:.1f}"
+    )
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        list(pool.map(abs, range(WORKERS)))
+        idle = _seen(pool)
+        own, start = used()[2], time.perf_counter()
+        score_stream(TEXT, cases(number), executor=pool)
+        seconds, own = time.perf_counter() - start, used()[2] - own
+        seen = _seen(pool)
+    memory = max(used()[1], *(each[0] for each in seen.values()))
+    busy = [cpu - idle.get(pid, (0.0, 0.0))[1] for pid, (_, cpu) in seen.items()]
+    print(
+        f"{WORKERS} workers: {seconds:.1f} s, at most {memory:.0f} MB per process; processor seconds: this process "
+        f"{own:.1f}, the workers {', '.join(f'{each:.1f}' for each in busy)}"
+    )
+    print(
+        f"speed that this allows: {alone / ((own + sum(busy)) / 2):.2f} on two idle cores, "
+        f"{alone / max(own, *busy):.2f} on three"
+    )
+
+
+def _seen(pool: Executor) -> dict[int, tuple[float, float]]:
+    """Return memory and processor seconds by worker."""
+    return {pid: (memory, cpu) for pid, memory, cpu in (pool.submit(used).result() for _ in range(40))}
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ __all__ = (
     "MissingExtraError",
     "Mode",
     "Observation",
+    "Panel",
     "PartialResult",
     "Parts",
     "PredictionError",
@@ -94,9 +95,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
     from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.judge.direct import Panel
     from pytest_llmeval.run.score import score
-    from pytest_llmeval.run.stream import score_stream
+    from pytest_llmeval.run.streams.partial import PartialResult
+    from pytest_llmeval.run.streams.stream import score_stream
     from pytest_llmeval.scoring.comparison.compare import Comparison, Difference, compare
     from pytest_llmeval.suite.checks import get_checks
     from pytest_llmeval.suite.registry import Registry, get_evaluator, register_tokenizer
@@ -120,9 +122,10 @@ _HOMES = {
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
     "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
-    "run.partial": ("PartialResult",),
+    "judge.direct": ("Panel",),
     "run.score": ("score",),
-    "run.stream": ("score_stream",),
+    "run.streams.partial": ("PartialResult",),
+    "run.streams.stream": ("score_stream",),
     "scoring.comparison.compare": ("Comparison", "Difference", "compare"),
     "suite.checks": ("get_checks",),
     "suite.registry": ("Registry", "get_evaluator", "register_tokenizer"),

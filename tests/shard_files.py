@@ -13,8 +13,8 @@ from pytest_llmeval.run.finishing import HeardRun
 from pytest_llmeval.run.job import Answer
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shard_file import Options, Origin, SuiteVariant
-from pytest_llmeval.run.sharding import Shard
+from pytest_llmeval.run.shards.file import Options, Origin, SuiteVariant
+from pytest_llmeval.run.shards.selection import Shard
 from pytest_llmeval.suite.suite import SuiteKey
 
 CASES = [

@@ -16,8 +16,10 @@ _NO_CLAIM = re.compile(r"I do not know|不知道|[?？]$")
 
 
 def judge(request: JudgeRequest) -> str:
-    """Answer a question about a criterion with yes or no, and one about claims and passages with an object."""
+    """Answer a question about a criterion with yes or no, and one about claims or pairs of answers with an object."""
     shown = json.loads(request.messages[-1].content.removeprefix("<data>").removesuffix("</data>"))
+    if "first" in shown:
+        return json.dumps(_better(shown))
     return _criterion(shown) if "criterion" in shown else json.dumps(_claims(shown), ensure_ascii=False)
 
 
@@ -32,6 +34,14 @@ def _criterion(shown: Mapping[str, str]) -> str:
     there = {word[:5] for word in re.findall(r"\w{3,}", shown["answer"].lower())}
     share = len(wanted & there) / len(wanted)
     return f"{'yes' if share > 1 / 2 else 'no'}: the answer has {share:.0%} of the words of the criterion"
+
+
+def _better(shown: Mapping[str, str]) -> dict[str, str]:
+    """Prefer the answer with more words of the right one, or of the question, and the first where both have as many."""
+    wanted = _words(shown.get("reference", shown["question"]))
+    first, second = (len(wanted & _words(shown[name])) for name in ("first", "second"))
+    counts = f"{first} and {second} of {len(wanted)} words of the right answer"
+    return {"reasoning": f"The answers have {counts}.", "better": "second" if second > first else "first"}
 
 
 def _claims(shown: Mapping[str, str]) -> dict[str, Any]:

@@ -161,6 +161,8 @@ def _import_scores(options: Namespace) -> int:
     from pytest_llmeval.judge.score_file import ScoreFile
 
     questions = suite_questions(options.suite, options.model)
+    if len(questions.models) > 1:
+        options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
     found = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
     _keep(options, found.entries)
     if found.ruled:
@@ -225,17 +227,19 @@ def _explain_suite(options: Namespace, path: Path) -> int:
         with _opened(options) as cache:
             cached = set(cache.get_many(each.asked.key for each in found.questions))
     rows, missing = [], []
+    panel = len(found.models) > 1
     for each in found.questions:
         asked = each.asked
         recorded = found.recordings.get(asked.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", asked.key in cached)) if has]
-        row = (each.case.id, each.evaluator, asked.question.mode.name, str(asked.repeat), asked.key)
+        juror = (asked.suite_judge.model,) if panel else ()
+        row = (each.case.id, each.evaluator, *juror, asked.question.mode.name, str(asked.repeat), asked.key)
         rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
         if not recorded:
             why = found.recordings.nearest(asked.case, asked.components())
             missing.append(f"{each.case.id}: {why}")
     if rows:
-        names = ("case", "evaluator", "mode", "repeat", "key", "stored")
+        names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
         say(tabulate(rows, names, disable_numparse=True).split("\n"))
     if found.recordings.entries:
         say(missing)

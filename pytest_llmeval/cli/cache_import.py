@@ -17,6 +17,7 @@ from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
@@ -49,12 +50,14 @@ class SuiteQuestions:
     Attributes:
         suite: The suite.
         recordings: Its recorded judgements.
-        questions: In file order, with one entry per repeat.
+        models: Of its judge, or of the jurors of its panel.
+        questions: In file order, with one entry per juror and repeat.
         unknown: Case id to the reason why its questions are known only in a run.
     """
 
     suite: "Suite"
     recordings: Judgements
+    models: list[str] = field(default_factory=list)
     questions: list[SuiteQuestion] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -72,12 +75,12 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
     """
     suite = open_suite(path)
     try:
-        chosen = JudgeOptions(model=model).spec(suite.judge)
+        chosen = JudgeOptions(model=model).chosen(suite.judge)
     except ValueError as error:
         raise LlmevalError(str(error)) from None
     recordings = Judgements.read(judgements_of(path))
-    suite_judge = SuiteJudge(chosen.model or OWN_JUDGE, chosen.request_parameters(), recordings)
-    found = SuiteQuestions(suite, recordings)
+    jurors = [SuiteJudge(s.model or OWN_JUDGE, s.request_parameters(), recordings) for s in jurors_of(chosen)]
+    found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
     for case in suite.cases:
         if case.prediction is MISSING:
             found.unknown[case.id] = "its prediction is made during a run"
@@ -91,8 +94,9 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
                 found.unknown[case.id] = str(error)
                 continue
             found.questions.extend(
-                SuiteQuestion(case, label, BoundQuestion(suite_judge, question, case.id, repeat))
+                SuiteQuestion(case, label, suite_judge.bind(question, case.id, repeat))
                 for question in questions
+                for suite_judge in jurors
                 for repeat in range(suite.repeats.times)
             )
     return found

@@ -115,10 +115,17 @@ def _judges(options: Namespace, suite: "Suite", key: "SuiteKey") -> "tuple[Judge
         LlmevalError: They are the same, or the new one cannot be asked here.
     """
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.spec import JudgeSpec
 
+    if not isinstance(suite.judge, JudgeSpec):
+        names = ", ".join(suite.judge.names)
+        raise LlmevalError(
+            f"{key.shown}: found a panel of judges ({names}), expected one judge: change the panel in the suite file, "
+            "and approve its scores again"
+        )
     try:
         new = JudgeOptions(model=options.to, base_url=options.base_url).spec(suite.judge)
-        old = _old(options.old, suite, key)
+        old = _old(options.old, suite.judge, key)
     except ValueError as error:
         raise LlmevalError(str(error)) from None
     if new.provider == "fixture":
@@ -128,7 +135,7 @@ def _judges(options: Namespace, suite: "Suite", key: "SuiteKey") -> "tuple[Judge
     return old, new
 
 
-def _old(model: str | None, suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
+def _old(model: str | None, judge: "JudgeSpec", key: "SuiteKey") -> "JudgeSpec":
     """Return the judge of the approved scores with its parameters, or that of the suite."""
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.snapshots.files import read_if_there, score_file
@@ -139,10 +146,12 @@ def _old(model: str | None, suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
     known = next(iter(scores.comparable.judges.values()), None) if scores is not None else None
     if known is None or model not in (None, known["model"]):
-        return JudgeOptions(model=model).spec(suite.judge)
-    parameters: Mapping[str, Any] = json.loads(known["parameters"])
+        return JudgeOptions(model=model).spec(judge)
+    parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
+    if isinstance(parameters, list):
+        raise LlmevalError(f"{shown_beside(key, path)}: found scores of a panel, expected those of one judge")
     return replace(
-        JudgeOptions(model=known["model"]).spec(suite.judge),
+        JudgeOptions(model=known["model"]).spec(judge),
         temperature=parameters.get("temperature"),
         max_tokens=parameters.get("max_tokens"),
         seed=parameters.get("seed"),

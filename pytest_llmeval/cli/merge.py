@@ -14,8 +14,8 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.merging import MergedRun
-    from pytest_llmeval.run.shard_file import ShardFile
+    from pytest_llmeval.run.shards.file import ShardFile
+    from pytest_llmeval.run.shards.merging import MergedRun
     from pytest_llmeval.targets.python import Recordings
 
 _SUFFIX = ".llmeval"
@@ -53,8 +53,8 @@ def _merge(options: Namespace) -> int:
 
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.finishing import finish_run
-    from pytest_llmeval.run.merging import merge_shards
     from pytest_llmeval.run.past_runs import write_run
+    from pytest_llmeval.run.shards.merging import merge_shards
     from pytest_llmeval.snapshots.mode import Mode
 
     if options.snapshot_anchor and not options.snapshot_update:
@@ -121,7 +121,7 @@ def _opened(files: Sequence[Path], rootdir: Path | None) -> "tuple[Path, list[Sh
 
 
 def _read(files: Sequence[Path], root: Path) -> "list[ShardFile]":
-    from pytest_llmeval.run.shard_file import read_shard
+    from pytest_llmeval.run.shards.file import read_shard
 
     shards, faults = [], []
     for each in files:

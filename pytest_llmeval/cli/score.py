@@ -81,8 +81,8 @@ def _heard(options: Namespace, path: Path, checkout: "Checkout") -> "HeardRun":
     """
     from pytest_llmeval.data.files.places import display_path
     from pytest_llmeval.run.finishing import HeardRun
-    from pytest_llmeval.run.predicted_suite import open_executor, run_predicted, with_answers
     from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+    from pytest_llmeval.run.streams.predicted_suite import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
 
     try:

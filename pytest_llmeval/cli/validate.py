@@ -11,6 +11,7 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.cli.suite_file import notes, open_suite, suite_files
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.judge.panel import jurors_of
 from pytest_llmeval.judge.prices import is_retired
 from pytest_llmeval.suite import SUITE_FILES
 from pytest_llmeval.suite.suite import CANNOT_FAIL
@@ -52,8 +53,8 @@ def _validate(options: Namespace) -> int:
 
 def _retired(suite: "Suite") -> Iterator[str]:
     """Yield place and name of each model that its provider is giving up."""
-    models = {f"systems.{name}": each.model.spec for name, each in suite.systems.items() if each.model is not None}
-    for place, spec in {"judge": suite.judge, **models}.items():
+    models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
+    for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
         if is_retired(spec):
             yield f"{place}: {spec.model!r}"
 

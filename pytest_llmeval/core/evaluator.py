@@ -1,11 +1,11 @@
 """The evaluator contract: options, `measure` for one case, and `summarize` for sums."""
 
-__all__ = ("ErrorBucket", "Evaluator", "Metric")
+__all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
@@ -14,6 +14,10 @@ from pytest_llmeval.core.wording import limit
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Observation, Sums
     from pytest_llmeval.core.tables import ReportTable
+
+
+APPROVED: Final = "approved"
+"""Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Evaluator(ABC):
 
     @property
     def opponents(self) -> Sequence[str]:
-        """The systems whose predictions it finds in `Case.others`; default: none."""
+        """The systems whose predictions it finds in `Case.others`, or `APPROVED`; default: none."""
         return ()
 
     def among(self, systems: Sequence[str]) -> "Evaluator":
@@ -97,6 +101,10 @@ class Evaluator(ABC):
             EvaluatorError: It compares with a system that the suite does not have.
         """
         del systems
+        return self
+
+    def made(self) -> "Evaluator":
+        """Return the evaluator that these options make; by default this one."""
         return self
 
     @abstractmethod

@@ -221,6 +221,7 @@ class JudgingShown(NamedTuple):
         reply: What the judge replied, or why there is no verdict.
         score: ``None`` where there is no verdict.
         cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
+        judge: The juror, where a panel judges.
     """
 
     evaluator: str
@@ -229,6 +230,7 @@ class JudgingShown(NamedTuple):
     reply: str
     score: float | None = None
     cost_usd: float | None = None
+    judge: str = ""
 
 
 class Call(NamedTuple):
@@ -241,6 +243,7 @@ class Call(NamedTuple):
         output_tokens: ``None`` if the provider does not report them.
         cost_usd: ``None`` where no price is known.
         seconds: How long it took when it was made; ``None`` where that is not recorded.
+        judge: The juror, where a panel judges.
     """
 
     id: str
@@ -249,3 +252,4 @@ class Call(NamedTuple):
     output_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    judge: str = ""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.direct import DirectJudge, Judgeable
+from pytest_llmeval.judge.direct import DirectJudge, Judgeable, Panel
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
 
@@ -55,7 +55,7 @@ def judge_answer(
     ground_truth: str,
     prediction: str,
     *,
-    llm: Judgeable | None = None,
+    llm: Judgeable | Panel | None = None,
     mode: str = "continuous",
 ) -> float:
     """Return how right an answer is.
@@ -94,7 +94,7 @@ def judge_answer(
 def batch_judge(
     results: Sequence[AnsweredQuestion],
     *,
-    llm: Judgeable | None,
+    llm: Judgeable | Panel | None,
     mode: str = _AUTO,
     cache_path: str | Path | None = None,
     max_workers: int = 8,
@@ -134,7 +134,7 @@ def batch_judge(
 
 def _judged(
     results: Sequence[AnsweredQuestion],
-    llm: Judgeable | None,
+    llm: Judgeable | Panel | None,
     mode: str,
     cache_path: str | Path | None,
     max_workers: int,
@@ -228,7 +228,7 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
         raise ValueError(unknown_name("mode", mode, known))
 
 
-def _check_judge(llm: Judgeable | None, tasks: Iterable[_Task]) -> None:
+def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_Task]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
         raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")

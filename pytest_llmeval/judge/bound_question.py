@@ -47,6 +47,15 @@ class SuiteJudge:
         """The model's name, without its provider."""
         return self.model.partition(":")[2]
 
+    @property
+    def singles(self) -> "tuple[SuiteJudge, ...]":
+        """The judge, as one of a panel."""
+        return (self,)
+
+    def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "BoundQuestion":
+        """Return a question to this judge; see `BoundQuestion`."""
+        return BoundQuestion(self, question, case, repeat, asker)
+
 
 @dataclass(frozen=True)
 class BoundQuestion:
@@ -87,6 +96,11 @@ class BoundQuestion:
             parameters=suite_judge.parameters,
             repeat=self._number,
         )
+
+    @property
+    def singles(self) -> "tuple[BoundQuestion, ...]":
+        """The question, as to one of a panel."""
+        return (self,)
 
     def components(self) -> dict[str, Any]:
         """Return what the key is made of."""

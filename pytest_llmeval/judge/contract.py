@@ -5,6 +5,7 @@ __all__ = (
     "JudgeReply",
     "JudgeRequest",
     "JudgedEvaluator",
+    "Listing",
     "Message",
     "Mode",
     "Question",
@@ -16,7 +17,7 @@ __all__ = (
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
@@ -25,6 +26,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import JudgeError
     from pytest_llmeval.core.observation import Observation
+    from pytest_llmeval.judge.spec import JudgeSpec
 
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
@@ -117,6 +119,19 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """How a panel of judges decides about numbered things, such as claims, each of which a verdict grades by itself.
+
+    Attributes:
+        grades: Returns the grades of a verdict, from 0 to 1, in the order of the things.
+        join: Returns the verdict with decided grades, from the verdicts of the jurors.
+    """
+
+    grades: Callable[[Verdict], Sequence[float]]
+    join: Callable[[Sequence[Verdict], Sequence[float]], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
 class Mode:
     """A way of judging: data, one file each.
 
@@ -129,6 +144,11 @@ class Mode:
         read: Turns a reply's text into a verdict, or raises `JudgeError`.
         reply_schema: JSON Schema of the reply; ``None`` where it is a word.
         asks_again: Whether a reply that cannot be read is asked for once more, with a call of its own.
+        decides: Whether scores are decisions, such as a winner, of which there is no mean; words always are.
+        tied: The score that a vote which decides nothing gives; ``None``: the lowest of those that it is between.
+        listing: How a panel decides, where a verdict grades numbered things.
+        asks_one: Whether of a panel only the first juror is asked, because the reply is no judgement but, for example,
+            a list of things to judge.
         expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
             `read` gets them with the reply. ``None``: the reply alone counts.
 
@@ -144,6 +164,10 @@ class Mode:
     read: Callable[[str], Verdict]
     reply_schema: Mapping[str, Any] | None = None
     asks_again: bool = False
+    decides: bool = False
+    tied: float | None = None
+    listing: Listing | None = None
+    asks_one: bool = False
     expected_of: str | None = None
 
     def __post_init__(self) -> None:
@@ -188,6 +212,14 @@ class JudgedEvaluator(Evaluator):
     so it stays as pure as any other.
     """
 
+    decides: ClassVar[bool] = False
+    """Whether its verdicts are decisions, of which there is no mean."""
+
+    @property
+    def own_model(self) -> "JudgeSpec | None":
+        """The model of embeddings that is asked in place of the suite's judge; ``None`` for the judge."""
+        return None
+
     @abstractmethod
     def questions(self, case: Case) -> "Sequence[Question]":
         """Return the questions about an answered case; empty if a rule decides."""
@@ -201,6 +233,17 @@ class JudgedEvaluator(Evaluator):
         """
         del case, verdicts
         return ()
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Say why the verdicts of several judges cannot become one in a certain way; ``None`` if they can.
+
+        Args:
+            reduce: ``mean``, ``median``, ``majority`` or ``unanimous``; ``None``: the majority of words such as yes and
+                no, the mean of scores.
+        """
+        if not self.decides or reduce not in ("mean", "median"):
+            return None
+        return f"found {reduce}, expected majority or unanimous: its verdicts are decisions"
 
     def most_follow_ups(self, case: Case) -> int:
         """Return how many questions `follow_up` may ask about a case at most, in all rounds together. Default: none.

@@ -22,7 +22,10 @@ from pytest_llmeval.services.retrying import RunCalls
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import SuiteJudge
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.contract import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
+    from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
+    from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.service import JudgeService
 
 OWN_JUDGE = "fixture:judge_client"
@@ -56,8 +59,9 @@ class SuiteJudges:
 
     options: JudgeOptions
     background: Background
-    _by_file: "dict[Path, SuiteJudge]" = field(default_factory=dict)
-    _clients: "dict[Path, tuple[Any, AsyncJudge]]" = field(default_factory=dict)
+    _by_file: "dict[Path, SuiteJudge | SuitePanel]" = field(default_factory=dict)
+    _clients: "dict[tuple[Path, int], tuple[Any, AsyncJudge]]" = field(default_factory=dict)
+    _embeddings: "dict[tuple[Path, str, str], SuiteJudge]" = field(default_factory=dict)
     _has_others: bool = False
 
     @cached_property
@@ -92,67 +96,87 @@ class SuiteJudges:
     def _working(self) -> WorkingCache:
         return WorkingCache(self.options.cache)
 
-    def judge_of(self, asking: Path, spec: JudgeSpec, display_path: str) -> "SuiteJudge":
-        """Return the judge of a suite file or test file.
+    def judge_of(
+        self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str, *, priced: bool = True
+    ) -> "SuiteJudge | SuitePanel":
+        """Return the judge, or the panel, of a suite file or test file.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
             display_path: The name of the file in messages.
+            priced: Whether it may be asked, so that a budget in USD needs its price.
 
         Raises:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
-            from pytest_llmeval.judge.bound_question import SuiteJudge
-            from pytest_llmeval.judge.prices import price_of
+            from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
             from pytest_llmeval.judge.recordings import Judgements, judgements_of
 
             chosen = self._chosen(spec, display_path)
             path = judgements_of(asking)
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
-            model = chosen.model or OWN_JUDGE
-            price = price_of(chosen)
-            if price is None and self.options.budget.usd is not None and self.service.asks:
-                fault = (
-                    f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
-                    "expected 'price: {input: USD, output: USD}' (per million tokens) under 'judge'"
-                )
-                raise SuiteError([Fault(display_path, 0, 0, "judge", fault)])
-            way = f"{chosen.base_url} {chosen.api_key_env}"
-            self._by_file[asking] = SuiteJudge(model, chosen.request_parameters(), recordings, price=price, way=way)
+            if isinstance(chosen, PanelSpec):
+                jurors = [self._single(each, recordings, display_path, "judges", priced) for each in chosen.judges]
+                self._by_file[asking] = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
+            else:
+                self._by_file[asking] = self._single(chosen, recordings, display_path, "judge", priced)
         return self._by_file[asking]
 
-    def _chosen(self, spec: JudgeSpec, display_path: str) -> JudgeSpec:
+    def _single(
+        self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
+    ) -> "SuiteJudge":
+        from pytest_llmeval.judge.bound_question import SuiteJudge
+        from pytest_llmeval.judge.prices import price_of
+
+        model = chosen.model or OWN_JUDGE
+        price = price_of(chosen)
+        if priced and price is None and self.options.budget.usd is not None and self.service.asks:
+            fault = (
+                f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
+                f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}"
+            )
+            raise SuiteError([Fault(display_path, 0, 0, place, fault)])
+        way = f"{chosen.base_url} {chosen.api_key_env}"
+        return SuiteJudge(model, chosen.request_parameters(), recordings, price=price, way=way)
+
+    def _chosen(self, spec: "JudgeSpec | PanelSpec", display_path: str) -> "JudgeSpec | PanelSpec":
         try:
-            return self.options.spec(spec)
+            return self.options.chosen(spec)
         except ValueError as error:
             fault = f"does not fit --llmeval-judge-model or --llmeval-judge-base-url: {error}"
             raise SuiteError([Fault(display_path, 0, 0, "judge", fault)]) from None
 
-    def open(self, asking: Path, spec: JudgeSpec, own: OwnJudge) -> None:
-        """Connect a judge to its client.
+    def open(self, asking: Path, spec: "JudgeSpec | PanelSpec", own: OwnJudge) -> None:
+        """Connect a judge, or the jurors of a panel, to their clients.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
-            own: The user's own judge.
+            own: The user's own judge, which stands in for every juror: the request names the model.
 
         Raises:
             JudgeError: The fixture returned something that cannot judge.
         """
         __tracebackhide__ = True
-        from pytest_llmeval.judge.clients import as_client, connect
+        from pytest_llmeval.judge.panel import jurors_of
 
-        suite_judge = self._by_file[asking]
+        jurors = self._by_file[asking].singles
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         given = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
-        held = self._clients.get(asking)
+        for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
+            self._connect(juror, chosen, given, (asking, number))
+
+    def _connect(self, suite_judge: "SuiteJudge", chosen: JudgeSpec, given: Any, place: tuple[Path, int]) -> None:
+        __tracebackhide__ = True
+        from pytest_llmeval.judge.clients import as_client, connect
+
+        held = self._clients.get(place)
         if held is not None and held[0] is given:
             return
-        chosen = self.options.spec(spec)
         if given is None and chosen.provider in (None, "fixture"):
             if chosen.model is not None:
                 wanted = "define the fixture in conftest.py, and return the judge from it"
@@ -162,10 +186,38 @@ class SuiteJudges:
             client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
         else:
             client = as_client(given, timeout=chosen.timeout)
-        self._clients[asking] = given, client
+        self._clients[place] = given, client
         suite_judge.client = client
         if given is None:
             self.background.closing.append(client.aclose)
+
+    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "SuiteJudge":
+        """Return the model of embeddings that an evaluator of a file asks; nothing is opened before its first call.
+
+        Args:
+            asking: The file, whose judge is known.
+            spec: The model.
+        """
+        place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
+        if place not in self._embeddings:
+            from pytest_llmeval.judge.bound_question import SuiteJudge
+            from pytest_llmeval.judge.clients import connect_embeddings
+            from pytest_llmeval.judge.prices import price_of
+
+            model, price, way = place[1], price_of(spec), place[2]
+            recordings = self._by_file[asking].singles[0].recordings
+            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way)
+            if price is None and self.options.budget.usd is not None:
+                found.absent = (
+                    f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
+                    "'price: {input: USD, output: 0}' (per million tokens) beside the model"
+                )
+            else:
+                client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
+                self.background.closing.append(client.aclose)
+                found.client = client
+            self._embeddings[place] = found
+        return self._embeddings[place]
 
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
@@ -217,11 +269,16 @@ class JudgeAccess:
         own: The user's own judge.
     """
 
-    suite_judge: "SuiteJudge"
+    suite_judge: "SuiteJudge | SuitePanel"
     judges: SuiteJudges
     asking: Path
-    spec: JudgeSpec
+    spec: "JudgeSpec | PanelSpec"
     own: OwnJudge = NO_OWN_JUDGE
+
+    def judge_for(self, evaluator: "JudgedEvaluator") -> "SuiteJudge | SuitePanel":
+        """Return where the questions of an evaluator go."""
+        spec = evaluator.own_model
+        return self.suite_judge if spec is None else self.judges.embeddings_of(self.asking, spec)
 
     def open(self) -> None:
         """Connect the judge to its client if a model may be asked at all.

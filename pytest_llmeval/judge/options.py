@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 
 JudgeMode: TypeAlias = Literal["auto", "replay", "record", "refresh", "off"]
@@ -52,8 +53,16 @@ class JudgeOptions:
         """Return how the owners of leases begin that a process of the run is; the name of the process follows."""
         return f"{self.run} {worker}"
 
+    def chosen(self, suite: JudgeSpec | PanelSpec) -> JudgeSpec | PanelSpec:
+        """Return who judges a suite: of a panel the juror of the model that the user names, or that model alone."""
+        if isinstance(suite, JudgeSpec):
+            return self.spec(suite)
+        if self.model is None:
+            return replace(suite, judges=tuple(map(self.spec, suite.judges)))
+        return self.spec(next((each for each in suite.judges if each.model == self.model), JudgeSpec()))
+
     def spec(self, suite: JudgeSpec) -> JudgeSpec:
-        """Return who judges a suite.
+        """Return who judges in place of one judge of a suite.
 
         Another model than the suite's is not at the suite's address, and has neither its key nor its price.
         """

@@ -18,6 +18,7 @@ from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.heartbeat import LEASE_S, Heartbeat
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, records
+from pytest_llmeval.judge.panel import Bound, BoundPanel
 from pytest_llmeval.judge.prices import cost_usd
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
@@ -25,6 +26,8 @@ from pytest_llmeval.judge.spending import Spending
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.store.working import WorkingCache
 
@@ -47,17 +50,26 @@ class Judgement:
         call: What it cost, if a model was ever asked.
         entry: What can be recorded.
         unread: The call before it, whose reply could not be read.
+        jurors: Name of a juror to what came of its question, if a panel was asked; that has call and entry.
     """
 
     verdict: Verdict | LlmevalError
     call: Call | None = None
     entry: StoredJudgement | None = None
     unread: Call | None = None
+    jurors: "Mapping[str, Judgement]" = field(default_factory=dict)
 
     @property
     def calls(self) -> Sequence[Call]:
         """All calls that it took."""
+        if self.jurors:
+            return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
         return [each for each in (self.unread, self.call) if each is not None]
+
+    @property
+    def singles(self) -> "Sequence[tuple[str, Judgement]]":
+        """What each judge said, with the name of the juror; empty where there is no panel."""
+        return list(self.jurors.items()) or [("", self)]
 
 
 @dataclass
@@ -114,12 +126,15 @@ class JudgeService:
     def _failures(self) -> Failures:
         return Failures(self.run, None if self.limit.shared is None else self.working)
 
-    def known(self, asked: BoundQuestion) -> Judgement | None:
+    def known(self, asked: Bound) -> Judgement | None:
         """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
 
         Raises:
             LlmevalError: The cache cannot be used.
         """
+        if isinstance(asked, BoundPanel):
+            found = [known for each in asked.singles if (known := self.known(each)) is not None]
+            return _of_panel(asked, found) if len(found) == len(asked.jurors) else None
         if self.mode == "off":
             return Judgement(JudgeOffError())
         if self.mode != "refresh":
@@ -141,11 +156,13 @@ class JudgeService:
         """Return whether another process of the run asked for it, whose cost is the run's too."""
         return self.limit.shared is not None and self.cache.made_in(key, self.run)
 
-    async def judge(self, asked: BoundQuestion) -> Judgement:
+    async def judge(self, asked: Bound) -> Judgement:
         """Return the verdict on a question, asking the model if need be.
 
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
+        if isinstance(asked, BoundPanel):
+            return _of_panel(asked, await asyncio.gather(*map(self.judge, asked.singles)))
         try:
             judgement = await self._known_or_asked(asked)
         except LlmevalError as error:
@@ -245,6 +262,12 @@ class JudgeService:
     def _keep_failure(self, asked: BoundQuestion, error: JudgeError, call: Call | None) -> Judgement:
         self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
+
+
+def _of_panel(asked: BoundPanel, told: "Sequence[Judgement]") -> Judgement:
+    """Return what came of a question to a panel."""
+    verdict = asked.reduced([each.verdict for each in told])
+    return Judgement(verdict, jurors=dict(zip(asked.jurors, told, strict=True)))
 
 
 def _failure_key(asked: BoundQuestion) -> str:

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
-from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
+from pytest_llmeval.judge.panel import Bound
 from pytest_llmeval.judge.service import Judgement, JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
@@ -50,8 +50,8 @@ class AskJudge:
         access = self._access()
         rounds = Rounds(evaluator, [case])
         while put := rounds.next():
-            asked = [BoundQuestion(access.suite_judge, each, case.id, asker=self.request.node.nodeid) for each in put]
-            rounds.add([self._ask(each, access) for each in asked])
+            asked = [access.suite_judge.bind(each, case.id, asker=self.request.node.nodeid) for each in put]
+            rounds.add([self._ask(each, case.id, access) for each in asked])
         judged = evaluator.judged(case)
         verdict = judged.verdict(rounds.verdicts[0])
         if verdict is None:
@@ -64,14 +64,14 @@ class AskJudge:
         suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
         return JudgeAccess(suite_judge, judges, path, JudgeSpec(), FixtureJudge(self.request))
 
-    def _ask(self, asked: BoundQuestion, access: JudgeAccess) -> Verdict | LlmevalError:
+    def _ask(self, asked: Bound, case: str, access: JudgeAccess) -> Verdict | LlmevalError:
         runner = self.request.config.stash[RUNNER]
         told: Judgement | None = runner.judges.service.known(asked)
         if told is None:
             access.open()
             told = runner.background.run(runner.judges.service.judge(asked))
         if told.entry is not None:
-            keep_judgements(self.request.node, self.request.path, [replace(told.entry, case=asked.case)])
+            keep_judgements(self.request.node, self.request.path, [replace(told.entry, case=case)])
         if isinstance(told.verdict, BudgetError):
             self.request.session.shouldstop = str(told.verdict)
         if isinstance(told.verdict, BudgetError | JudgeOffError):

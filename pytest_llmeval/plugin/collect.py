@@ -83,7 +83,7 @@ class CaseItem(pytest.Function):
                 key,
                 suite.total,
                 executions,
-                predictions=runner.records,
+                predictions=runner.records or bool(suite.against_approved),
                 secrets=suite.secret_variables,
                 all_answers=self.config.getoption("llmeval_texts") == "all",
             )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
     from pytest_llmeval.run.finishing import RunTerms
-    from pytest_llmeval.run.sharding import Shard
+    from pytest_llmeval.run.shards.selection import Shard
 
 SHARD_SUFFIX = ".llmeval"
 SHARD = "llmeval_shard"
@@ -263,7 +263,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
     given = worker.get(SHARD) or config.option.llmeval_shard
     if given is None:
         return None
-    from pytest_llmeval.run.sharding import shard_of
+    from pytest_llmeval.run.shards.selection import shard_of
 
     if config.option.update_snapshots:
         raise pytest.UsageError(

@@ -60,7 +60,8 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     __tracebackhide__ = True
     record, error = execution.record, execution.error
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
-    record_answers = item.config.stash[RUNNER].records and not loaded.key.test
+    wanted = item.config.stash[RUNNER].records or bool(loaded.suite.against_approved)
+    record_answers = wanted and not loaded.key.test
     item.stash[PAYLOAD] = encode(
         loaded.key,
         loaded.suite.total,

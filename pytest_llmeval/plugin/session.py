@@ -149,7 +149,7 @@ class Run:
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
         from pytest_llmeval.plugin.shards import origin_of
-        from pytest_llmeval.run.shard_file import write_shard
+        from pytest_llmeval.run.shards.file import write_shard
 
         assert self.finished is not None
         origin = origin_of(session, self.loader, self.finished.collected, self.collected)

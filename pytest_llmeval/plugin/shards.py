@@ -17,12 +17,12 @@ from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.collected import CollectedRun
-from pytest_llmeval.run.sharding import Shard, groups_of
+from pytest_llmeval.run.shards.selection import Shard, groups_of
 from pytest_llmeval.services.addresses import redacted_url
 from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.shard_file import Options, Origin
+    from pytest_llmeval.run.shards.file import Options, Origin
 
 _CONFTEST = "conftest.py"
 
@@ -91,7 +91,7 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, collected: Collected
         ids: Of all tests over cases, before any selection.
     """
     from pytest_llmeval.run.checkout import print_suite, versions
-    from pytest_llmeval.run.shard_file import Origin, SuiteVariant
+    from pytest_llmeval.run.shards.file import Origin, SuiteVariant
 
     config = session.config
     root = config.rootpath
@@ -126,7 +126,7 @@ def _imports(root: Path) -> list[str]:
 
 
 def _options(config: pytest.Config) -> "Options":
-    from pytest_llmeval.run.shard_file import Options
+    from pytest_llmeval.run.shards.file import Options
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings, base_url = runner.recordings, runner.options.base_url

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.core.results import MetricValue
+from pytest_llmeval.core.results import JudgingShown, MetricValue
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
@@ -111,8 +111,14 @@ def _note(note: CaseNote) -> dict[str, Any]:
     """Return the place of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
     lines = {label: list(lines) for label, lines in note.lines.items()}
     known = {name: value for name, value in (("line", note.line), ("file", note.file), ("lines", lines)) if value}
-    judgings = {"judgings": [each._asdict() for each in note.judgings]} if note.judgings else {}
+    judgings = {"judgings": [_judging(each) for each in note.judgings]} if note.judgings else {}
     return known | ({**note.texts(), **judgings} if note.has_texts else {})
+
+
+def _judging(judging: JudgingShown) -> dict[str, Any]:
+    """Write a question with its reply; the juror only where there is a panel."""
+    written = judging._asdict()
+    return written if judging.judge else {name: value for name, value in written.items() if name != "judge"}
 
 
 def _usage(usage: UsageReport) -> dict[str, Any]:
@@ -120,6 +126,8 @@ def _usage(usage: UsageReport) -> dict[str, Any]:
     written = asdict(usage)
     if usage.target_tokens is None and usage.target_cost_usd is None:
         del written["target_tokens"], written["target_cost_usd"]
+    if not usage.jurors:
+        del written["jurors"]
     return written
 
 

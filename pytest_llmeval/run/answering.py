@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.contract import JudgedEvaluator, Question
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
@@ -30,6 +29,8 @@ from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.bound_question import SuiteJudge
+    from pytest_llmeval.judge.panel import Bound, SuitePanel
     from pytest_llmeval.judge.service import Judgement, JudgeService
 
 
@@ -76,7 +77,7 @@ class Answering:
         _enter(answer, asked)
         return answer
 
-    def _known(self, asked: BoundQuestion) -> "Judgement | None":
+    def _known(self, asked: "Bound") -> "Judgement | None":
         if self.judges is None:
             return None
         try:
@@ -254,7 +255,7 @@ class Answering:
                 except PredictionError as error:
                     answer.failed[label] = error
                 else:
-                    asked.append(Asking(label, job, job.judge.suite_judge, rounds))
+                    asked.append(Asking(label, job, job.judge.judge_for(evaluator), rounds))
         return asked
 
 
@@ -272,18 +273,16 @@ class Asking:
 
     label: str
     job: Job
-    suite_judge: SuiteJudge
+    suite_judge: "SuiteJudge | SuitePanel"
     rounds: Rounds
-    told: "list[tuple[BoundQuestion, Judgement]]" = field(default_factory=list)
+    told: "list[tuple[Bound, Judgement]]" = field(default_factory=list)
 
-    def next(self, answer: Answer) -> list[BoundQuestion]:
+    def next(self, answer: Answer) -> "list[Bound]":
         """Return the questions of the next round; none where the evaluator cannot put them, which the answer says."""
         key, job = self.job.key, self.job
         asker = " ".join((key.shown, key.test, key.variant))
         try:
-            asked = [
-                BoundQuestion(self.suite_judge, each, job.case.id, job.repeat, asker) for each in self.rounds.next()
-            ]
+            asked = [self.suite_judge.bind(each, job.case.id, job.repeat, asker) for each in self.rounds.next()]
             for each in asked:
                 _ = each.key  # what cannot be put as a question, such as a set, shows here
         except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
@@ -291,7 +290,7 @@ class Asking:
             return []
         return asked
 
-    def add(self, asked: Sequence[BoundQuestion], told: "Sequence[Judgement]") -> None:
+    def add(self, asked: "Sequence[Bound]", told: "Sequence[Judgement]") -> None:
         """Add what came of the questions of a round."""
         self.rounds.add([each.verdict for each in told])
         self.told += zip(asked, told, strict=True)
@@ -309,21 +308,22 @@ def _timeout(job: Job) -> float | None:
 
 def _enter(answer: Answer, asked: Sequence[Asking]) -> None:
     """Write what judges said into an answer."""
-    for each in asked:
-        told = [judgement for _, judgement in each.told]
-        if each.label not in answer.failed:
-            answer.verdicts[each.label] = each.rounds.verdicts
-        answer.calls += [call for judgement in told for call in judgement.calls]
-        # A verdict may have been made for a case of another suite that asks the same.
-        answer.entries += [replace(entry, case=answer.case.id) for judgement in told if (entry := judgement.entry)]
-        answer.judgings += [_shown(each.label, bound, judgement) for bound, judgement in each.told]
-        spent = next((judgement.verdict for judgement in told if isinstance(judgement.verdict, BudgetError)), None)
-        answer.error = answer.error or spent
+    for asking in asked:
+        if asking.label not in answer.failed:
+            answer.verdicts[asking.label] = asking.rounds.verdicts
+        for bound, judgement in asking.told:
+            answer.calls += judgement.calls
+            for juror, each in judgement.singles:
+                answer.judgings.append(_shown(asking.label, bound.question, each, juror))
+                # A verdict may have been made for a case of another suite that asks the same.
+                answer.entries += [replace(each.entry, case=answer.case.id)] if each.entry is not None else []
+            if isinstance(judgement.verdict, BudgetError):
+                answer.error = answer.error or judgement.verdict
 
 
-def _shown(label: str, bound: BoundQuestion, judgement: "Judgement") -> JudgingShown:
+def _shown(label: str, question: Question, judgement: "Judgement", juror: str) -> JudgingShown:
     """Return a question with its reply as reports show them."""
-    verdict, question = judgement.verdict, bound.question
+    verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
-    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost)
+    return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost, juror)

@@ -18,7 +18,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.run.shard_file import SuitePrint
+from pytest_llmeval.run.shards.file import SuitePrint
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry

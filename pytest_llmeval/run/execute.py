@@ -14,6 +14,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
+from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.explaining import explained, failing_answers
 from pytest_llmeval.run.score import measure_answered, measure_each
@@ -93,6 +94,8 @@ def execute(
         measured: Observation | Exception
         if label in answer.failed:
             measured = answer.failed[label]
+        elif isinstance(evaluator, PanelAgreement):
+            measured = _agreement(evaluator, answer)
         elif isinstance(evaluator, JudgedEvaluator):
             told = answer.verdicts.get(label, ())
             measured = measure_answered(evaluator, case, suite.readings[label], told)
@@ -117,6 +120,15 @@ def execute(
         **_costs([answer], started),
     )
     return Execution(case, record, missed, entries=answer.entries)
+
+
+def _agreement(evaluator: PanelAgreement, answer: "Answer") -> Observation:
+    """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
+    from pytest_llmeval.judge.service import JudgeOffError
+
+    told = [each for verdicts in answer.verdicts.get(evaluator.of, ()) for each in verdicts]
+    off = next((each for each in told if isinstance(each, JudgeOffError)), None)
+    return evaluator.measure_verdicts(told) if off is None else evaluator.absent(str(off))
 
 
 def execute_repeats(

@@ -198,7 +198,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
     incomplete = _incomplete(suite, report.run, total, run)
     off = _switched_off(suite, rows) if run.judges_off and suite.judged else frozenset()
     unjudged = JUDGES_OFF if off else ""
-    suite_run = SuiteRun(suite, key, result, rows, collected.judges)
+    suite_run = SuiteRun(suite, key, result, rows, collected.judges, answers=collected.results.predictions)
     snapshot = keeper.judge(suite_run, incomplete or unjudged, Stamp(day_of(run.started), run.commit))
     gates = [
         gate.judge(result, incomplete, unjudged if _declared(gate.metric, suite) in off else "") for gate in suite.gates

@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, format_error
+from pytest_llmeval.core.evaluator import APPROVED
 from pytest_llmeval.core.missing import ITSELF, Itself, NoAnswer
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.run.job import Job, LoadedCase, TargetSource
+from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 _Place: TypeAlias = tuple[SuiteKey, str, int]
@@ -28,12 +30,15 @@ class OpponentJobs:
 
     target_of: Callable[[Suite], TargetSource]
     _cases: dict[tuple[Path, str], Mapping[str, Case]] = field(default_factory=dict)
+    _approved: dict[SuiteKey, ApprovedAnswers] = field(default_factory=dict)
 
     def of(self, job: Job) -> dict[str, Job | NoAnswer | Itself]:
         """Return the jobs by the names of the opponents, or why there is none."""
         return {name: self._job(job, name) for name in job.suite.opponents}
 
     def _job(self, job: Job, name: str) -> Job | NoAnswer | Itself:
+        if name == APPROVED:
+            return self._approved_job(job)
         if name == job.key.variant:
             return ITSELF
         suite = job.suite.of(name)
@@ -44,6 +49,16 @@ class OpponentJobs:
             return NoAnswer("has no prediction for this case")
         key = job.key._replace(test="", variant=name)
         return Job(LoadedCase(suite, case, key), job.repeat, self.target_of(suite), shared=job.shared)
+
+    def _approved_job(self, job: Job) -> Job | NoAnswer:
+        """Return the job of the approved answer, for which nobody need be asked."""
+        key = job.key._replace(test="")
+        if key not in self._approved:
+            self._approved[key] = ApprovedAnswers.read(key)
+        found = self._approved[key].find(job.case, job.repeat)
+        if isinstance(found, NoAnswer):
+            return found
+        return replace(job, loaded=replace(job.loaded, case=job.case.answered(found)), judge=None)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.contract import JudgedEvaluator, Usage
 from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements
@@ -27,6 +27,7 @@ from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, PlannedCal
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.panel import Bound
     from pytest_llmeval.judge.service import Judgement, JudgeService
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -45,8 +46,9 @@ class _Tally:
 
     Attributes:
         suite: The suite.
-        judge: Where its questions go.
-        modes: Mode to how many calls are certain, and how many likely.
+        judges: Model to where its questions go: one judge, or the jurors of a panel.
+        modes: Model and mode to how many calls are certain.
+        likely: As above, to how many are likely.
         more: Further questions at most; ``None`` where their number is unknown.
         stored: Verdicts that are stored.
         target: Calls of the target.
@@ -55,9 +57,9 @@ class _Tally:
     """
 
     suite: "Suite"
-    judge: "SuiteJudge | None"
-    modes: Counter[str] = field(default_factory=Counter)
-    likely: Counter[str] = field(default_factory=Counter)
+    judges: "Mapping[str, SuiteJudge]" = field(default_factory=dict)
+    modes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    likely: Counter[tuple[str, str]] = field(default_factory=Counter)
     more: int | None = 0
     stored: int = 0
     target: int = 0
@@ -123,10 +125,12 @@ class Planner:
 
     def _tally(self, job: Job) -> _Tally:
         if job.key not in self._tallies:
-            self._tallies[job.key] = _Tally(job.suite, None)
+            self._tallies[job.key] = _Tally(job.suite)
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
-            tally.judge = job.judge.suite_judge
+            judged = [each for each in job.suite.evaluators.values() if isinstance(each, JudgedEvaluator)]
+            asked = [job.judge.suite_judge, *map(job.judge.judge_for, judged)]
+            tally.judges = {each.model: each for judge in asked for each in judge.singles}
         return tally
 
     def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:
@@ -163,12 +167,16 @@ class Planner:
                     break
                 asking.add(put, found)
 
-    def _counted(self, tally: _Tally, asked: "BoundQuestion") -> "Judgement | None":
-        """Count one question; return what became of it if it needs no call."""
+    def _counted(self, tally: _Tally, asked: "Bound") -> "Judgement | None":
+        """Count one question, once for each juror; return what became of it if it needs no call."""
+        known = [self._counted_once(tally, each) for each in asked.singles]
+        return None if None in known else self.judges.known(asked)
+
+    def _counted_once(self, tally: _Tally, asked: "BoundQuestion") -> "Judgement | None":
         known = self._known(asked)
         if known is None and asked.key not in self._asked:
             self._asked.add(asked.key)
-            tally.modes[asked.question.mode.name] += 1
+            tally.modes[asked.suite_judge.model, asked.question.mode.name] += 1
         elif known is not None and known.call is None:
             self._notes[_UNRECORDED_VERDICTS] += 1
         else:
@@ -186,7 +194,7 @@ class Planner:
                 if asked.question.shared:
                     self._counted(tally, asked)
                 else:
-                    tally.likely[asked.question.mode.name] += 1
+                    tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in asked.singles)
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:
@@ -211,28 +219,28 @@ class Planner:
 
     def _planned(self, key: "SuiteKey", tally: _Tally) -> PlannedSuite:
         judge = replace(NOTHING, stored=tally.stored, more=tally.more)
-        for mode in {**tally.modes, **tally.likely}:
-            judge += self._planned_mode(tally, mode)
+        for model, mode in {**tally.modes, **tally.likely}:
+            judge += self._planned_mode(tally, model, mode)
         target = replace(NOTHING, stored=tally.answered, more=tally.target_more)
         target += self._planned_target(key, tally)
         return PlannedSuite(tally.suite.name, key.shown, key.variant, target, judge)
 
-    def _planned_mode(self, tally: _Tally, mode: str) -> PlannedCalls:
-        judge = tally.judge
-        assert judge is not None
+    def _planned_mode(self, tally: _Tally, model: str, mode: str) -> PlannedCalls:
+        judge = tally.judges[model]
         samples = self._past.samples(mode, judge.model, judge.price)
         if all(each.tokens is None for each in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
             self._reasons[f"the price of {judge.model} is unknown: set 'price' under 'judge'"] = None
-        return planned(tally.modes[mode], samples, concurrency=self.options.concurrency, likely=tally.likely[mode])
+        calls, likely = tally.modes[model, mode], tally.likely[model, mode]
+        return planned(calls, samples, concurrency=self.options.concurrency, likely=likely)
 
     @cached_property
     def _past(self) -> PastCalls:
         return PastCalls(self._entries())
 
     def _entries(self) -> "Iterator[StoredJudgement]":
-        read = [each.judge.recordings for each in self._tallies.values() if each.judge is not None]
+        read = [judge.recordings for each in self._tallies.values() for judge in each.judges.values()]
         for each in {recordings.path: recordings for recordings in read}.values():
             # In mode refresh they are not read to be used.
             yield from (each if self.options.mode != "refresh" else Judgements.read(each.path)).entries.values()

@@ -5,6 +5,7 @@ __all__ = ("measure_answered", "measure_each", "record_of", "score")
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pytest_llmeval.core.case import Case
@@ -29,9 +30,10 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.judge.panel import PanelAgreement
     from pytest_llmeval.judge.contract import Question, Verdict
-    from pytest_llmeval.judge.direct import Judgeable
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.judge.direct import Judgeable, Panel
+    from pytest_llmeval.run.streams.partial import PartialResult
 
 
 @overload
@@ -41,7 +43,7 @@ def score(
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
     *,
-    judge: "Judgeable | None" = None,
+    judge: "Judgeable | Panel | None" = None,
     max_workers: int = 8,
     cluster_by: str | None = None,
     parts: Parts | None = None,
@@ -57,7 +59,7 @@ def score(
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
     *,
-    judge: "Judgeable | None" = None,
+    judge: "Judgeable | Panel | None" = None,
     max_workers: int = 8,
     cluster_by: str | None = None,
     parts: Parts | None = None,
@@ -72,7 +74,7 @@ def score(
     group_by: Sequence[str] = (),
     confidence: float | None = 0.95,
     *,
-    judge: "Judgeable | None" = None,
+    judge: "Judgeable | Panel | None" = None,
     max_workers: int = 8,
     cluster_by: str | None = None,
     parts: Parts | None = None,
@@ -86,8 +88,8 @@ def score(
         cases: The cases; ids must be unique.
         group_by: Names of labels to group by.
         confidence: Of the intervals; ``None`` leaves them out and is faster.
-        judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request. Nothing
-            is cached here; suites are.
+        judge: Whom evaluators such as `judge` ask: ``PROVIDER:NAME``, a client, or a function of the request; or a
+            `Panel` of several, whose agreement is then among the metrics. Nothing is cached here; suites are.
         max_workers: Most calls of the judge at a time.
         cluster_by: A label; intervals draw cases with the same value of it together.
         parts: Where the parts of the predictions are; default: the keys of the same names.
@@ -102,22 +104,43 @@ def score(
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
-    from pytest_llmeval.run.partial import PartialResult
+    from pytest_llmeval.run.streams.partial import PartialResult
 
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
     listed = list(cases)
     reading = Reading.of(evaluator, on, parts or Parts())
+    evaluators: dict[str, Evaluator] = {evaluator.name: evaluator}
+    if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None:
+        from pytest_llmeval.judge.clients import connect_embeddings
+
+        judge = connect_embeddings(evaluator.own_model)
     if isinstance(evaluator, JudgedEvaluator) and judge is not None:
-        all_measured = _measure_asking(evaluator, listed, reading, judge, max_workers)
+        agreement = _agreement_of(evaluator, judge)
+        evaluators |= {} if agreement is None else {agreement.name: agreement}
+        measured = _measure_asking(evaluator, agreement, listed, reading, judge, max_workers)
     else:
-        all_measured = measure_each(evaluator, listed, reading)
-    records = [record_of(case, {evaluator.name: each}) for case, each in zip(listed, all_measured, strict=True)]
+        measured = [{evaluator.name: each} for each in measure_each(evaluator, listed, reading)]
+    records = [record_of(case, each) for case, each in zip(listed, measured, strict=True)]
     if partial:
-        return PartialResult.of({evaluator.name: evaluator}, records, group_by)
-    return summarize(
-        {evaluator.name: evaluator}, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by
-    )
+        return PartialResult.of(evaluators, records, group_by)
+    return summarize(evaluators, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+
+
+def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
+    """Return what measures how far judges agree, if there are several.
+
+    Raises:
+        LlmevalError: Their verdicts cannot become one.
+    """
+    from pytest_llmeval.evaluators.judge.panel import PanelAgreement
+    from pytest_llmeval.judge.direct import Panel
+
+    if not isinstance(judge, Panel):
+        return None
+    if fault := evaluator.panel_fault(judge.reduce):
+        raise LlmevalError(f"evaluator {evaluator.name!r}: {fault}")
+    return PanelAgreement(evaluator.name, tuple(judge.named))
 
 
 def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
@@ -147,8 +170,13 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
 
 
 def _measure_asking(
-    evaluator: JudgedEvaluator, cases: Sequence[Case], reading: Reading, judge: "Judgeable", workers: int
-) -> list[Observation | Exception]:
+    evaluator: JudgedEvaluator,
+    agreement: "PanelAgreement | None",
+    cases: Sequence[Case],
+    reading: Reading,
+    judge: "Judgeable | Panel",
+    workers: int,
+) -> list[dict[str, Observation | Exception]]:
     from pytest_llmeval.judge.direct import DirectJudge
 
     asked = [_rounds_of(evaluator, case, reading) for case in cases]
@@ -161,10 +189,15 @@ def _measure_asking(
             told = iter([verdicts[number] for number in numbers])
             for rounds, own in put:
                 rounds.add([next(told) for _ in own])
-    return [
-        each if isinstance(each, Exception) else measure_answered(evaluator, case, reading, each.verdicts)
-        for case, each in zip(cases, asked, strict=True)
-    ]
+    measured: list[dict[str, Observation | Exception]] = []
+    for case, each in zip(cases, asked, strict=True):
+        if isinstance(each, Exception):
+            measured.append({evaluator.name: each})
+            continue
+        measured.append({evaluator.name: measure_answered(evaluator, case, reading, each.verdicts)})
+        if agreement is not None:
+            measured[-1][agreement.name] = agreement.measure_verdicts(list(chain(*each.verdicts)))
+    return measured
 
 
 def _numbers(questions: "Sequence[Question]") -> list[int]:

@@ -189,7 +189,8 @@ class Table:
                 self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
-                for name in (*observation.undefined, *observation.errored):
+                # The approved run may have had an evaluator that the suite has no more.
+                for name in (*observation.undefined, *observation.errored) if label in self.evaluators else ():
                     full = self.index.full_name(label, name)
                     if full not in undefined:
                         continue

@@ -1,10 +1,19 @@
 """Usage as counts that add up: calls, tokens, money and seconds."""
 
-__all__ = ("TARGET_FIGURES", "USAGE", "UsageEvaluator", "UsageReport", "claim_calls", "usage_of", "usage_report")
+__all__ = (
+    "TARGET_FIGURES",
+    "USAGE",
+    "JudgeUsage",
+    "UsageEvaluator",
+    "UsageReport",
+    "claim_calls",
+    "usage_of",
+    "usage_report",
+)
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
@@ -128,6 +137,29 @@ def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeUsage:
+    """What one juror of a panel was asked, and what that cost in this run; see `UsageReport`."""
+
+    verdicts: int
+    calls: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+    @classmethod
+    def of(cls, calls: "Sequence[Call]") -> "JudgeUsage":
+        """Add calls up."""
+        fresh = [call for call in calls if call.fresh]
+        return cls(
+            verdicts=len(calls),
+            calls=len(fresh),
+            input_tokens=_total([call.input_tokens for call in fresh]),
+            output_tokens=_total([call.output_tokens for call in fresh]),
+            cost_usd=_sum([call.cost_usd for call in fresh]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReport:
     """What the questions of a suite cost in this run.
 
@@ -142,6 +174,7 @@ class UsageReport:
         target_latency_s: Of the calls of the target, when they were made.
         target_tokens: Of all predictions; ``None`` if one of them does not say how many.
         target_cost_usd: Of all predictions; ``None`` if the cost of one of them is not known.
+        jurors: Name of a juror to its part of this, where a panel judges.
     """
 
     verdicts: int
@@ -153,6 +186,7 @@ class UsageReport:
     target_latency_s: "Mapping[str, float] | None"
     target_tokens: float | None = None
     target_cost_usd: float | None = None
+    jurors: "Mapping[str, JudgeUsage]" = field(default_factory=dict)
 
 
 def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
@@ -162,17 +196,14 @@ def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
     usages = [each for record in records for each in record.target_usage]
     if not calls and not target and all(each == TargetUsage() for each in usages):
         return None
-    fresh = [call for call in calls if call.fresh]
+    names = sorted({call.judge for call in calls if call.judge})
     return UsageReport(
-        verdicts=len(calls),
-        calls=len(fresh),
-        input_tokens=_total([call.input_tokens for call in fresh]),
-        output_tokens=_total([call.output_tokens for call in fresh]),
-        cost_usd=_sum([call.cost_usd for call in fresh]),
+        **asdict(JudgeUsage.of(calls)),
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
         target_tokens=_sum(list(map(_tokens, usages))) if usages else None,
         target_cost_usd=_sum([each.cost_usd for each in usages]) if usages else None,
+        jurors={name: JudgeUsage.of([call for call in calls if call.judge == name]) for name in names},
     )
 
 

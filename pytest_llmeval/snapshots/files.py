@@ -4,6 +4,7 @@ __all__ = (
     "SCORES",
     "PendingFile",
     "anchor_file",
+    "answers_file",
     "approve",
     "approved_scores",
     "baseline_fault",
@@ -43,6 +44,7 @@ SCORES = "scores.json"
 STATISTICS = "cases.jsonl"
 ANCHOR = "anchor.jsonl"
 POOL = "pool"
+ANSWERS = "answers.jsonl"
 
 _Scores = TypeVar("_Scores", SuiteScores, TestScores)
 
@@ -75,6 +77,11 @@ def anchor_file(scores: Path) -> Path:
     return scores.with_name(scores.name.removesuffix(SCORES) + ANCHOR)
 
 
+def answers_file(scores: Path) -> Path:
+    """Return the file beside a score file that has the approved answers, if some evaluator compares with them."""
+    return scores.with_name(scores.name.removesuffix(SCORES) + ANSWERS)
+
+
 def pool_file(scores: Path, digest: str) -> Path:
     """Return the file beside a score file that has what was counted in the cases of an earlier approved run.
 
@@ -90,7 +97,7 @@ def _pool_files(scores: Path) -> list[Path]:
 
 def remove_files(scores: Path) -> None:
     """Remove a score file, and what lies beside it."""
-    for each in (scores, statistics_file(scores), anchor_file(scores), *_pool_files(scores)):
+    for each in (scores, statistics_file(scores), anchor_file(scores), answers_file(scores), *_pool_files(scores)):
         each.unlink(missing_ok=True)
 
 
@@ -225,7 +232,7 @@ class PendingFile:
         holds: Names whose verdict is not a failure.
         approved: Reads the file and returns what an approval makes of it; ``None`` if nothing is to be written.
         statistics: The text of the file beside it; nothing where there is none.
-        named: File to text, of other files beside it that the scores name: those of the anchor and of the pool.
+        named: File to text, of other files beside it: those of the anchor, of the pool, and of the answers.
         fault: Why they could not be written.
     """
 
@@ -302,7 +309,7 @@ def has_texts(path: Path, named: Mapping[Path, str]) -> bool:
 
 def _unnamed(path: Path, named: Mapping[Path, str]) -> list[Path]:
     """Return the files that scores of another approval named."""
-    return [each for each in (anchor_file(path), *_pool_files(path)) if each not in named]
+    return [each for each in (anchor_file(path), answers_file(path), *_pool_files(path)) if each not in named]
 
 
 def texts_of(scores: SuiteScores | TestScores | None) -> dict[str, str]:

@@ -11,10 +11,12 @@ from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
     PendingFile,
     anchor_file,
+    answers_file,
     approve,
     approved_scores,
     has_texts,
@@ -63,7 +65,7 @@ class Keeper:
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return settings if settings.enabled else None
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[Verdict]:
         """Judge the scores of a suite against the approved ones.
@@ -99,6 +101,9 @@ class Keeper:
         if writes:
             pending = self.files[-1][1]
             remembering, pending.named = self._remembering(old, new, suite_run, path, settings)
+            if suite_run.suite.against_approved:
+                text = answers_text(suite_run.suite.cases, suite_run.answers)
+                pending.named = {**pending.named, answers_file(path): text}
             pending.statistics = statistics
             pending.approved = lambda: approve(
                 read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history

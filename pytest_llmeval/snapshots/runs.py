@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
@@ -62,6 +62,7 @@ class SuiteRun:
         records: One per case.
         judges: Label of an evaluator to what is known of its judge.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
+        answers: Recordings of its predictions, if evaluators compare with approved ones.
     """
 
     suite: Suite
@@ -70,6 +71,7 @@ class SuiteRun:
     records: Sequence[CaseRecord]
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     watch: RunWatch | None = None
+    answers: Sequence[Mapping[str, Any]] = ()
     _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property

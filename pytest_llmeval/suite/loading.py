@@ -19,10 +19,12 @@ from pytest_llmeval.data.files.patterns import searching_within
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.case_settings import CaseSettingsReader
 from pytest_llmeval.suite.conversation import script_fault, script_of
+from pytest_llmeval.suite.judge_settings import without_unasked
 from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
 from pytest_llmeval.suite.snapshot import read_snapshot
@@ -74,6 +76,9 @@ class _Loader(CaseSettingsReader):
         own = any(isinstance(each, Mapping) and each.get("checks") for each in entry.cases)
         checked = bool(entry.checks) or own or any(case.checks for case in rows)
         evaluators = self.read_evaluators(entry.evaluators, self.checks_evaluator() if checked else None)
+        judge = self.read_judge(entry)
+        if isinstance(judge, PanelSpec):
+            evaluators = self.with_agreement(judge, evaluators)
         gates = self.read_gates(entry.gates, entry.cluster_by)
         suite = Suite(
             name=entry.suite or self.path.stem.removesuffix(".eval"),
@@ -92,7 +97,7 @@ class _Loader(CaseSettingsReader):
             ),
             target=self.read_target(entry.target),
             repeats=self.read_repeats(entry.repeats),
-            judge=self.read_judge(entry.judge),
+            judge=judge,
             parts=self.read_parts(entry.parts),
             on=self.on,
             turns=self.turns,
@@ -116,6 +121,7 @@ class _Loader(CaseSettingsReader):
         if not self.faults:
             for place, fault in check_name_faults(entry, gates, self.checks_evaluator(suite.cases)) if checked else ():
                 self.fault(place, fault, key="thresholds" in place)
+            self.check_reduction(judge, suite.evaluators)
             broken = bool(self.faults)
             suite = replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
@@ -225,6 +231,8 @@ class _Loader(CaseSettingsReader):
         if suite.checked:
             checks = self.checks_evaluator(cases.values())
             evaluators = {**evaluators, checks.name: checks}
+        if isinstance(suite.judge, PanelSpec):
+            evaluators = without_unasked(evaluators)
         listed = tuple(cases.values())
         return replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
 

@@ -51,6 +51,8 @@ def suite_schema(registry: Registry) -> dict[str, Any]:
     times = {"type": "integer", "minimum": 1}
     properties["repeats"] = {"anyOf": [times, _schema(Repeats, definitions)], "default": 1}
     properties["judge"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions), {"type": "null"}]}
+    properties["judges"]["items"] = {"anyOf": [{"type": "string"}, _schema(JudgeSpec, definitions)]}
+    properties["judges"]["minItems"] = 2
     properties["conversation"] = {"anyOf": [_schema(ConversationSpec, definitions), {"type": "null"}]}
     properties["parts"] = {"anyOf": [_schema(Parts, definitions), {"type": "null"}]}
     target = _schema(TargetSpec, definitions)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
@@ -17,13 +17,14 @@ from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
     declared_metric,
     drop_fault,
@@ -32,7 +33,6 @@ from pytest_llmeval.suite.limit_faults import (
     range_fault,
     subject_fault,
 )
-from pytest_llmeval.suite.part_settings import PartReader
 from pytest_llmeval.suite.registry import Registry, using
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
 from pytest_llmeval.targets.faults import target_faults
@@ -47,7 +47,7 @@ _BESIDE = ("as", "on", "turn")
 """Keys of an entry of ``evaluators`` that are no options: they stand beside the name or among the options."""
 
 
-class SettingsReader(PartReader):
+class SettingsReader(JudgeReader):
     """One reading of one suite file, as far as its settings go; collects faults.
 
     Attributes:
@@ -91,6 +91,25 @@ class SettingsReader(PartReader):
                 self._add(built, path, owner)
         if checks is not None:
             self._add(MetricIndex.of({checks.name: checks}), ("checks",), owner)
+        return self.metrics.evaluators
+
+    def with_agreement(self, panel: PanelSpec, evaluators: Mapping[str, Evaluator]) -> Mapping[str, Evaluator]:
+        """Return evaluators with the agreement of the panel about what each of them asks.
+
+        Checks of single cases, which a judge may decide, are read later; see `without_unasked`.
+        """
+        from pytest_llmeval.evaluators.judge.panel import PanelAgreement
+
+        owner = {
+            self.metrics.full_name(label, each.metric.family): label
+            for label, declared in self.metrics.declared.items()
+            for each in declared
+        }
+        for label, evaluator in evaluators.items():
+            judged = isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is None
+            if judged or evaluator.name == "checks":
+                agreement = PanelAgreement(label, panel.names)
+                self._add(MetricIndex.of({agreement.name: agreement}), ("judges",), owner)
         return self.metrics.evaluators
 
     def _add(self, built: MetricIndex, path: tuple[str | int, ...], owner: dict[str, str]) -> None:
@@ -155,7 +174,7 @@ class SettingsReader(PartReader):
                 if built is None or self._names_files_outside(built, path):
                     return None
                 built = built.among(self.systems)
-                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
+                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
@@ -273,6 +292,10 @@ class SettingsReader(PartReader):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
                 self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
+            owned = self.metrics.find(gate.metric)
+            if not gate.against and owned is not None and APPROVED in owned.evaluator.opponents:
+                known = "expected a limit such as a min: it compares with the approved answers itself"
+                self.fault(subject, f"found {gate.metric!r} with a baseline, {known}")
             change = ("min_gain", gate.least_gain) if gate.gains else ("max_drop", gate.max_drop)
             for key, allowed in (change, ("max_drift", gate.max_drift)):
                 if allowed is not None and (fault := drop_fault(key, gate.metric, allowed, self.metrics)):
@@ -336,15 +359,6 @@ class SettingsReader(PartReader):
         if repeats is not None and repeats.times > _MOST_REPEATS:
             self.fault(("repeats", "times"), f"found {repeats.times}, expected 1 to {_MOST_REPEATS}")
         return repeats or Repeats()
-
-    def read_judge(self, entry: Any) -> JudgeSpec:
-        """Read ``judge``: a model, or a mapping."""
-        if entry is None:
-            return JudgeSpec()
-        spec: JudgeSpec | None = self.check(
-            JudgeSpec, {"model": entry} if isinstance(entry, str) else entry, ("judge",)
-        )
-        return spec or JudgeSpec()
 
     def read_confidence(self, value: float | None) -> float | None:
         """Read ``confidence``."""

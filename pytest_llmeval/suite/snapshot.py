@@ -75,6 +75,7 @@ class SnapshotSettings:
         history: How many approvals the file remembers.
         anchor: Whether a run that is established to be better becomes the anchor, or only one that the user names.
         pool: How many of the last approved runs of equal data are the baseline of gates together.
+        excluded: Metrics that are never part of it, as declared.
     """
 
     enabled: bool = True
@@ -85,6 +86,7 @@ class SnapshotSettings:
     history: int = 20
     anchor: AnchorPolicy = "best"
     pool: int = 1
+    excluded: tuple[str, ...] = ()
 
     def tolerance_of(self, metric: str) -> Tolerance:
         """Return how far a metric may fall."""
@@ -96,6 +98,9 @@ class SnapshotSettings:
 
     def keeps(self, metric: str) -> bool:
         """Return whether a metric is part of the snapshot."""
+        families = tuple(each.partition("[")[0] + "[" for each in self.excluded if "[" in each)
+        if metric in self.excluded or metric.startswith(families):
+            return False
         return self.metrics is None or metric in self.metrics
 
 

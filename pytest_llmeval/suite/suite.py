@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.panel import PanelSpec, jurors_of
+from pytest_llmeval.judge.reduction import Reduce
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
@@ -109,6 +111,9 @@ class SuiteEntry:
     mode: Literal["items", "bulk"] = "items"
     repeats: Any = 1
     judge: Any = None
+    judges: list[Any] | None = None
+    reduce: Reduce | None = None
+    min_judges: int | None = None
     confidence: float | None = 0.95
     checks: list[Any] = field(default_factory=list)
     thresholds: dict[str, Any] = field(default_factory=dict)
@@ -140,7 +145,7 @@ class Suite:
         faults: Faults that do not concern every case; the good cases run, but gates are not judged.
         faulty: How many cases cannot run because of them.
         repeats: How often each case runs.
-        judge: Who judges; command line and configuration go before it.
+        judge: Who judges, or a panel; command line and configuration go before it.
         parts: Where the parts of predictions are.
         on: Label of an evaluator to the part or JMESPath that it reads in place of its own part.
         turns: Label of an evaluator to the turns of conversations that it reads.
@@ -173,7 +178,7 @@ class Suite:
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
     repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
-    judge: JudgeSpec = JudgeSpec()  # noqa: RUF009 (frozen)
+    judge: JudgeSpec | PanelSpec = JudgeSpec()  # noqa: RUF009 (frozen)
     parts: Parts = Parts()  # noqa: RUF009 (frozen)
     on: Mapping[str, str] = field(default_factory=dict)
     turns: Mapping[str, Turn] = field(default_factory=dict)
@@ -236,7 +241,9 @@ class Suite:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        keys = [self.judge.api_key_env, self.model.spec.api_key_env if self.model is not None else None]
+        specs = [each.own_model for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
+        specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None]
+        keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
 
     @property
@@ -245,9 +252,21 @@ class Suite:
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
 
     @property
+    def asks_judge(self) -> bool:
+        """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
+        judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
+        return any(each.own_model is None for each in judged)
+
+    @property
     def opponents(self) -> Sequence[str]:
         """The systems with whose answers its evaluators compare."""
         return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
+
+    @property
+    def against_approved(self) -> tuple[str, ...]:
+        """The metrics that compare with approved answers: an approval changes what they are measured by."""
+        labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]
+        return tuple(each.name for label in labels for each in self.metrics.declared[label])
 
     @cached_property
     def readings(self) -> Mapping[str, Reading]:

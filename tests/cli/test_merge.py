@@ -11,7 +11,7 @@ import pytest
 from shard_files import origin, ran, write_suite
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.run.shard_file import Options, write_shard
+from pytest_llmeval.run.shards.file import Options, write_shard
 
 COUNT = 3
 

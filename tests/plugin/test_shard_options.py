@@ -8,8 +8,8 @@ import pytest
 from judged_projects import Judged
 from running import run_python
 
-from pytest_llmeval.run.shard_file import read_shard
-from pytest_llmeval.run.sharding import Shard
+from pytest_llmeval.run.shards.file import read_shard
+from pytest_llmeval.run.shards.selection import Shard
 
 if TYPE_CHECKING:
     from conftest import Project, Ran

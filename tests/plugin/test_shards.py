@@ -17,8 +17,8 @@ from llm_server import LlmServer, reply
 from running import WITHOUT_UNUSED, Finished, run_python
 
 from pytest_llmeval.run.payload import decode
-from pytest_llmeval.run.shard_file import read_shard
-from pytest_llmeval.run.sharding import Shard
+from pytest_llmeval.run.shards.file import read_shard
+from pytest_llmeval.run.shards.selection import Shard
 
 SHARDS = 5
 RECORD = ("--llmeval-judge=record", "--llmeval-predictions=answers.jsonl", "--llmeval-texts=all")

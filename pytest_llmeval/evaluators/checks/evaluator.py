@@ -12,9 +12,10 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.checks.judged import Criterion
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import MET, Check, Finding, View, not_made
+from pytest_llmeval.evaluators.checks.tree import MET, Check, Composed, Finding, InTurns, Leaf, Node, View, not_made
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 
 if TYPE_CHECKING:
@@ -140,7 +141,19 @@ class _CheckList:
 
 @dataclass(frozen=True)
 class JudgedChecks(Checks, JudgedEvaluator):
-    """Checks some of which a judge decides."""
+    """Checks some of which a judge decides.
+
+    Attributes:
+        criteria: Whether some of them, those of single cases among them, are criteria.
+    """
+
+    criteria: bool = field(default=False, repr=False, compare=False)
+
+    def panel_fault(self, reduce: str | None) -> str | None:
+        """Refuse to average a yes or no."""
+        if not self.criteria or reduce not in ("mean", "median"):
+            return None
+        return f"found {reduce}, expected majority or unanimous: a check 'judge' is met or not"
 
     def questions(self, case: Case) -> Sequence[Question]:
         """Return what the checks ask, in their order."""
@@ -169,8 +182,22 @@ def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) ->
     """
     ready = tuple(checks)
     known = (*ready, *of_cases)
-    kind = JudgedChecks if any(check.judged for check in known) else Checks
-    return kind(tuple(check.entry for check in ready), ready, frozenset(check.name for check in known))
+    entries, names = tuple(check.entry for check in ready), frozenset(check.name for check in known)
+    if not any(check.judged for check in known):
+        return Checks(entries, ready, names)
+    return JudgedChecks(entries, ready, names, any(_has_criterion(check.node) for check in known))
+
+
+def _has_criterion(node: Node) -> bool:
+    """Return whether a check, or a part of it, is met if a judge says yes."""
+    match node:
+        case Leaf(test=Criterion()):
+            return True
+        case Composed(of=parts):
+            return any(map(_has_criterion, parts))
+        case InTurns(node=part):
+            return _has_criterion(part)
+    return False
 
 
 def _read(entries: Iterable[Any]) -> tuple[Check, ...]:

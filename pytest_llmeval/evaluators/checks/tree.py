@@ -1,9 +1,9 @@
 """A check that is ready to run, alone or composed of others, and what it finds in a case."""
 
-__all__ = ("MET", "Check", "Composed", "Finding", "InTurns", "Leaf", "View", "not_made")
+__all__ = ("MET", "Check", "Composed", "Finding", "InTurns", "Leaf", "Node", "View", "not_made")
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.turns import Turn, chosen_turns, turns_of
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.checks.contract import CheckError, JudgedTest, Subject, Test, UnreadableError
+from pytest_llmeval.judge.reduction import PanelVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
@@ -25,11 +26,13 @@ class Finding(NamedTuple):
         met: Whether it is met; ``None`` where it could not be made.
         text: What was found and expected; of a check that could not be made, the check; empty where it is met.
         cause: Why it could not be made.
+        split: Whether it is unmet only because a panel of judges did not decide.
     """
 
     met: bool | None
     text: str = ""
     cause: str = ""
+    split: bool = False
 
 
 MET = Finding(True)
@@ -143,7 +146,14 @@ class Leaf:
         """Look at a case."""
         try:
             subject = view.subject(self.on)
-            met, found = self.test(subject) if callable(self.test) else self.test.read(_next_verdict(view))
+            if callable(self.test):
+                met, found = self.test(subject)
+            else:
+                verdict = _next_verdict(view)
+                met, found = self.test.read(verdict)
+                if _is_split(self.test, verdict):
+                    said = f"a split panel ({verdict.reasoning})"
+                    return Finding(False, f"found {said}, expected {self.written}", split=True)
         except UnreadableError as error:
             return Finding(False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:
@@ -161,6 +171,12 @@ def _next_verdict(view: View) -> "Verdict":
     if isinstance(verdict, JudgeError):
         raise verdict
     return verdict
+
+
+def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
+    """Return whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
+    undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
+    return len({test.read(replace(verdict, score=score)).met for score in undecided}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +205,18 @@ class Composed:
         found = [each.find(view) for each in self.of]
         met = sum(each.met is True for each in found)
         unknown = sum(each.met is None for each in found)
-        if met < self.least <= met + unknown:
+        most = met + sum(each.split for each in found)
+        counted = most if self.negated else met
+        if counted < self.least <= counted + unknown:
             return _merged(found)
-        if (met >= self.least) is not self.negated:
+        if (counted >= self.least) is not self.negated:
             return MET
+        split = met < self.least <= most
         unmet = [each.text for each in found if each.met is False]
         if not self.written:
-            return Finding(False, "; ".join(unmet))
+            return Finding(False, "; ".join(unmet), split=split)
         why = f" ({'; '.join(unmet)})" if unmet else ""
-        return Finding(False, f"found {met} of {len(found)} met{why}, expected {self.written}")
+        return Finding(False, f"found {met} of {len(found)} met{why}, expected {self.written}", split=split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +252,9 @@ class InTurns:
             each._replace(text=f"turn {number}: {each.text}") if each.text else each
             for number, each in [(number, self.node.find(each)) for number, each in turns]
         ]
-        unmet = [each.text for each in found if each.met is False]
+        unmet = [each for each in found if each.met is False]
         if unmet:
-            return Finding(False, "; ".join(unmet))
+            return Finding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
         return _merged(found) if any(each.met is None for each in found) else MET
 
 

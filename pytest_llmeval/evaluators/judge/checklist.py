@@ -49,6 +49,7 @@ class Checklist(JudgedEvaluator):
     """
 
     name = "checklist"
+    decides = True
 
     instructions: tuple[str, ...] = ()
     language: Literal["auto", "en", "zh"] = "auto"

@@ -131,7 +131,12 @@ class Findings:
     @property
     def most_later(self) -> int:
         """How many questions the second round has at most."""
-        return sum(step.side is not None and bool(self.texts.sentences[step.side]) for step in self._open)
+        texts = self.texts
+        return sum(
+            bool(texts.sentences[step.side]) and (step.kind != "support" or bool(texts.passages(step.by)))
+            for step in self._open
+            if step.side is not None
+        )
 
     @cached_property
     def _open(self) -> Sequence[Step]:

@@ -99,6 +99,7 @@ class Claims(JudgedEvaluator):
     """
 
     name = "claims"
+    decides = True
     part = "answer"
     reads_objects = True
 

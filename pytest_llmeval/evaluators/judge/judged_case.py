@@ -12,6 +12,7 @@ from pytest_llmeval.evaluators.judge.texts import CaseTexts
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS, shortened
 from pytest_llmeval.judge.questions.rules import is_unanswerable
+from pytest_llmeval.judge.reduction import juror_lines
 
 GRADES_OF_FIELDS: Final = "grades"
 """The detail of a verdict that has the grades of further fields; they are metrics, and not shown again."""
@@ -67,7 +68,8 @@ def reason_lines(details: Mapping[str, Any]) -> list[str]:
     """Return the reasons of a judge, the defects that it found, and what else it replied, as lines."""
     flags = [f"defects: {listed(flags)}"] if (flags := details.get("flags")) else []
     others = [f"{name}: {as_line(value)}" for name, value in details.get("reply", {}).items()]
-    return [*filter(None, [details.get("reasoning")]), *flags, *others]
+    reasons = juror_lines(details["jurors"]) if "jurors" in details else filter(None, [details.get("reasoning")])
+    return [*reasons, *flags, *others]
 
 
 def verdict_details(judged: JudgedCase, verdict: Verdict) -> dict[str, Any]:

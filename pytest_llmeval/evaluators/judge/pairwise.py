@@ -1,6 +1,6 @@
 """Evaluator ``pairwise``: which of two answers is better, asked in both orders."""
 
-__all__ = ("APPROVED", "REFERENCE", "SYSTEMS", "Pairwise", "pairs_of_systems")
+__all__ = ("REFERENCE", "SYSTEMS", "Pairwise", "pairs_of_systems")
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import APPROVED, Evaluator, Metric
 from pytest_llmeval.core.missing import ITSELF, NoAnswer
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 REFERENCE: Final = "reference"
 """The right answer of the case as an opponent."""
-APPROVED: Final = "approved"
-"""The approved answer of the same system as an opponent."""
 SYSTEMS: Final = "systems"
 """All other systems of the suite as opponents."""
 
@@ -107,6 +105,7 @@ class Pairwise(JudgedEvaluator):
     """
 
     name = "pairwise"
+    decides = True
     part = "answer"
     reads_objects = True
 

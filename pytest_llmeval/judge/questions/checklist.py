@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.judge.contract import Mode, Verdict
+from pytest_llmeval.judge.questions.listing import listing
 from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, shortened, unreadable
 
@@ -42,6 +43,8 @@ def checklist_mode(count: int) -> Mode:
         read=partial(read_checklist, count=count),
         reply_schema=_SCHEMA,
         asks_again=True,
+        decides=True,
+        listing=listing("followed"),
     )
 
 

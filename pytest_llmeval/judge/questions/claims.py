@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.questions.listing import listing
 from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import closing_object, plain, shortened, unreadable
 
@@ -96,10 +97,23 @@ def _mode(
     fields: Sequence[str],
     read: Callable[[str], Verdict],
     schema: Mapping[str, Any],
-    scale: tuple[float, float] = (0.0, 1.0),
+    truth: str | None = None,
 ) -> Mode:
+    """Return a mode that judges items, each true or not, or one that lists them, for which one juror is enough."""
     file = read_mode_file(name)
-    return Mode(name, file["version"], file["instructions"], tuple(fields), scale, read, schema, asks_again=True)
+    return Mode(
+        name,
+        file["version"],
+        file["instructions"],
+        tuple(fields),
+        (0.0, _MOST_CLAIMS if truth is None else 1.0),
+        read,
+        schema,
+        asks_again=True,
+        decides=True,
+        listing=None if truth is None else listing(truth),
+        asks_one=truth is None,
+    )
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +125,6 @@ def _splitting(sentences: int) -> Mode:
         ["question", *_fields("sentence", numbers)],
         partial(_read_claims, numbers=tuple(numbers)),
         _schema("sentences", sentence=_INTEGER, claims=texts),
-        (0.0, _MOST_CLAIMS),
     )
 
 
@@ -123,6 +136,7 @@ def _supporting(claims: int, passages: _Numbers) -> Mode:
         [*_fields("claim", numbers), *_fields("passage", passages)],
         partial(_read_support, claims=tuple(numbers), passages=passages),
         _schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
+        "supported",
     )
 
 
@@ -133,6 +147,7 @@ def _relevance(name: str, item: str, numbers: _Numbers) -> Mode:
         ["question", *_fields(item, numbers)],
         partial(_read_relevance, item=item, numbers=numbers),
         _schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
+        "relevant",
     )
 
 
@@ -143,6 +158,7 @@ def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _N
         [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
         partial(_read_citations, citations=citations),
         _schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
+        "supported",
     )
 
 

@@ -32,6 +32,7 @@ def _steps_mode() -> Mode:
         read=read_steps,
         reply_schema=object_schema(steps={"type": "array", "items": {"type": "string"}}),
         asks_again=True,
+        asks_one=True,
     )
 
 

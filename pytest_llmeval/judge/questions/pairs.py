@@ -52,6 +52,8 @@ def pairwise_mode(criteria: str | None = None) -> Mode:
         scale=(0.0, 1.0),
         read=read_better,
         reply_schema=_SCHEMA,
+        decides=True,
+        tied=_SCORES["tie"],
     )
 
 

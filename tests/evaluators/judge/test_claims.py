@@ -1,13 +1,16 @@
 """Evaluator ``claims``: its metrics, what is asked for them, and what becomes of cases that lack something."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from claim_judge import ClaimJudge
 
 from pytest_llmeval import Case, EvaluatorError, Observation, Result, get_evaluator, score
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, CaseResult
 from pytest_llmeval.core.views import Reading
@@ -339,3 +342,24 @@ def test_a_signature_names_the_instructions_that_a_metric_depends_on() -> None:
     assert signatures["context_relevance"] == "modes:passage_relevance@1|lang:auto|v:1"
     worse = [each.name for each in Claims(metrics=ALL).describe() if not each.higher_is_better]
     assert worse == ["hallucination_rate"]
+
+
+@pytest.mark.parametrize(
+    ("case", "asked", "follow_ups"),
+    [
+        (changed(contexts=["", "\n"]), ["claims", "claims", "relevance", "support", "support"], 3),
+        (changed(answer=""), ["claims", "relevance", "support"], 1),
+        (changed(answer="", expected=None), ["relevance"], 0),
+    ],
+)
+def test_nothing_is_asked_whose_answer_is_known(case: Case, asked: list[str], follow_ups: int) -> None:
+    judge = ClaimJudge()
+    measured(judge, case)
+    assert sorted(judge.asked) == asked
+    assert Claims(metrics=ALL).most_follow_ups(evaluator_view(case)) == follow_ups
+
+
+def test_f1_of_no_claims_is_no_number() -> None:
+    with np.errstate(invalid="ignore"):
+        (value,) = Claims(metrics=("factual_f1",)).summarize(Sums({}, length=1))["factual_f1"]
+    assert math.isnan(value)

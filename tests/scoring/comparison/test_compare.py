@@ -317,3 +317,12 @@ def test_more_confidence_gives_a_wider_interval(confidence: float, method: Any) 
     wide = compare(here, there, confidence=0.995, method=method).metrics["score"]
     assert None not in (narrow.low, narrow.high, wide.low, wide.high)
     assert wide.low < narrow.low < narrow.high < wide.high  # type: ignore[operator]  # none is None
+
+
+def test_an_evaluator_of_the_baseline_alone_costs_nothing_though_some_of_its_metrics_were_undefined() -> None:
+    here, there = run([1, 0, 1, 1]), run([1, 1, 1, 0])
+    gone = Observation({}, undefined={"left": "no gold"})
+    records = [replace(each, observations={**each.observations, "gone": gone}) for each in there.records]
+    found = compare(here, CaseStatistics.exact(records)).metrics
+    assert found.keys() == compare(here, there).metrics.keys()
+    assert found["score"].difference == 0

@@ -172,7 +172,7 @@ function drawJudging(texts) {
     h(
       "details",
       { open: true },
-      h("summary", {}, [each.evaluator, each.mode, `${t("score")} ${number(each.score)}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
+      h("summary", {}, [each.evaluator, each.judge, each.mode, `${t("score")} ${number(each.score)}`, typeof each.cost_usd === "number" ? `${each.cost_usd.toFixed(6)} USD` : null].filter(Boolean).join(" · ")),
       h("div", { class: "sides" }, h("div", {}, h("h3", {}, t("Question")), drawFields(each.question)), h("div", {}, h("h3", {}, t("Reply")), drawValue(readJson(each.reply)))),
     ),
   );

@@ -32,6 +32,7 @@ const inChinese = {
   "Not judged as a whole": "未能整体判定",
   "Now": "现在",
   "Numbers": "数据",
+  "Only the first {n} are printed.": "只打印前 {n} 个。",
   "Other systems": "其他系统",
   "Outcome": "结果",
   "Overview": "概览",

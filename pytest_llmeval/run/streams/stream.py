@@ -18,9 +18,9 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.run.case_results import CaseResultWriter
-from pytest_llmeval.run.partial import PartialResult
 from pytest_llmeval.run.score import measure_each, record_of
+from pytest_llmeval.run.streams.case_results import CaseResultWriter
+from pytest_llmeval.run.streams.partial import PartialResult
 from pytest_llmeval.scoring.summary import summarize
 
 Measured: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]

@@ -14,7 +14,7 @@ from stored_judgements import entry
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.run.finishing import HeardRun
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shard_file import read_shard, write_shard
+from pytest_llmeval.run.shards.file import read_shard, write_shard
 from pytest_llmeval.suite.suite import SuiteKey
 
 

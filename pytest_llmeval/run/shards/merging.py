@@ -14,8 +14,8 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.finishing import HeardRun, RunTerms
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shard_file import Options, ShardFile, SuitePrint
-from pytest_llmeval.run.sharding import shard_of
+from pytest_llmeval.run.shards.file import Options, ShardFile, SuitePrint
+from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import SuiteKey
 

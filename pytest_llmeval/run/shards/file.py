@@ -32,7 +32,7 @@ from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.run.finishing import HeardRun
 from pytest_llmeval.run.payload import decode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.sharding import shard_of
+from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import Mode
 

@@ -16,7 +16,7 @@ from pytest_llmeval.data.formats.predictions import add_predictions, read_answer
 from pytest_llmeval.run.execute import Execution, execute_repeats
 from pytest_llmeval.run.job import Answer
 from pytest_llmeval.run.payload import encode
-from pytest_llmeval.run.stream import in_blocks, in_order
+from pytest_llmeval.run.streams.stream import in_blocks, in_order
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

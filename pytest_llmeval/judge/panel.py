@@ -1,0 +1,158 @@
+"""A panel of judges: several models are asked each question."""
+
+__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of", "numbered", "panel_faults")
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+
+from pytest_llmeval.core.errors import FieldsError
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.reduction import Reduce, reduced
+from pytest_llmeval.judge.spec import JudgeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_llmeval.core.errors import LlmevalError
+    from pytest_llmeval.judge.contract import Question, Verdict
+
+_FEWEST = 2
+
+
+@dataclass(frozen=True)
+class PanelSpec:
+    """The judges of a suite file that has several.
+
+    Attributes:
+        judges: The jurors, two or more, each with a model.
+        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        min_judges: How many verdicts a question needs; ``None``: that of every juror.
+
+    Raises:
+        FieldsError: With every fault.
+    """
+
+    judges: tuple[JudgeSpec, ...]
+    reduce: Reduce | None = None
+    min_judges: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = panel_faults(len(self.judges), self.reduce, self.min_judges)
+        if any(spec.model is None for spec in self.judges):
+            faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
+        told = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
+        if twice := next((model for number, (model, sent) in enumerate(told) if (model, sent) in told[:number]), None):
+            faults.append(("judges", f"found {twice!r} twice with the same parameters, expected distinct judges"))
+        if faults:
+            raise FieldsError(faults)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What reports call the jurors: by their models, with a number where several have the same."""
+        return tuple(numbered([str(spec.model) for spec in self.judges]))
+
+    @property
+    def least(self) -> int:
+        """How many verdicts a question needs."""
+        return self.min_judges or len(self.judges)
+
+
+def numbered(names: "Sequence[str]") -> list[str]:
+    """Return names of which each stands once.
+
+    >>> numbered(["openai:a", "openai:b", "openai:a"])
+    ['openai:a #1', 'openai:b', 'openai:a #2']
+    """
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: number + 1].count(name)}"
+        for number, name in enumerate(names)
+    ]
+
+
+def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str, str]]:
+    """Return what is wrong with a panel: name of the setting to fault."""
+    faults = []
+    if jurors < _FEWEST:
+        faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
+    if reduce is not None and reduce not in get_args(Reduce):
+        faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
+    if least is not None and not 1 <= least <= jurors:
+        faults.append(("min_judges", f"found {least}, expected 1 to {jurors}, the number of judges"))
+    return faults
+
+
+def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
+    """Return the judges of a suite."""
+    return spec.judges if isinstance(spec, PanelSpec) else (spec,)
+
+
+@dataclass(frozen=True)
+class SuitePanel:
+    """Where the questions of a suite with several judges go.
+
+    Attributes:
+        spec: As in the suite file.
+        jurors: Name to judge. All of them have the recordings of the suite.
+    """
+
+    spec: PanelSpec
+    jurors: Mapping[str, SuiteJudge]
+
+    @property
+    def singles(self) -> tuple[SuiteJudge, ...]:
+        """The jurors."""
+        return tuple(self.jurors.values())
+
+    @property
+    def model(self) -> str:
+        """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
+        how = f"{self.spec.reduce or 'majority or mean'}, {self.spec.least} of {len(self.jurors)}"
+        return f"panel ({how}): {', '.join(each.model for each in self.singles)}"
+
+    @property
+    def parameters(self) -> "Sequence[Mapping[str, object]]":
+        """What the user set, by juror."""
+        return [each.parameters for each in self.singles]
+
+    def bind(self, question: "Question", case: str, repeat: int = 0, asker: str = "") -> "BoundPanel":
+        """Return a question to every juror, or to the first one if that is enough; see `BoundQuestion`."""
+        jurors = list(self.jurors.items())[: 1 if question.mode.asks_one else None]
+        asked = {name: each.bind(question, case, repeat, asker) for name, each in jurors}
+        return BoundPanel(self.spec, question, asked)
+
+
+@dataclass(frozen=True)
+class BoundPanel:
+    """One question about one case, in one repeat, to every juror.
+
+    Attributes:
+        spec: How their verdicts become one.
+        question: What is asked.
+        jurors: Name to the question as the juror gets it.
+    """
+
+    spec: PanelSpec
+    question: "Question"
+    jurors: Mapping[str, BoundQuestion]
+
+    @cached_property
+    def key(self) -> str:
+        """What the judgements are stored under."""
+        return " ".join(each.key for each in self.jurors.values())
+
+    @property
+    def singles(self) -> tuple[BoundQuestion, ...]:
+        """The question to each juror."""
+        return tuple(self.jurors.values())
+
+    def reduced(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "Verdict | LlmevalError":
+        """Return what the verdicts of the jurors, in their order, are as one."""
+        given = dict(zip(self.jurors, verdicts, strict=True))
+        return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
+
+
+Bound: TypeAlias = BoundQuestion | BoundPanel
+"""A question on its way to whoever judges the suite."""

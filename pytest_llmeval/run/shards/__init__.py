@@ -1,0 +1,3 @@
+"""Shards: parts of a run on several machines, their files, and merging them."""
+
+__all__ = ()

@@ -1,0 +1,3 @@
+"""Streams: results of parts that add up, of any number of cases, on any executor."""
+
+__all__ = ()

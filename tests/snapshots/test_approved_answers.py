@@ -1,0 +1,82 @@
+"""Approved answers: the file beside the scores, and what stands in for an answer that it does not have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case
+from pytest_llmeval.core.missing import NoAnswer
+from pytest_llmeval.snapshots.answers import ApprovedAnswers, answers_text
+from pytest_llmeval.snapshots.files import answers_file, score_file
+from pytest_llmeval.suite.suite import SuiteKey
+
+CASES = [Case("a", input="one"), Case("b", input={"question": "two"})]
+
+
+def row(case: str, prediction: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "suite": "s.eval.yaml",
+        "variant": "",
+        "case": case,
+        "input": "of the run",
+        "prediction": prediction,
+        **more,
+    }
+
+
+def read(folder: Path, text: str) -> ApprovedAnswers:
+    key = SuiteKey(str(folder / "s.eval.yaml"), "s.eval.yaml")
+    path = answers_file(score_file(key))
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    return ApprovedAnswers.read(key)
+
+
+ANSWERS = ["text", "分\u2028行\x85\n", {"answer": ["x"], "usage": None}, None, "half \ud800", ""]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=repr)
+def test_an_answer_is_read_as_it_was_approved(tmp_path: Path, answer: Any) -> None:
+    found = read(tmp_path, answers_text(CASES, [row("b", answer), row("a", "other")]))
+    assert found.find(CASES[1], 0) == answer
+
+
+def test_lines_are_sorted_and_each_repeat_has_its_own(tmp_path: Path) -> None:
+    text = answers_text(CASES, [row("b", "x"), row("a", "second", repeat=1), row("a", "first"), row("gone", "y")])
+    assert [(json.loads(line)["case"], json.loads(line)["repeat"]) for line in text.splitlines()] == [
+        ("a", 0),
+        ("a", 1),
+        ("b", 0),
+    ]
+    found = read(tmp_path, text)
+    assert (found.find(CASES[0], 0), found.find(CASES[0], 1)) == ("first", "second")
+    assert found.find(CASES[0], 2) == NoAnswer("no answer to this case is approved")
+
+
+def test_an_answer_to_another_input_is_none(tmp_path: Path) -> None:
+    found = read(tmp_path, answers_text(CASES, [row("a", "x")]))
+    assert found.find(Case("a", input="two"), 0) == NoAnswer("the approved answer is one to another input")
+    assert found.find(Case("a", input="one", way="another model"), 0) == "x"
+
+
+def test_without_an_approval_the_reason_says_how_to_approve(tmp_path: Path) -> None:
+    found = ApprovedAnswers.read(SuiteKey(str(tmp_path / "s.eval.yaml"), "s.eval.yaml")).find(CASES[0], 0)
+    assert isinstance(found, NoAnswer)
+    assert "--snapshot-update" in found.reason
+
+
+@pytest.mark.parametrize("broken", ["<<<<<<< HEAD", "[]", '{"case": "b"}', "null"])
+def test_a_damaged_file_gives_no_answer_at_all(tmp_path: Path, broken: str) -> None:
+    good = answers_text(CASES, [row("a", "x")])
+    found = read(tmp_path, f"{good}{broken}\n").find(CASES[0], 0)
+    reason = "s.answers.jsonl:2: expected an approved answer: restore the file from version control"
+    assert found == NoAnswer(reason)
+
+
+def test_a_folder_in_its_place_is_the_reason(tmp_path: Path) -> None:
+    key = SuiteKey(str(tmp_path / "s.eval.yaml"), "s.eval.yaml")
+    answers_file(score_file(key)).mkdir(parents=True)
+    found = ApprovedAnswers.read(key).find(CASES[0], 0)
+    assert found.reason.startswith("s.answers.jsonl cannot be read: ")

@@ -1,0 +1,107 @@
+"""``judges`` of a suite file: jurors with the settings of a judge, the reduction, and what is refused."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]  # its types are a distribution of their own
+import pytest
+import yaml
+from loading import load_text
+
+from pytest_llmeval import SuiteError
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.panel import PanelSpec
+from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.suite.schema import suite_schema
+
+BODY = "evaluators: [{judge: {mode: preference}}]\ncases: [{id: a, input: x, expected: x, prediction: x}]\n"
+THREE = 'judges: ["openai:a", {model: "openai:b", temperature: 0}, "anthropic:c"]\n'
+
+
+def faults(text: str, folder: Path) -> list[str]:
+    with pytest.raises(SuiteError) as error:
+        load_text(text, folder)
+    return [f"{fault.path}: {fault.message}" for fault in error.value.faults]
+
+
+@cache
+def schema() -> Any:
+    return suite_schema(default_registry())
+
+
+def valid(text: str) -> bool:
+    return bool(jsonschema.Draft202012Validator(schema()).is_valid(yaml.safe_load(text)))
+
+
+def test_each_juror_has_the_settings_of_a_judge_and_the_suite_the_metrics_of_their_agreement(tmp_path: Path) -> None:
+    text = f"{THREE}reduce: majority\nmin_judges: 2\ngates: [judge_panel_alpha >= 0.5]\n{BODY}"
+    suite = load_text(text, tmp_path)
+    specs = (JudgeSpec("openai:a"), JudgeSpec("openai:b", temperature=0), JudgeSpec("anthropic:c"))
+    assert suite.judge == PanelSpec(specs, "majority", 2)
+    assert [name for name in suite.metrics.declared if "panel" in name] == ["judge panel"]
+    assert valid(text)
+
+
+def test_agreement_is_measured_for_every_evaluator_that_asks_under_its_name(tmp_path: Path) -> None:
+    evaluators = "[{judge: {mode: preference}}, {judge: {mode: tone}, as: tone}, text]"
+    suite = load_text(f"{THREE}{BODY.replace('[{judge: {mode: preference}}]', evaluators)}", tmp_path)
+    assert list(suite.evaluators) == ["judge", "tone", "text", "judge panel", "tone panel"]
+    assert suite.metrics.find("tone_panel_spread") is not None
+
+
+def test_checks_have_an_agreement_only_if_a_judge_decides_one(tmp_path: Path) -> None:
+    case = "cases: [{id: a, prediction: x, checks: [%s]}]\n"
+    judged = load_text(f"{THREE}{case % '{judge: Is short.}'}", tmp_path)
+    plain = load_text(f"{THREE}{case % '{contains: x}'}", tmp_path)
+    assert (list(judged.evaluators), list(plain.evaluators)) == (["checks", "checks panel"], ["checks"])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('judges: ["openai:a"]\n', ["judges: found 1 judge, expected two or more"]),
+        ("judges: []\n", ["judges: found 0 judges, expected two or more"]),
+        ('judges: ["openai:a", {temperature: 0}]\n', ["judges: found a juror without a model, expected PROVIDER:NAME"]),
+        (
+            'judges: ["openai:a", {model: "openai:a", base_url: "http://localhost/v1"}]\n',
+            ["judges: found 'openai:a' twice with the same parameters, expected distinct judges"],
+        ),
+        (f"{THREE}min_judges: 4\n", ["min_judges: found 4, expected 1 to 3, the number of judges"]),
+        (f"{THREE}min_judges: 0\n", ["min_judges: found 0, expected 1 to 3, the number of judges"]),
+        (f'{THREE}judge: "openai:a"\n', ["judges: found both 'judge' and 'judges', expected one of them"]),
+        ("reduce: mean\n", ["reduce: found 'reduce' without 'judges', expected a panel of judges"]),
+        ("min_judges: 2\n", ["min_judges: found 'min_judges' without 'judges', expected a panel of judges"]),
+        (
+            f"{THREE}reduce: mean\nchecks: [{{any_of: [{{judge: Is short.}}, {{contains: y}}]}}]\n",
+            [
+                "reduce: evaluator 'checks': found mean, expected majority or unanimous: a check 'judge' is met or not",
+            ],
+        ),
+    ],
+)
+def test_what_cannot_be_a_panel_is_refused(text: str, found: list[str], tmp_path: Path) -> None:
+    assert faults(text + BODY, tmp_path) == found
+
+
+def test_a_juror_with_faults_and_an_unknown_reduction_have_their_places(tmp_path: Path) -> None:
+    found = faults(f'judges: ["openai:a", {{model: b, temprature: 0}}]\nreduce: mode\n{BODY}', tmp_path)
+    assert [each.partition(":")[0] for each in found] == ["judges[1].temprature", "reduce"]
+    assert not valid(f"{THREE}reduce: mode\n{BODY}")
+    assert not valid(f'judges: ["openai:a"]\n{BODY}')
+
+
+def test_two_jurors_of_one_model_are_told_apart_by_number() -> None:
+    spec = PanelSpec((JudgeSpec("openai:a"), JudgeSpec("openai:b"), JudgeSpec("openai:a", temperature=1)))
+    assert spec.names == ("openai:a #1", "openai:b", "openai:a #2")
+
+
+def test_a_model_that_the_user_names_judges_alone_with_the_settings_of_the_juror_of_this_name() -> None:
+    panel = PanelSpec((JudgeSpec("openai:a"), JudgeSpec("openai:b", temperature=0, base_url="http://b/v1")))
+    assert JudgeOptions().chosen(panel) == panel
+    assert JudgeOptions(model="openai:b").chosen(panel) == panel.judges[1]
+    assert JudgeOptions(model="openai:x").chosen(panel) == JudgeSpec("openai:x")
+    moved = JudgeOptions(base_url="http://local/v1").chosen(panel)
+    assert isinstance(moved, PanelSpec)
+    assert {each.base_url for each in moved.judges} == {"http://local/v1"}
