@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 from execnet import gateway_base, gateway_io
@@ -173,7 +174,7 @@ def _remember_distributions() -> None:
     find, folders = importlib.metadata.distributions, set(sys.path)
     kept: Any = importlib.metadata.PathDistribution
     kept.read_text = cache(kept.read_text)
-    for name in ("entry_points", "files", "metadata"):
+    for name in ("_normalized_name", "entry_points", "files", "metadata"):
         setattr(kept, name, property(cache(getattr(kept, name).fget)))
     installed = list(find())
 
@@ -183,6 +184,35 @@ def _remember_distributions() -> None:
         return chain(find(path=[folder for folder in sys.path if folder not in folders]), installed)
 
     importlib.metadata.distributions = distributions
+
+
+def _remember_plugins() -> None:
+    """Have pytest look only once through all names of a plugin for hooks, and not at all where there is no fixture."""
+    from _pytest.config import PytestPluginManager as Plugins
+    from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
+
+    find_hook, find_fixtures = Plugins.parse_hookimpl_opts, FixtureManager.parsefactories
+    hooks: dict[tuple[ModuleType, str], Any] = {}
+
+    @cache
+    def has_fixtures(holder: ModuleType | type) -> bool:
+        places = holder.__mro__ if isinstance(holder, type) else (holder,)
+        return any(FixtureFunctionDefinition in map(type, vars(place).values()) for place in places)
+
+    def hook(plugins: Plugins, plugin: Any, name: str) -> Any:
+        if type(plugin) is not ModuleType:
+            return find_hook(plugins, plugin, name)
+        if (plugin, name) not in hooks:
+            hooks[plugin, name] = find_hook(plugins, plugin, name)
+        return hooks[plugin, name]
+
+    def fixtures(manager: FixtureManager, *place: Any, **named: Any) -> None:
+        holder = named.get("holder")
+        if holder is None or has_fixtures(holder if isinstance(holder, ModuleType | type) else type(holder)):
+            find_fixtures(manager, *place, **named)
+
+    replaced: Any = Plugins, FixtureManager
+    replaced[0].parse_hookimpl_opts, replaced[1].parsefactories = hook, fixtures
 
 
 def _rehearse() -> None:
@@ -207,6 +237,7 @@ def _load() -> None:
     _remember_distributions()
     for name in LIBRARIES:
         importlib.import_module(name)
+    _remember_plugins()
     package = importlib.import_module("pytest_llmeval")
     for each in pkgutil.walk_packages(package.__path__, "pytest_llmeval."):
         if not each.name.startswith(LEFT_TO_PYTEST):

@@ -42,7 +42,7 @@ async function show() {
     content = h("p", { class: "note", role: "alert" }, t("This view cannot be drawn: {why}", { why: String(error) }));
   }
   if (mine !== drawing) return;
-  fill(app, h("a", { class: "skip", href: "#main", click: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, t("To the content")), drawHeader(), drawNote(), drawTabs(), h("main", { id: "main", tabindex: -1 }, content));
+  fill(app, h("a", { class: "skip", href: "#main", click: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, t("To the content")), drawHeader(), drawNote(), drawTabs(), group && state.view !== "overview" ? h("h2", { class: "on-paper" }, group.name) : null, h("main", { id: "main", tabindex: -1 }, content));
   document.body.dataset.view = row ? "case" : state.view;
   const scroller = document.querySelector(".scroller");
   if (scroller) {
@@ -64,7 +64,7 @@ let keptScroll = 0;
 
 /** @returns {Element|null} */
 function drawNote() {
-  return head.note ? h("p", { class: "note", role: "note" }, head.note) : null;
+  return head.note ? h("p", { class: "note", role: "note" }, translated(head.note)) : null;
 }
 
 /** Keys: `/` for the search, `j` and `k` for the next and previous case, Escape for the table. @param {KeyboardEvent} event */
@@ -80,6 +80,17 @@ function pressed(event) {
   }
 }
 
+/** @type {HTMLDetailsElement[]} What is open on paper only. */
+let opened = [];
+
+/** Draw every row and open what is folded while the page is printed. @param {boolean} onPaper */
+function printing(onPaper) {
+  shownCases.onPaper = onPaper;
+  shownCases.draw();
+  if (onPaper) opened = [...document.querySelectorAll("details:not([open])")];
+  for (const each of opened) each.open = onPaper;
+}
+
 async function start() {
   document.documentElement.lang = chinese ? "zh" : "en";
   groupSuites();
@@ -92,6 +103,8 @@ async function start() {
   addEventListener("hashchange", show);
   addEventListener("keydown", pressed);
   addEventListener("resize", () => shownCases.draw());
+  addEventListener("beforeprint", () => printing(true));
+  addEventListener("afterprint", () => printing(false));
   await show();
   document.body.dataset.ready = "true";
 }

@@ -1,14 +1,16 @@
 const ROW_HEIGHT = 36;
 const SPARE_ROWS = 8;
+const PRINTED_ROWS = 1000;
 
-/** What the table of cases shows now: its rows, and how to draw those in sight. @type {{rows: Row[], draw: () => void}} */
-const shownCases = { rows: [], draw: () => {} };
+/** What the table of cases shows now: its rows, and how to draw those in sight, or on paper. @type {{rows: Row[], draw: () => void, onPaper: boolean}} */
+const shownCases = { rows: [], draw: () => {}, onPaper: false };
 
 /** @param {Group} group @returns {any[]} Filters, and the rows that pass them. */
 function drawCases(group) {
   const main = mainMetric(group);
   const every = rowsOf(group);
   const count = h("p", { class: "quiet", role: "status", id: "count" });
+  const rest = h("p", { class: "quiet on-paper rest" });
   const body = h("div", { class: "rows", role: "rowgroup" });
   const columns = columnsOf(group, main);
   const header = h("div", { role: "row", class: "row head" }, columns.map((each) => headerCell(each)));
@@ -18,6 +20,7 @@ function drawCases(group) {
     const metric = state.metric || main;
     shownCases.rows = sorted(filtered(every, state, main), state.sort, metric);
     count.textContent = t("{n} of {all} cases", { n: shownCases.rows.length, all: every.length });
+    rest.textContent = shownCases.rows.length > PRINTED_ROWS ? t("Only the first {n} are printed.", { n: PRINTED_ROWS }) : "";
     grid.setAttribute("aria-rowcount", String(shownCases.rows.length + 1));
     body.style.height = `${shownCases.rows.length * ROW_HEIGHT}px`;
     shownCases.draw();
@@ -28,7 +31,7 @@ function drawCases(group) {
   requestAnimationFrame(shownCases.draw);
   const template = columns.map((each) => each.width).join(" ");
   grid.style.setProperty("--columns", template);
-  return [drawFilters(group, main), count, scroller];
+  return [drawFilters(group, main), count, rest, scroller];
 }
 
 /** @param {Group} group @param {string} main @returns {{name: string, title: string, width: string, kind: string, cell: (row: Row) => any}[]} */
@@ -76,8 +79,9 @@ function headerCell({ name, title, kind }) {
 /** Draw the rows that are in sight; a table of ten thousand has no more elements than one of fifty. */
 function drawRows(scroller, body, columns) {
   const top = Math.max(0, scroller.scrollTop - ROW_HEIGHT);
-  const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - SPARE_ROWS);
-  const last = Math.min(shownCases.rows.length, Math.ceil((top + (scroller.clientHeight || 600)) / ROW_HEIGHT) + SPARE_ROWS);
+  const first = shownCases.onPaper ? 0 : Math.max(0, Math.floor(top / ROW_HEIGHT) - SPARE_ROWS);
+  const end = shownCases.onPaper ? PRINTED_ROWS : Math.ceil((top + (scroller.clientHeight || 600)) / ROW_HEIGHT) + SPARE_ROWS;
+  const last = Math.min(shownCases.rows.length, end);
   const focused = document.activeElement?.closest?.("[data-row]")?.getAttribute("data-row");
   const rows = [];
   for (let at = first; at < last; at += 1) {
