@@ -15,7 +15,7 @@ import json
 import math
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -134,6 +134,22 @@ def weighed(text: str, shares: Mapping[str, float]) -> Answer:
             tokens[last] |= {"logprob": math.log(shares[text[last]]), "top_logprobs": others}
             value["choices"][0]["logprobs"] = {"content": tokens}
         return data(value)(call)
+
+    return answer
+
+
+def embedded(vector: Callable[[str], Sequence[float]], *, tokens: int | None = 4) -> Answer:
+    """Answer as an OpenAI-compatible model of embeddings does, last text first.
+
+    Args:
+        vector: Returns the vector of a text.
+        tokens: Of each text; ``None`` leaves them out.
+    """
+
+    def answer(call: Call) -> Sent:
+        entries = [{"index": number, "embedding": list(vector(text))} for number, text in enumerate(call.body["input"])]
+        usage = {} if tokens is None else {"usage": {"prompt_tokens": tokens * len(entries)}}
+        return data({"object": "list", "data": entries[::-1], **usage})(call)
 
     return answer
 

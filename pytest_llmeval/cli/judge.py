@@ -84,10 +84,13 @@ def _suite(path: Path) -> "Suite":
     return suite
 
 
-def _recordings(options: Namespace) -> "Recordings | None":
+def _recordings(options: Namespace) -> "Recordings":
+    """Return the recorded predictions; without a file there are none, but no target is called for them either."""
     from pytest_llmeval.targets.python import Recordings
 
-    return None if options.predictions is None else Recordings.open(options.predictions, "replay")
+    if options.predictions is None:
+        return Recordings(Path("--predictions FILE"), "replay")
+    return Recordings.open(options.predictions, "replay")
 
 
 def _judge_options(options: Namespace) -> "JudgeOptions":

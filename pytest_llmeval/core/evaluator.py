@@ -103,6 +103,10 @@ class Evaluator(ABC):
         del systems
         return self
 
+    def made(self) -> "Evaluator":
+        """Return the evaluator that these options make; by default this one."""
+        return self
+
     @abstractmethod
     def describe(self) -> Sequence[Metric]:
         """Return the metrics that these options give; a family of metrics as ``Metric("f1[label]")``."""

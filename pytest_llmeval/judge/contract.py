@@ -26,6 +26,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import JudgeError
     from pytest_llmeval.core.observation import Observation
+    from pytest_llmeval.judge.spec import JudgeSpec
 
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
@@ -213,6 +214,11 @@ class JudgedEvaluator(Evaluator):
 
     decides: ClassVar[bool] = False
     """Whether its verdicts are decisions, of which there is no mean."""
+
+    @property
+    def own_model(self) -> "JudgeSpec | None":
+        """The model of embeddings that is asked in place of the suite's judge; ``None`` for the judge."""
+        return None
 
     @abstractmethod
     def questions(self, case: Case) -> "Sequence[Question]":

@@ -22,6 +22,7 @@ from pytest_llmeval.services.retrying import RunCalls
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import SuiteJudge
     from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.contract import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
     from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
     from pytest_llmeval.judge.recordings import Judgements
@@ -60,6 +61,7 @@ class SuiteJudges:
     background: Background
     _by_file: "dict[Path, SuiteJudge | SuitePanel]" = field(default_factory=dict)
     _clients: "dict[tuple[Path, int], tuple[Any, AsyncJudge]]" = field(default_factory=dict)
+    _embeddings: "dict[tuple[Path, str, str], SuiteJudge]" = field(default_factory=dict)
     _has_others: bool = False
 
     @cached_property
@@ -94,13 +96,16 @@ class SuiteJudges:
     def _working(self) -> WorkingCache:
         return WorkingCache(self.options.cache)
 
-    def judge_of(self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str) -> "SuiteJudge | SuitePanel":
+    def judge_of(
+        self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str, *, priced: bool = True
+    ) -> "SuiteJudge | SuitePanel":
         """Return the judge, or the panel, of a suite file or test file.
 
         Args:
             asking: The file.
             spec: The judge in the suite file.
             display_path: The name of the file in messages.
+            priced: Whether it may be asked, so that a budget in USD needs its price.
 
         Raises:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
@@ -114,19 +119,21 @@ class SuiteJudges:
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             if isinstance(chosen, PanelSpec):
-                jurors = [self._single(each, recordings, display_path, "judges") for each in chosen.judges]
+                jurors = [self._single(each, recordings, display_path, "judges", priced) for each in chosen.judges]
                 self._by_file[asking] = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
             else:
-                self._by_file[asking] = self._single(chosen, recordings, display_path, "judge")
+                self._by_file[asking] = self._single(chosen, recordings, display_path, "judge", priced)
         return self._by_file[asking]
 
-    def _single(self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str) -> "SuiteJudge":
+    def _single(
+        self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
+    ) -> "SuiteJudge":
         from pytest_llmeval.judge.bound_question import SuiteJudge
         from pytest_llmeval.judge.prices import price_of
 
         model = chosen.model or OWN_JUDGE
         price = price_of(chosen)
-        if price is None and self.options.budget.usd is not None and self.service.asks:
+        if priced and price is None and self.options.budget.usd is not None and self.service.asks:
             fault = (
                 f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
                 f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}"
@@ -184,6 +191,34 @@ class SuiteJudges:
         if given is None:
             self.background.closing.append(client.aclose)
 
+    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "SuiteJudge":
+        """Return the model of embeddings that an evaluator of a file asks; nothing is opened before its first call.
+
+        Args:
+            asking: The file, whose judge is known.
+            spec: The model.
+        """
+        place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
+        if place not in self._embeddings:
+            from pytest_llmeval.judge.bound_question import SuiteJudge
+            from pytest_llmeval.judge.clients import connect_embeddings
+            from pytest_llmeval.judge.prices import price_of
+
+            model, price, way = place[1], price_of(spec), place[2]
+            recordings = self._by_file[asking].singles[0].recordings
+            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way)
+            if price is None and self.options.budget.usd is not None:
+                found.absent = (
+                    f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
+                    "'price: {input: USD, output: 0}' (per million tokens) beside the model"
+                )
+            else:
+                client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
+                self.background.closing.append(client.aclose)
+                found.client = client
+            self._embeddings[place] = found
+        return self._embeddings[place]
+
     def _slow_down(self, _wait: float | None) -> None:
         self.limit.slow_down()
 
@@ -239,6 +274,11 @@ class JudgeAccess:
     asking: Path
     spec: "JudgeSpec | PanelSpec"
     own: OwnJudge = NO_OWN_JUDGE
+
+    def judge_for(self, evaluator: "JudgedEvaluator") -> "SuiteJudge | SuitePanel":
+        """Return where the questions of an evaluator go."""
+        spec = evaluator.own_model
+        return self.suite_judge if spec is None else self.judges.embeddings_of(self.asking, spec)
 
     def open(self) -> None:
         """Connect the judge to its client if a model may be asked at all.

@@ -75,7 +75,8 @@ class SuiteLoader:
         shown = self.display_path(path)
         suite = load_suite(path, registry, root=self.config.rootpath, shown=shown)
         if suite.judged:
-            self.judges.judge_of(path, suite.judge, shown)  # faults of judge and recordings are faults of the suite
+            # Faults of judge and recordings are faults of the suite.
+            self.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
         return suite

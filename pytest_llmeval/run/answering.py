@@ -255,7 +255,7 @@ class Answering:
                 except PredictionError as error:
                     answer.failed[label] = error
                 else:
-                    asked.append(Asking(label, job, job.judge.suite_judge, rounds))
+                    asked.append(Asking(label, job, job.judge.judge_for(evaluator), rounds))
         return asked
 
 

@@ -177,7 +177,8 @@ class CaseRunner:
         target = GivenTarget(given.target) if given.target is not None else SuiteTarget(self._targets, suite)
         judge = None
         if suite.judged:
-            suite_judge = self.judges.judge_of(suite.path, suite.judge, loaded.key.shown)
+            shown, priced = loaded.key.shown, suite.asks_judge
+            suite_judge = self.judges.judge_of(suite.path, suite.judge, shown, priced=priced)
             judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]

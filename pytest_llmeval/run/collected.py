@@ -91,12 +91,11 @@ def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[s
     """Return, by evaluator, what decides the verdicts on a suite: the model, its parameters, how it is asked."""
     if not suite.judged:
         return {}
-    suite_judge = judges.judge_of(suite.path, suite.judge, shown)
-    parameters = json.dumps(suite_judge.parameters, sort_keys=True)
+    suite_judge = judges.judge_of(suite.path, suite.judge, shown, priced=suite.asks_judge)
+    given = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
     return {
         label: {
-            "model": suite_judge.model,
-            "parameters": parameters,
+            **(given if evaluator.own_model is None else {"model": str(evaluator.own_model.model), "parameters": "{}"}),
             "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
         }
         for label, evaluator in suite.evaluators.items()

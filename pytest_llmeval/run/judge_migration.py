@@ -136,7 +136,7 @@ def migrate(
     key: SuiteKey,
     judges: tuple[JudgeSpec, JudgeSpec],
     options: JudgeOptions,
-    recordings: "Recordings | None" = None,
+    recordings: "Recordings",
 ) -> Migration:
     """Put the recorded questions of a suite to another judge.
 
@@ -145,7 +145,7 @@ def migrate(
         key: Of the suite.
         judges: The judge whose verdicts are recorded, and the one that is to take its place.
         options: How the new one is asked.
-        recordings: Predictions.
+        recordings: Predictions, to be replayed only: no target is called.
 
     Raises:
         LlmevalError: The budget is spent, or there is nothing to compare.
@@ -174,7 +174,7 @@ def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
 
 
 def _run(
-    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings | None"
+    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings"
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
     """Return what the cases gave, and what is known of the judge.
 

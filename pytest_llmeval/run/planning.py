@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.contract import JudgedEvaluator, Usage
 from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements
@@ -128,7 +128,9 @@ class Planner:
             self._tallies[job.key] = _Tally(job.suite)
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
-            tally.judges = {each.model: each for each in job.judge.suite_judge.singles}
+            judged = [each for each in job.suite.evaluators.values() if isinstance(each, JudgedEvaluator)]
+            asked = [job.judge.suite_judge, *map(job.judge.judge_for, judged)]
+            tally.judges = {each.model: each for judge in asked for each in judge.singles}
         return tally
 
     def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:

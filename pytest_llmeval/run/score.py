@@ -111,6 +111,10 @@ def score(
     listed = list(cases)
     reading = Reading.of(evaluator, on, parts or Parts())
     evaluators: dict[str, Evaluator] = {evaluator.name: evaluator}
+    if isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is not None:
+        from pytest_llmeval.judge.clients import connect_embeddings
+
+        judge = connect_embeddings(evaluator.own_model)
     if isinstance(evaluator, JudgedEvaluator) and judge is not None:
         agreement = _agreement_of(evaluator, judge)
         evaluators |= {} if agreement is None else {agreement.name: agreement}

@@ -19,6 +19,7 @@ from typing import Literal
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -208,7 +209,9 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
-    if changed and judge and was and _BRIDGED.issuperset(changed):
+    models = (was.get("model", ""), judge.get("model", ""))
+    named = models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:")
+    if changed and models[0] and named and _BRIDGED.issuperset(changed):
         yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
 
 

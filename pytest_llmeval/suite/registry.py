@@ -355,7 +355,8 @@ def build(evaluator: type[Evaluator], options: Mapping[str, Any]) -> Evaluator:
     """
     from pydantic import TypeAdapter
 
-    return TypeAdapter(evaluator).validate_python(dict(options))
+    made: Evaluator = TypeAdapter(evaluator).validate_python(dict(options)).made()
+    return made
 
 
 def get_evaluator(name: str, **options: Any) -> Evaluator:

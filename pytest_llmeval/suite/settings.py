@@ -106,7 +106,8 @@ class SettingsReader(JudgeReader):
             for each in declared
         }
         for label, evaluator in evaluators.items():
-            if isinstance(evaluator, JudgedEvaluator) or evaluator.name == "checks":
+            judged = isinstance(evaluator, JudgedEvaluator) and evaluator.own_model is None
+            if judged or evaluator.name == "checks":
                 agreement = PanelAgreement(label, panel.names)
                 self._add(MetricIndex.of({agreement.name: agreement}), ("judges",), owner)
         return self.metrics.evaluators
@@ -173,7 +174,7 @@ class SettingsReader(JudgeReader):
                 if built is None or self._names_files_outside(built, path):
                     return None
                 built = built.among(self.systems)
-                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent)})
+                metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
             named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]

@@ -241,14 +241,21 @@ class Suite:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
         headers = http.headers_from_env.values() if http is not None else ()
-        specs = [*jurors_of(self.judge), *([self.model.spec] if self.model is not None else [])]
-        keys = [spec.api_key_env for spec in specs]
+        specs = [each.own_model for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
+        specs += [*jurors_of(self.judge), self.model.spec if self.model is not None else None]
+        keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
 
     @property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
+        judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
+        return any(each.own_model is None for each in judged)
 
     @property
     def opponents(self) -> Sequence[str]:

@@ -11,6 +11,7 @@ from histories import note_runs, run_line
 from judged_projects import KEY, shown_to
 from llm_server import Answer, Call, LlmServer, Sent, reply
 
+from pytest_llmeval import Case
 from pytest_llmeval.cli import main
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
@@ -29,6 +30,7 @@ from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.targets.python import recording
 
 WORDS = [f"w{number:02}" for number in range(40)]
 OLD, NEW = "openai:old", "openai:new"
@@ -70,10 +72,10 @@ class Suites:
         }
         self.path.write_text(json.dumps(content), encoding="utf-8")
 
-    def run(self, *, update: bool = False) -> JudgedRun:
+    def run(self, *, update: bool = False, system: str = "") -> JudgedRun:
         """Run the suite as pytest does, and record its verdicts if it is approved."""
-        suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name)
-        key = SuiteKey(str(self.path), self.path.name)
+        suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name).of(system)
+        key = SuiteKey(str(self.path), self.path.name, variant=system)
         runner = CaseRunner(JudgeOptions())
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         done = [
@@ -96,8 +98,9 @@ class Suites:
         found = {each.metric: (each.outcome, each.reason) for each in suite.report.snapshot}
         return found | {each.gate: (each.outcome, each.reason) for each in suite.report.gates}
 
-    def scores(self) -> SuiteScores:
-        found: SuiteScores = parse(score_file(SuiteKey(str(self.path), self.path.name)), "scores", SuiteScores)
+    def scores(self, system: str = "") -> SuiteScores:
+        path = score_file(SuiteKey(str(self.path), self.path.name, variant=system))
+        found: SuiteScores = parse(path, "scores", SuiteScores)
         return found
 
     def llmeval(self, *arguments: str) -> tuple[int, str]:
@@ -267,6 +270,39 @@ def test_cases_without_a_recorded_verdict_are_named_and_not_asked(suites: Suites
     assert (code, len(suites.server.calls) - asked) == (0, 3)
     assert "3 cases compared, 1 left out" in told
     assert "w03: JudgeError: case 'w03': no recorded verdict" in told
+
+
+def test_no_target_is_called_and_recorded_predictions_are_judged(suites: Suites) -> None:
+    folder = suites.path.parent
+    (folder / "app.py").write_text('raise RuntimeError("the target was imported")\n', encoding="utf-8")
+    suites.write([GOOD, BAD, GOOD])
+    suites.run(update=True)
+    content = json.loads(suites.path.read_text(encoding="utf-8"))
+    rows = [recording("s.eval.yaml", "", Case(**each)) for each in content["cases"]]
+    bare = [{name: value for name, value in each.items() if name != "prediction"} for each in content["cases"]]
+    suites.path.write_text(json.dumps({**content, "target": "app:answer", "cases": bare}), encoding="utf-8")
+    code, told = suites.migrate()
+    assert (code, "case 'w00' is not recorded in --predictions FILE" in told) == (1, True)
+    (folder / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, told = suites.migrate("--predictions", "p.jsonl")
+    assert (code, "3 cases compared, 0 left out" in told) == (0, True)
+
+
+def test_each_system_has_a_bridge_of_its_own(suites: Suites) -> None:
+    suites.write([GOOD, BAD, GOOD])
+    content = json.loads(suites.path.read_text(encoding="utf-8"))
+    rows = [{"id": each["id"], "prediction": each.pop("prediction")} for each in content["cases"]]
+    (suites.path.parent / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    content["systems"] = {"one": {"predictions": "p.jsonl"}, "two": {"predictions": "p.jsonl"}}
+    suites.path.write_text(json.dumps(content), encoding="utf-8")
+    suites.run(update=True, system="one")
+    code, told = suites.migrate("--approve")
+    assert code == 1
+    assert "s.eval.yaml[one]: openai:old -> openai:new" in told
+    assert "found no approved scores __llmeval__/s.two-" in told
+    suites.run(update=True, system="two")
+    assert suites.migrate("--approve")[0] == 0
+    assert [len(suites.scores(name).bridges) for name in ("one", "two")] == [1, 1]
 
 
 def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) -> None:

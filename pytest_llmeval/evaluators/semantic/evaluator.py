@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -14,17 +14,17 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
+from pytest_llmeval.evaluators.semantic.embedded import EMBEDDING_SIMILARITY, EmbeddedSemantic
 from pytest_llmeval.evaluators.semantic.models import sentence_model, word_model
+from pytest_llmeval.evaluators.semantic.texts import Pair, reference_fault, text_pairs
 from pytest_llmeval.evaluators.word_lines import word_lines
+from pytest_llmeval.judge.spec import JudgeSpec, Price
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 _METRICS = ("bert_f1", "sbert_similarity")
 _DECIMALS = 6
-
-_Pair: TypeAlias = tuple[str, str]
-"""A prediction and a reference, neither blank."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Semantic(Evaluator):
     * ``bert_f1``: F1 of BERTScore (Zhang et al. 2020) as computed by package ``bert-score``, without idf
       weights and not rescaled; at most 1, and below 0 only in theory.
     * ``sbert_similarity``: cosine of the embeddings by package ``sentence-transformers``, in [-1, 1].
+    * ``embedding_similarity``, with `model` and in place of the others: cosine of the embeddings by a model that is
+      asked over HTTP, in [-1, 1]. It needs no extra; similarities are stored and recorded as verdicts of judges are.
 
     Blank text has no meaning: a blank prediction scores 0 on both metrics (as bert-score has it), and so does
     any prediction if all references are blank; beside other references, blank ones are left out. Models cut
@@ -50,6 +52,10 @@ class Semantic(Evaluator):
         sbert_model: Name or folder of the model of ``sbert_similarity``.
         device: ``cpu``, ``cuda``, ``cuda:1`` ...; by default a CUDA device if there is one, else the CPU.
         batch_size: How many texts a model reads at once.
+        model: ``openai:NAME`` of a model of embeddings, also of compatible servers.
+        base_url: Where `model` is served; ``None`` for the provider's own address.
+        api_key_env: The environment variable that holds the key for `model`; ``None`` for the provider's usual one.
+        price: What `model` costs; ``None`` looks it up where it is published.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -65,8 +71,18 @@ class Semantic(Evaluator):
     sbert_model: str = "all-MiniLM-L6-v2"
     device: str | None = None
     batch_size: int = 32
+    model: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    price: Price | None = None
 
     def __post_init__(self) -> None:
+        if self.model is not None:
+            self._check_embedding()
+            return
+        for name in ("base_url", "api_key_env", "price"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"found {name} without model, expected it with a model of embeddings")
         for metric in self.metrics:
             if metric not in _METRICS:
                 raise ValueError(unknown_name("metric", metric, _METRICS))
@@ -75,6 +91,22 @@ class Semantic(Evaluator):
         if self.bert_model.startswith("scibert"):
             # bert-score fetches models of these names by shell commands, even in offline mode.
             raise ValueError(f"bert_model: found {self.bert_model!r}, expected 'allenai/scibert_...' or a folder")
+
+    def _check_embedding(self) -> None:
+        spec = JudgeSpec(self.model, self.base_url, api_key_env=self.api_key_env, price=self.price)
+        if spec.provider != "openai":
+            raise ValueError(
+                f"model: found {self.model!r}, expected openai:NAME, also for compatible servers (base_url)"
+            )
+        if self.metrics not in (_METRICS, (EMBEDDING_SIMILARITY,)):
+            found = ", ".join(self.metrics) or "none"
+            raise ValueError(f"metrics: found {found} with model, expected {EMBEDDING_SIMILARITY}")
+
+    def made(self) -> Evaluator:
+        """Return the evaluator that asks a model of embeddings, where there is one."""
+        if self.model is None:
+            return self
+        return EmbeddedSemantic(self.model, self.base_url, self.api_key_env, self.price)
 
     def describe(self) -> Sequence[Metric]:
         """Return the chosen metrics."""
@@ -89,7 +121,7 @@ class Semantic(Evaluator):
     def check(self, case: Case) -> Iterable[str]:
         """Yield a fault of expected texts that are none."""
         if as_references(case.expected) is None:
-            yield _fault(case.expected)
+            yield reference_fault(case.expected)
 
     def measure(self, case: Case) -> Observation:
         """Score one case, as a batch of one."""
@@ -103,19 +135,19 @@ class Semantic(Evaluator):
             MissingDataError: A model could not be loaded.
             EvaluatorError: `bert_layers` is needed and not given.
         """
-        pairs = sorted({pair for case in cases for pair in _pairs(case)})
+        pairs = sorted({pair for case in cases for pair in text_pairs(case)})
         compute = {"bert_f1": self._bert_f1, "sbert_similarity": self._sbert_similarity}
         tables = {metric: compute[metric](pairs) if pairs else {} for metric in self.metrics}
         return [self._observe(case, tables) for case in cases]
 
-    def _observe(self, case: Case, tables: Mapping[str, Mapping[_Pair, float]]) -> Observation:
+    def _observe(self, case: Case, tables: Mapping[str, Mapping[Pair, float]]) -> Observation:
         references = as_references(case.expected)
         if not references:
-            reason = "no expected answer" if references == [] else _fault(case.expected)
+            reason = "no expected answer" if references == [] else reference_fault(case.expected)
             return Observation({}, undefined=dict.fromkeys(self.metrics, reason))
         counts: dict[str, float] = {}
         for metric, table in tables.items():
-            counts[metric] = max((table[pair] for pair in _pairs(case)), default=0.0)
+            counts[metric] = max((table[pair] for pair in text_pairs(case)), default=0.0)
             counts[f"{metric}.n"] = 1
         readable = as_text(case.prediction) is not None
         return Observation(
@@ -132,12 +164,12 @@ class Semantic(Evaluator):
         """Return the mean of each metric over the cases that have it."""
         return {metric: sums[metric] / sums[f"{metric}.n"] for metric in self.metrics}
 
-    def _bert_f1(self, pairs: Sequence[_Pair]) -> dict[_Pair, float]:
+    def _bert_f1(self, pairs: Sequence[Pair]) -> dict[Pair, float]:
         model = word_model(self.bert_model, self.bert_layers, self.device)
         words = model.embed(_texts(pairs), self.batch_size)
         return {pair: _rounded(model.f1(words[pair[0]], words[pair[1]])) for pair in pairs}
 
-    def _sbert_similarity(self, pairs: Sequence[_Pair]) -> dict[_Pair, float]:
+    def _sbert_similarity(self, pairs: Sequence[Pair]) -> dict[Pair, float]:
         import numpy as np
 
         texts = _texts(pairs)
@@ -148,29 +180,13 @@ class Semantic(Evaluator):
         return {pair: _rounded(float(unit[pair[0]] @ unit[pair[1]])) for pair in pairs}
 
 
-def _pairs(case: Case) -> list[_Pair]:
-    """Pair a case's prediction with its references, leaving blank texts out."""
-    prediction = as_text(case.prediction) or ""
-    references = as_references(case.expected) or []
-    return [(prediction, each) for each in references if prediction.strip() and each.strip()]
-
-
-def _texts(pairs: Iterable[_Pair]) -> list[str]:
+def _texts(pairs: Iterable[Pair]) -> list[str]:
     """Return the distinct texts, short ones first, so that texts read together have about the same length."""
     return sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
 
 
 def _rounded(score: float) -> float:
     return round(min(1.0, max(-1.0, score)), _DECIMALS)
-
-
-def _fault(expected: Any) -> str:
-    """Say what is wrong with ground truth that is neither text nor a list of texts."""
-    if isinstance(expected, (list, tuple)):
-        found = next(describe_found(each) for each in expected if as_text(each) is None) + " in the list"
-    else:
-        found = describe_found(expected)
-    return f"found {found}, expected text or a list of texts"
 
 
 def _transformers() -> str:

@@ -1,6 +1,6 @@
 """Clients that call the models of judges."""
 
-__all__ = ("AsyncJudge", "as_client", "connect")
+__all__ = ("AsyncJudge", "as_client", "connect", "connect_embeddings")
 
 import asyncio
 
@@ -9,6 +9,7 @@ from pytest_llmeval.judge.clients.anthropic import Anthropic
 from pytest_llmeval.judge.clients.attempts import Patience
 from pytest_llmeval.judge.clients.base import AsyncJudge, OnRateLimit
 from pytest_llmeval.judge.clients.callables import as_client
+from pytest_llmeval.judge.clients.embeddings import EmbeddingJudge, OpenAIEmbeddings
 from pytest_llmeval.judge.clients.http import HttpJudge
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.clients.pydantic_ai import PydanticAiJudge
@@ -50,3 +51,22 @@ def connect(
             )
         case _:
             raise JudgeError("found no judge model, expected one such as 'judge: {model: openai:NAME}'")
+
+
+def connect_embeddings(
+    spec: JudgeSpec,
+    *,
+    on_rate_limit: OnRateLimit | None = None,
+    sleep: Sleep = asyncio.sleep,
+    calls: RunCalls | None = None,
+) -> AsyncJudge:
+    """Return the client of a model of embeddings, which answers how similar two texts are; see `connect`.
+
+    Args:
+        spec: Of provider ``openai``.
+        on_rate_limit: As for `connect`.
+        sleep: As for `connect`.
+        calls: As for `connect`.
+    """
+    patience = Patience(spec.provider or "", spec.retries, on_rate_limit, sleep, calls or RunCalls())
+    return EmbeddingJudge(spec, HttpJudge(spec, OpenAIEmbeddings(), patience))

@@ -1,0 +1,144 @@
+"""Models of embeddings over HTTP: what is sent, batches, tokens, and answers that cannot be used."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from judge_clients import KEY, Recorder
+from llm_server import Answer, LlmServer, data, embedded, status
+
+from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.judge.clients import connect_embeddings
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question
+from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.questions.similarity import SIMILARITY, read_similarity
+from pytest_llmeval.judge.spec import JudgeSpec
+
+VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1), "nowhere": (0, 0)}
+
+
+def request(one: str, other: str) -> JudgeRequest:
+    return JudgeRequest(render(Question(SIMILARITY, {"answer": one, "reference": other})), "tiny")
+
+
+def ask(
+    server: LlmServer, *pairs: tuple[str, str], between: Recorder | None = None, **spec: Any
+) -> list[JudgeReply | BaseException]:
+    recorder = between or Recorder()
+
+    async def run() -> list[JudgeReply | BaseException]:
+        made = JudgeSpec("openai:tiny", **{"base_url": server.base_url, "retries": 2} | spec)
+        client = connect_embeddings(made, on_rate_limit=recorder.limits.append, sleep=recorder.sleep)
+        try:
+            asked = (client.complete(request(*pair)) for pair in pairs)
+            return await asyncio.gather(*asked, return_exceptions=True)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(run())
+
+
+def cosines(replies: Sequence[JudgeReply | BaseException]) -> list[float]:
+    return [read_similarity(each.text).score for each in replies if isinstance(each, JudgeReply)]
+
+
+def test_texts_of_many_questions_are_embedded_in_one_call_each_once() -> None:
+    pairs = [("north", "east"), ("north", "north-east"), ("north", "south"), ("east", "nowhere"), ("north", "north")]
+    with LlmServer(embedded(VECTORS.__getitem__)) as server:
+        replies = ask(server, *pairs)
+        (call,) = server.calls
+    assert call.path == "/v1/embeddings"
+    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.body == {"model": "tiny", "input": ["north", "east", "north-east", "south", "nowhere"]}
+    assert cosines(replies) == [0, 0.707107, -1, 0, 1]
+
+
+def test_the_tokens_of_a_text_count_where_it_was_first_needed() -> None:
+    with LlmServer(embedded(lambda _: (1, 0), tokens=5)) as server:
+        replies = ask(server, ("aa", "bb"), ("aa", "cccc"), ("bb", "aa"))
+    usage = [each.usage for each in replies if isinstance(each, JudgeReply)]
+    assert [each.input_tokens for each in usage] == [7, 8, 0]  # 15 tokens, shared by length
+    assert {each.output_tokens for each in usage} == {0}
+
+
+def test_tokens_that_the_server_does_not_report_are_unknown() -> None:
+    with LlmServer(embedded(lambda _: (1, 0), tokens=None)) as server:
+        (reply,) = ask(server, ("a", "b"))
+    assert isinstance(reply, JudgeReply)
+    assert reply.usage.input_tokens is None
+
+
+def test_hostile_texts_reach_the_model_as_they_are() -> None:
+    text = '</data>\n"}{\u2028 {{ x }} \u200b'
+    with LlmServer(embedded(lambda _: (1, 0))) as server:
+        ask(server, (text, "b"))
+    assert server.calls[0].body["input"] == [text, "b"]
+
+
+def test_a_call_that_fails_for_a_passing_reason_is_tried_again() -> None:
+    between = Recorder()
+    with LlmServer(status(429, retry_after="7"), embedded(VECTORS.__getitem__)) as server:
+        assert cosines(ask(server, ("north", "north"), between=between)) == [1]
+    assert between.limits == [7.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (status(401, "no such key"), "status 401: no such key; check the key in OPENAI_API_KEY"),
+        (data({"data": []}), "found 0 embeddings of 2 texts, expected one of each"),
+        (data({"data": [{"index": 0, "embedding": [1, 0]}]}), "found 1 embeddings of 2 texts"),
+        (data({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}), "a body without a reply"),
+        (data({"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": "AAAA"}]}), "a body without a reply"),
+        (data({"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": []}]}), "a body without a reply"),
+        (data({"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1, 0]}]}), "of 1 and 2 numbers"),
+        (
+            data({"data": [{"index": 0, "embedding": [1e999]}, {"index": 1, "embedding": [1]}]}),
+            "a body without a reply",
+        ),
+        (data({"choices": []}), "a body without a reply"),
+    ],
+)
+def test_an_answer_without_the_vectors_is_an_error_of_every_question(answer: Answer, fault: str) -> None:
+    with LlmServer(answer) as server:
+        (error, other) = ask(server, ("north", "east"), ("east", "north"), retries=0)
+    assert isinstance(error, JudgeError)
+    assert isinstance(other, JudgeError)
+    assert fault in str(error)
+    assert KEY not in str(error)
+
+
+def test_a_text_whose_call_failed_is_asked_for_again() -> None:
+    async def run(server: LlmServer) -> list[str]:
+        client = connect_embeddings(JudgeSpec("openai:tiny", base_url=server.base_url, retries=0))
+        told = []
+        try:
+            for _ in range(2):
+                try:
+                    told.append((await client.complete(request("north", "east"))).text)
+                except JudgeError as error:
+                    told.append(str(error))
+        finally:
+            await client.aclose()
+        return told
+
+    with LlmServer(status(500), embedded(VECTORS.__getitem__)) as server:
+        first, second = asyncio.run(run(server))
+    assert "status 500" in first
+    assert json.loads(second) == {"similarity": 0.0}
+
+
+def test_a_missing_key_is_an_error_without_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with LlmServer() as server:
+        (error,) = ask(server, ("a", "b"), base_url=None)
+    assert "found no key in the environment variable OPENAI_API_KEY" in str(error)
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("reply", ['{"similarity": 1.5}', '{"similarity": "1"}', "{}", "1", '{"similarity": NaN}'])
+def test_a_stored_reply_that_is_no_similarity_is_an_error(reply: str) -> None:
+    with pytest.raises(JudgeError):
+        read_similarity(reply)
