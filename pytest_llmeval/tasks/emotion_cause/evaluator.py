@@ -5,6 +5,7 @@ __all__ = ("EmotionCause",)
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from pytest_llmeval.core.case import Case
@@ -220,7 +221,8 @@ class EmotionCause(Evaluator):
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which pairs were not found, and what is wrong with the others."""
         kept = read_prediction(case.prediction, self.subtask, case.id).kept()
-        missing, extra = _differing(self._gold(case).pairs or (), kept) if observation.counts else ((), ())
+        gold = self._gold(case).pairs or ()
+        missing, extra = _differing(_scored(gold), _scored(kept)) if observation.counts else ((), ())
         return pair_errors(missing, extra).lines(utterances_of(case.expected, case.input) or ())
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -248,7 +250,10 @@ def _confusion(gold: Iterable[Pair], predicted: Iterable[Pair]) -> dict[str, int
     right, found = set(gold), set(predicted)
     cells = Counter((pair.emotion if pair in right else EMOTIONS[0], pair.emotion) for pair in found)
     cells.update((pair.emotion, EMOTIONS[0]) for pair in right - found)
-    return {_CONFUSION.count(*cell): number for cell, number in sorted(cells.items())}
+    return {_cell(*cell): number for cell, number in sorted(cells.items())}
+
+
+_cell = cache(_CONFUSION.count)
 
 
 def _emotions(pairs: Iterable[Pair]) -> set[str]:
@@ -267,7 +272,7 @@ def _why_not(name: str, right: set[str], found: set[str]) -> dict[str, str]:
 def _details(gold: Sequence[Pair], predicted: Sequence[Pair]) -> dict[str, Any]:
     """Return the details for people, without empty ones."""
     right, found = map(_scored, (gold, predicted))
-    missing, extra = _differing(gold, predicted)
+    missing, extra = _differing(right, found)
     listed = {
         "missing_pairs": missing,
         "extra_pairs": extra,
@@ -285,9 +290,8 @@ def _scored(pairs: Iterable[Pair]) -> dict[Pair, None]:
     return dict.fromkeys(pair for pair in pairs if pair.emotion not in _NEUTRAL)
 
 
-def _differing(gold: Iterable[Pair], predicted: Iterable[Pair]) -> tuple[list[Pair], list[Pair]]:
+def _differing(right: Mapping[Pair, None], found: Mapping[Pair, None]) -> tuple[list[Pair], list[Pair]]:
     """Return the pairs that only the gold has, and those that only the prediction has."""
-    right, found = map(_scored, (gold, predicted))
     return [pair for pair in right if pair not in found], [pair for pair in found if pair not in right]
 
 

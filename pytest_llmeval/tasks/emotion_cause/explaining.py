@@ -3,10 +3,13 @@
 __all__ = ("PAIR_BUCKETS", "PairErrors", "pair_errors")
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, format_pair
+
+_WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
+"""The nearest first."""
 
 PAIR_BUCKETS = ("not_found", "wrong_emotion", "wrong_span", "wrong_utterance", "not_expected")
 """Kinds of wrong pairs, as details name them."""
@@ -54,22 +57,14 @@ class PairErrors(NamedTuple):
         return lines + [f"[{pair.emotion}] pair not expected: {shown(pair)}" for pair in self.not_expected]
 
 
-_Alike: TypeAlias = Callable[[Pair, Pair], bool]
-
-
-def _utterances(pair: Pair) -> tuple[int, int]:
-    return pair.emotion_utterance, pair.cause_utterance
-
-
-_NEAR: Mapping[str, _Alike] = {
-    "wrong_span": lambda left, right: (_utterances(left), left.emotion) == (_utterances(right), right.emotion),
-    "wrong_emotion": lambda left, right: _utterances(left) == _utterances(right),
-    "wrong_utterance": lambda left, right: (
-        left.emotion == right.emotion
-        and (left.emotion_utterance == right.emotion_utterance or left.cause_utterance == right.cause_utterance)
-    ),
-}
-"""Kind to whether a predicted pair is a gold one but for that; the nearest first."""
+def _what_differs(found: Pair, right: Pair) -> str | None:
+    """Return what is wrong with a predicted pair if it is meant to be a gold one; ``None`` where it cannot be."""
+    same_emotion = found.emotion == right.emotion
+    same_cause = found.cause_utterance == right.cause_utterance
+    same_utterance = found.emotion_utterance == right.emotion_utterance
+    if same_cause and same_utterance:
+        return "wrong_span" if same_emotion else "wrong_emotion"
+    return "wrong_utterance" if same_emotion and (same_cause or same_utterance) else None
 
 
 def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
@@ -79,16 +74,20 @@ def pair_errors(missing: Sequence[Pair], extra: Sequence[Pair]) -> PairErrors:
         missing: Gold pairs that are not predicted.
         extra: Predicted pairs that are not in gold.
     """
-    left, right = list(extra), list(missing)
-    wrong: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _NEAR}
-    for kind, alike in _NEAR.items():
-        for found in list(left):
-            near = next((each for each in right if alike(found, each)), None)
-            if near is not None:
-                wrong[kind].append((found, near))
-                left.remove(found)
-                right.remove(near)
-    return PairErrors(right, left, wrong)
+    near: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
+    for found in extra:
+        for right in missing:
+            kind = _what_differs(found, right)
+            if kind is not None:
+                near[kind].append((found, right))
+    not_found, not_expected = dict.fromkeys(missing), dict.fromkeys(extra)
+    wrong: dict[str, list[tuple[Pair, Pair]]] = {kind: [] for kind in _WRONG}
+    for kind, pairs in near.items():
+        for found, right in pairs:
+            if found in not_expected and right in not_found:
+                wrong[kind].append((found, right))
+                del not_expected[found], not_found[right]
+    return PairErrors(list(not_found), list(not_expected), wrong)
 
 
 def _shown(pair: Pair, utterances: Sequence[str]) -> str:
