@@ -2,10 +2,12 @@
 
 import gc
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from running import changed_at_start
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
 # release, `--hypothesis-profile=long` looks for others.
@@ -30,6 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Spare the garbage collector thousands of items that live as long as the run."""
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Refuse what a test leaves in the environment: the commands of all later tests would start ten times as slowly."""
+    yield
+    assert changed_at_start() == {}
 
 
 @pytest.fixture

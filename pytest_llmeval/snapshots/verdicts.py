@@ -19,6 +19,7 @@ from typing import Literal
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -208,8 +209,14 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
-    if changed and judge and was and _BRIDGED.issuperset(changed):
-        yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
+    models = (was.get("model", ""), judge.get("model", ""))
+    if not changed or not all(models) or not _BRIDGED.issuperset(changed):
+        return
+    command = f"measure what the change does with: llmeval judge migrate {shown}"
+    if all(each.startswith("panel ") for each in models):
+        yield f"{command} --from JUROR --to PROVIDER:NAME"
+    elif models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:"):
+        yield f"{command} --to {models[1]}"
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:

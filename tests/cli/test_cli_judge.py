@@ -11,6 +11,7 @@ from histories import note_runs, run_line
 from judged_projects import KEY, shown_to
 from llm_server import Answer, Call, LlmServer, Sent, reply
 
+from pytest_llmeval import Case
 from pytest_llmeval.cli import main
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
@@ -29,6 +30,7 @@ from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import SuiteKey
+from pytest_llmeval.targets.python import recording
 
 WORDS = [f"w{number:02}" for number in range(40)]
 OLD, NEW = "openai:old", "openai:new"
@@ -68,12 +70,13 @@ class Suites:
             **top,
             "cases": cases,
         }
+        content = {name: value for name, value in content.items() if value is not None}
         self.path.write_text(json.dumps(content), encoding="utf-8")
 
-    def run(self, *, update: bool = False) -> JudgedRun:
+    def run(self, *, update: bool = False, system: str = "") -> JudgedRun:
         """Run the suite as pytest does, and record its verdicts if it is approved."""
-        suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name)
-        key = SuiteKey(str(self.path), self.path.name)
+        suite = load_suite(self.path, default_registry(), root=self.path.parent, shown=self.path.name).of(system)
+        key = SuiteKey(str(self.path), self.path.name, variant=system)
         runner = CaseRunner(JudgeOptions())
         loaded = [LoadedCase(suite, case, key) for case in suite.cases]
         done = [
@@ -96,8 +99,9 @@ class Suites:
         found = {each.metric: (each.outcome, each.reason) for each in suite.report.snapshot}
         return found | {each.gate: (each.outcome, each.reason) for each in suite.report.gates}
 
-    def scores(self) -> SuiteScores:
-        found: SuiteScores = parse(score_file(SuiteKey(str(self.path), self.path.name)), "scores", SuiteScores)
+    def scores(self, system: str = "") -> SuiteScores:
+        path = score_file(SuiteKey(str(self.path), self.path.name, variant=system))
+        found: SuiteScores = parse(path, "scores", SuiteScores)
         return found
 
     def llmeval(self, *arguments: str) -> tuple[int, str]:
@@ -269,6 +273,39 @@ def test_cases_without_a_recorded_verdict_are_named_and_not_asked(suites: Suites
     assert "w03: JudgeError: case 'w03': no recorded verdict" in told
 
 
+def test_no_target_is_called_and_recorded_predictions_are_judged(suites: Suites) -> None:
+    folder = suites.path.parent
+    (folder / "app.py").write_text('raise RuntimeError("the target was imported")\n', encoding="utf-8")
+    suites.write([GOOD, BAD, GOOD])
+    suites.run(update=True)
+    content = json.loads(suites.path.read_text(encoding="utf-8"))
+    rows = [recording("s.eval.yaml", "", Case(**each)) for each in content["cases"]]
+    bare = [{name: value for name, value in each.items() if name != "prediction"} for each in content["cases"]]
+    suites.path.write_text(json.dumps({**content, "target": "app:answer", "cases": bare}), encoding="utf-8")
+    code, told = suites.migrate()
+    assert (code, "case 'w00' is not recorded in --predictions FILE" in told) == (1, True)
+    (folder / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, told = suites.migrate("--predictions", "p.jsonl")
+    assert (code, "3 cases compared, 0 left out" in told) == (0, True)
+
+
+def test_each_system_has_a_bridge_of_its_own(suites: Suites) -> None:
+    suites.write([GOOD, BAD, GOOD])
+    content = json.loads(suites.path.read_text(encoding="utf-8"))
+    rows = [{"id": each["id"], "prediction": each.pop("prediction")} for each in content["cases"]]
+    (suites.path.parent / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    content["systems"] = {"one": {"predictions": "p.jsonl"}, "two": {"predictions": "p.jsonl"}}
+    suites.path.write_text(json.dumps(content), encoding="utf-8")
+    suites.run(update=True, system="one")
+    code, told = suites.migrate("--approve")
+    assert code == 1
+    assert "s.eval.yaml[one]: openai:old -> openai:new" in told
+    assert "found no approved scores __llmeval__/s.two-" in told
+    suites.run(update=True, system="two")
+    assert suites.migrate("--approve")[0] == 0
+    assert [len(suites.scores(name).bridges) for name in ("one", "two")] == [1, 1]
+
+
 def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) -> None:
     judge = {"base_url": suites.server.base_url, "retries": 0}
     suites.write([GOOD] * 4, judge={**judge, "model": OLD, "temperature": 0, "parameters": {"top_p": 0.5}})
@@ -347,3 +384,30 @@ def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites
     suites.write([GOOD, BAD], model=NEW)
     suites.run(update=True)
     assert "-- changed: bridged judge --" in suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
+
+
+def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Suites) -> None:
+    suites.server.script(graded(lambda model, answer: answer == GOOD or model == "new"))
+    spec = {"base_url": suites.server.base_url, "retries": 0}
+    jurors = [{**spec, "model": f"openai:{name}"} for name in ("old", "b", "c")]
+    top: dict[str, Any] = {"judges": jurors, "reduce": "majority", "judge": None}
+    suites.write([GOOD] * 6 + [BAD] * 4, **top)
+    suites.run(update=True)
+    asked = len(suites.server.calls)
+    code, told = suites.migrate("--from", OLD, "--approve")
+    assert code == 0, told
+    assert {each.body["model"] for each in suites.server.calls[asked:]} == {"new"}
+    assert len(suites.server.calls) - asked == 10
+    assert "default_binary          10        6  0.6000  1.0000  0.4000" in told
+    assert "scores that change, with their snapshots: none" in told
+    jurors[0] = {**spec, "model": NEW}
+    suites.write([GOOD] * 4 + [BAD] * 6, **top)
+    found = suites.verdicts(suites.run())
+    assert "which a change of judge moves by +0.0000" in found["judge_score"][1]
+    jurors[1] = {**spec, "model": "openai:third"}
+    suites.write([GOOD] * 4 + [BAD] * 6, **top)
+    refused = suites.verdicts(suites.run())["judge_score"][1]
+    assert "llmeval judge migrate s.eval.yaml --from JUROR --to PROVIDER:NAME" in refused
+    code, told = suites.migrate()
+    assert code == 1
+    assert "--from: found none, expected a juror of the panel: openai:new, openai:third, openai:c" in told
