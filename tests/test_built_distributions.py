@@ -1,10 +1,12 @@
 """The wheel and the source distribution: built from the checkout, installed, and used far away from it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,19 @@ def test_the_package_index_would_take_both_distributions(distributions: Path) ->
     built = sorted(distributions.iterdir())
     assert {path.suffix for path in built} == {".whl", ".gz"}
     run(sys.executable, "-m", "twine", "check", "--strict", *built, folder=distributions)
+
+
+def test_addresses_in_the_readme_lead_somewhere_on_the_package_index(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        readme = archive.read(metadata).decode()
+    host = {"!": "https://raw.githubusercontent.com/", "": "https://github.com/"}
+    addresses = re.findall(r"(!?)\[[^\]]*\]\(([^)#]+)\)", readme)
+    assert {kind for kind, _ in addresses} == {"!", ""}
+    assert [address for kind, address in addresses if not address.startswith(host[kind])] == []
+    files = [ROOT / address.split("/main/", 1)[1] for _, address in addresses if "/main/" in address]
+    assert [path for path in files if not path.exists()] == []
 
 
 def test_the_wheel_runs_the_example_suites_out_of_tree(distributions: Path, tmp_path: Path) -> None:

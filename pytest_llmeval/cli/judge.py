@@ -17,6 +17,7 @@ from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.run.judge_migration import Migration
     from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -42,7 +43,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--from",
         dest="old",
         metavar="PROVIDER:NAME",
-        help="the judge whose verdicts are recorded (default: that of the approved scores, else the suite's)",
+        help="the judge whose verdicts are recorded (default: that of the approved scores, else the suite's); the "
+        "juror of a panel whose place is taken",
     )
     migrate.add_argument("--approve", action="store_true", help="write the bridge into the score file")
     migrate.add_argument("--predictions", type=Path, metavar="FILE", help="recorded predictions, as for pytest")
@@ -108,31 +110,51 @@ def _judge_options(options: Namespace) -> "JudgeOptions":
     )
 
 
-def _judges(options: Namespace, suite: "Suite", key: "SuiteKey") -> "tuple[JudgeSpec, JudgeSpec]":
-    """Return the judge of the recorded verdicts and the new one.
+def _judges(
+    options: Namespace, suite: "Suite", key: "SuiteKey"
+) -> "tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]":
+    """Return the judge of the recorded verdicts and the new one, or a panel before and after.
 
     Raises:
         LlmevalError: They are the same, or the new one cannot be asked here.
     """
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.judge.panel import PanelSpec
 
-    if not isinstance(suite.judge, JudgeSpec):
-        names = ", ".join(suite.judge.names)
-        raise LlmevalError(
-            f"{key.shown}: found a panel of judges ({names}), expected one judge: change the panel in the suite file, "
-            "and approve its scores again"
-        )
+    place, judge = None, suite.judge
+    if isinstance(judge, PanelSpec):
+        place, judge = _juror(options.old, judge)
     try:
-        new = JudgeOptions(model=options.to, base_url=options.base_url).spec(suite.judge)
-        old = _old(options.old, suite.judge, key)
+        old = _old(options.old, judge, key) if place is None else judge
+        new = _new(options, judge, old)
+        if place is None or not isinstance(suite.judge, PanelSpec):
+            return old, new
+        jurors = suite.judge.judges
+        return suite.judge, replace(suite.judge, judges=(*jurors[:place], new, *jurors[place + 1 :]))
     except ValueError as error:
         raise LlmevalError(str(error)) from None
+
+
+def _juror(name: str | None, panel: "PanelSpec") -> "tuple[int, JudgeSpec]":
+    """Return place and settings of the juror whose place is taken.
+
+    Raises:
+        LlmevalError: None is named, or one that the panel does not have.
+    """
+    for place, (known, spec) in enumerate(zip(panel.names, panel.judges, strict=True)):
+        if name in (known, spec.model):
+            return place, spec
+    raise LlmevalError(f"--from: found {name or 'none'}, expected a juror of the panel: {', '.join(panel.names)}")
+
+
+def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
+    from pytest_llmeval.judge.options import JudgeOptions
+
+    new = JudgeOptions(model=options.to, base_url=options.base_url).spec(judge)
     if new.provider == "fixture":
         raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
     if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
         raise LlmevalError(f"--to: found {options.to!r}, which judges already, expected another judge")
-    return old, new
+    return new
 
 
 def _old(model: str | None, judge: "JudgeSpec", key: "SuiteKey") -> "JudgeSpec":

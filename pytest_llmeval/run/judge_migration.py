@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, Result
+from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import judges_of
@@ -134,7 +136,7 @@ class Migration:
 def migrate(
     suite: Suite,
     key: SuiteKey,
-    judges: tuple[JudgeSpec, JudgeSpec],
+    judges: tuple[JudgeSpec | PanelSpec, JudgeSpec | PanelSpec],
     options: JudgeOptions,
     recordings: "Recordings",
 ) -> Migration:
@@ -143,13 +145,16 @@ def migrate(
     Args:
         suite: As one system answers it; its predictions are known or recorded.
         key: Of the suite.
-        judges: The judge whose verdicts are recorded, and the one that is to take its place.
+        judges: The judge whose verdicts are recorded, and the one that is to take its place; or panels.
         options: How the new one is asked.
         recordings: Predictions, to be replayed only: no target is called.
 
     Raises:
         LlmevalError: The budget is spent, or there is nothing to compare.
     """
+    # How far jurors agree is about these jurors; another panel has to be approved for it.
+    own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, PanelAgreement)}
+    suite = replace(suite, evaluators=own)
     old, new = (replace(suite, judge=spec) for spec in judges)
     replay = replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
@@ -264,10 +269,14 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
     def asked(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return each.evaluator, each.mode, tuple(sorted(each.question.items()))
 
+    stayed = {each.judge for each in old} & {each.judge for each in new} - {""}
     waiting: dict[object, list[JudgingShown]] = defaultdict(list)
     for each in new:
-        waiting[asked(each)].append(each)
+        if each.judge not in stayed:
+            waiting[asked(each)].append(each)
     for each in old:
+        if each.judge in stayed:
+            continue
         others = waiting[asked(each)]
         other = others.pop(0) if others else None
         if other is not None and each.score is not None and other.score is not None:

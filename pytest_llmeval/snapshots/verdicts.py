@@ -210,9 +210,13 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
     models = (was.get("model", ""), judge.get("model", ""))
-    named = models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:")
-    if changed and models[0] and named and _BRIDGED.issuperset(changed):
-        yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
+    if not changed or not all(models) or not _BRIDGED.issuperset(changed):
+        return
+    command = f"measure what the change does with: llmeval judge migrate {shown}"
+    if all(each.startswith("panel ") for each in models):
+        yield f"{command} --from JUROR --to PROVIDER:NAME"
+    elif models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:"):
+        yield f"{command} --to {models[1]}"
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:

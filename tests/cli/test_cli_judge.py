@@ -70,6 +70,7 @@ class Suites:
             **top,
             "cases": cases,
         }
+        content = {name: value for name, value in content.items() if value is not None}
         self.path.write_text(json.dumps(content), encoding="utf-8")
 
     def run(self, *, update: bool = False, system: str = "") -> JudgedRun:
@@ -383,3 +384,30 @@ def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites
     suites.write([GOOD, BAD], model=NEW)
     suites.run(update=True)
     assert "-- changed: bridged judge --" in suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
+
+
+def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Suites) -> None:
+    suites.server.script(graded(lambda model, answer: answer == GOOD or model == "new"))
+    spec = {"base_url": suites.server.base_url, "retries": 0}
+    jurors = [{**spec, "model": f"openai:{name}"} for name in ("old", "b", "c")]
+    top: dict[str, Any] = {"judges": jurors, "reduce": "majority", "judge": None}
+    suites.write([GOOD] * 6 + [BAD] * 4, **top)
+    suites.run(update=True)
+    asked = len(suites.server.calls)
+    code, told = suites.migrate("--from", OLD, "--approve")
+    assert code == 0, told
+    assert {each.body["model"] for each in suites.server.calls[asked:]} == {"new"}
+    assert len(suites.server.calls) - asked == 10
+    assert "default_binary          10        6  0.6000  1.0000  0.4000" in told
+    assert "scores that change, with their snapshots: none" in told
+    jurors[0] = {**spec, "model": NEW}
+    suites.write([GOOD] * 4 + [BAD] * 6, **top)
+    found = suites.verdicts(suites.run())
+    assert "which a change of judge moves by +0.0000" in found["judge_score"][1]
+    jurors[1] = {**spec, "model": "openai:third"}
+    suites.write([GOOD] * 4 + [BAD] * 6, **top)
+    refused = suites.verdicts(suites.run())["judge_score"][1]
+    assert "llmeval judge migrate s.eval.yaml --from JUROR --to PROVIDER:NAME" in refused
+    code, told = suites.migrate()
+    assert code == 1
+    assert "--from: found none, expected a juror of the panel: openai:new, openai:third, openai:c" in told

@@ -180,8 +180,12 @@ class Findings:
         step = Step("claims", side)
         return self._said(step, "claims") if step in self.first else []
 
-    def items(self, step: Step) -> Items | Unknown:
-        """Return the verdicts on all items of a step: claims, passages or citations. Its length is the denominator."""
+    @cached_property
+    def items(self) -> Mapping[Step, Items | Unknown]:
+        """The verdicts on all items of each step: claims, passages or citations. Their number is the denominator."""
+        return {step: self._items(step) for step in self.steps}
+
+    def _items(self, step: Step) -> Items | Unknown:
         blocked = self._blocked(step)
         if blocked is not None:
             return blocked

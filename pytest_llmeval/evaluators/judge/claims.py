@@ -191,7 +191,7 @@ _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) f
 
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
     """Return what a metric counts of a case."""
-    found = [findings.items(step) for step in _STEPS[metric]]
+    found = [findings.items[step] for step in _STEPS[metric]]
     unknown = [each for each in found if isinstance(each, Unknown)]
     if unknown and (len(unknown) == len(found) or any(each.errored for each in unknown)):
         return next((each for each in unknown if each.errored), unknown[0])

@@ -238,3 +238,26 @@ def test_a_case_opens_the_answers_of_other_systems_and_filters_by_system(browser
     browser.until("document.querySelector('.case .moved pre')")
     assert browser.texts(".case .moved pre") == ["of large"]
     assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]
+
+
+def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path: Path) -> None:
+    names = ("small", "large", "odd")
+    systems = [suite([case("c")], f"s[{name}]", path="s.eval.yaml", variant=name) for name in names]
+    rows = [
+        {"system": name, "cases": 1, "metrics": {"f1": {"value": 1.0, "low": None, "high": None}}} for name in names
+    ]
+    strengths = {
+        "label": "pairwise",
+        "systems": [{"system": f"<b>{name}", "value": 0.5, "low": -1.0, "high": 2.0} for name in names],
+        "ties": 0.5,
+        "pairs": 3,
+        "cases": 1,
+    }
+    compared = {"suite": "s", "path": "s.eval.yaml", "reference": "small", "confidence": 0.95, "compare_by": ["f1"]}
+    data = report(*systems, systems=[{**compared, "systems": rows, "strengths": [strengths]}])
+    (tmp_path / "strengths.html").write_text(to_page([PageRun("", data)]).html)
+    browser.open(tmp_path / "strengths.html", "view=numbers")
+    assert "Strengths by pairwise (Bradley-Terry with ties)" in browser.texts("section h2")
+    assert [each for each in browser.texts("tbody tr") if each.startswith("<b>")] == [
+        f"<b>{name}0.5000-1.0000..2.0000" for name in names
+    ]
