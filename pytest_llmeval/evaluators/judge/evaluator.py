@@ -183,9 +183,8 @@ class Judge(JudgedEvaluator):
         """Say why the scores have no expected value."""
         if self.rubric is not None:
             return levels_fault(self.rubric.scores)
-        if self.reply is None and self.criteria is None:
-            return "expected it with prompt, criteria or a rubric"
-        assert self.form is not None
+        if self.form is None:
+            return "expected it with prompt, criteria, a rubric or a preset with whole numbers"
         field = self.form.graded[self.form.score]
         return levels_fault(field.levels if field.integer else (math.inf,))
 

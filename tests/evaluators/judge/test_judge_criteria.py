@@ -120,6 +120,21 @@ def test_the_expected_score_is_the_mean_over_token_probabilities() -> None:
     assert "+expected|" in found.metrics["judge_score"].signature
 
 
+def test_a_preset_or_a_rubric_with_whole_numbers_has_expected_scores() -> None:
+    levels = [{"score": 1, "meaning": "bad"}, {"score": 3, "meaning": "good"}]
+    rubric = {"criteria": "Short.", "levels": levels, "pass_mark": 3}
+    for mode, options, field in (("rubric", {"rubric": rubric}, "score"), ("summary_coverage", {}, "coverage")):
+        asked: list[JudgeRequest] = []
+
+        def judge(request: JudgeRequest, field: str = field, asked: list[JudgeRequest] = asked) -> JudgeReply:
+            asked.append(request)
+            return JudgeReply(json.dumps({"reasoning": "r", field: 3}), probabilities={"3": 0.5, "1": 0.5})
+
+        found = score(get_evaluator("judge", mode=mode, score="expected", **options), CASES[:1], judge=judge)
+        assert found.cases[0].details["judge"]["raw_score"] == 2
+        assert asked[0].expected_of == field
+
+
 def test_a_judge_without_probabilities_is_an_error_and_never_its_bare_score() -> None:
     found = score(criteria(score="expected"), CASES, judge=Scripted())
     assert (found.metrics["judge_score"].value, found.metrics["judge_score"].errored) == (None, 3)
@@ -146,7 +161,11 @@ def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error()
             "whole numbers from 0 to 9",
         ),
         ({"score": "expected", "reply": {"score": "boolean"}}, "whole numbers from 0 to 9"),
-        ({"score": "expected", "criteria": None, "mode": "tone"}, "expected it with prompt, criteria or a rubric"),
+        ({"score": "expected", "criteria": None, "mode": "tone"}, "whole numbers from 0 to 9"),
+        (
+            {"score": "expected", "criteria": None, "mode": "continuous"},
+            "expected it with prompt, criteria, a rubric or",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
