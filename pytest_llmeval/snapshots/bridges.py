@@ -4,7 +4,9 @@ __all__ = ("Bridge", "bridge_of", "decoded", "encoded", "shifts_between")
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
+from itertools import chain
+from math import isfinite
 from typing import Any, ClassVar
 
 from pytest_llmeval.scoring.comparison.shift import Shift
@@ -64,7 +66,7 @@ def _entry(bridge: Bridge) -> dict[str, str]:
     return {
         _NAMED: json.dumps(about, sort_keys=True),
         "time": bridge.time,
-        **{f"{_SHIFT}{name}": json.dumps(list(asdict(shift).values())) for name, shift in bridge.shifts.items()},
+        **{f"{_SHIFT}{name}": json.dumps(astuple(shift)) for name, shift in bridge.shifts.items()},
     }
 
 
@@ -82,14 +84,20 @@ def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[
 def _bridge(entry: Mapping[str, str]) -> Bridge:
     try:
         about: Mapping[str, Any] = json.loads(entry[_NAMED])
-        shifts = {name: json.loads(text) for name, text in entry.items() if name.startswith(_SHIFT)}
-        return Bridge(
-            about["evaluator"],
-            about["old"],
-            about["new"],
-            entry["time"],
-            about["commit"],
-            {name.removeprefix(_SHIFT): Shift(*map(float, numbers)) for name, numbers in shifts.items()},
-        )
+        label, old, new = about["evaluator"], about["old"], about["new"]
+        shifts = {
+            name.removeprefix(_SHIFT): Shift(*map(float, json.loads(text)))
+            for name, text in entry.items()
+            if name.startswith(_SHIFT)
+        }
+        found = Bridge(label, old, new, entry["time"], about["commit"], shifts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"found no bridge between judges ({error}), expected one") from None
+    finite = all(map(isfinite, chain.from_iterable(map(astuple, shifts.values()))))
+    if not (finite and isinstance(label, str) and _is_judge(old) and _is_judge(new)):
+        raise ValueError("found no bridge between judges (a judge or a number is none), expected one")
+    return found
+
+
+def _is_judge(data: Any) -> bool:
+    return isinstance(data, dict) and "model" in data and all(isinstance(each, str) for each in data.values())

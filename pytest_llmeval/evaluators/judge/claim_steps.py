@@ -56,13 +56,6 @@ class Step(NamedTuple):
         """The text whose claims it judges; ``None`` where it judges no claims."""
         return None if self.kind == "citations" or self.of == "contexts" else self.of
 
-    @property
-    def mode(self) -> str:
-        """The name of the mode that it asks in."""
-        if self.kind == "relevance":
-            return "passage_relevance" if self.of == "contexts" else "claim_relevance"
-        return {"claims": "claims", "support": "claim_support", "citations": "citation_support"}[self.kind]
-
 
 ANSWER_IN_CONTEXTS: Final = Step("support", "answer", "contexts")
 REFERENCE_IN_CONTEXTS: Final = Step("support", "reference", "contexts")
