@@ -239,7 +239,14 @@ def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[st
 
         return moves
 
-    return {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    alike = [name for name in pairing.table.owner if _signature(old, name) == _signature(new, name)]
+    return {label: _moved(pairing, list(filter(moved_by(label), alike)), suite) for label in judged}
+
+
+def _signature(side: JudgedSide, metric: str) -> str:
+    """Return how a metric is computed; the steps of criteria, which each judge writes for itself, are part of it."""
+    found = side.result.find(metric)
+    return "" if found is None else found.signature
 
 
 def _moved(pairing: "Pairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:

@@ -367,7 +367,24 @@ def test_one_case_is_too_little_for_a_bridge(suites: Suites) -> None:
     suites.run(update=True)
     code, told = suites.migrate("--approve")
     assert code == 1
-    assert "found too few cases to measure the difference of 'judge', expected at least 2" in told
+    assert "found no difference of 'judge' that can be bridged, expected 2 cases or more" in told
+
+
+@pytest.mark.parametrize(("steps", "code"), [("Look.", 0), ("Think.", 1)])
+def test_criteria_are_bridged_only_where_both_judges_wrote_the_same_steps(
+    suites: Suites, steps: str, code: int
+) -> None:
+    def answer(call: Call) -> Sent:
+        if "grades" in shown_to(call):
+            own = {"steps": ["Look." if call.body["model"] == "old" else steps, "Compare."]}
+            return reply(json.dumps(own))(call)
+        return reply(json.dumps({"reasoning": "r", "score": 4 if call.body["model"] == "old" else 5}))(call)
+
+    suites.server.script(answer)
+    suites.write([GOOD, BAD, GOOD], evaluators=[{"judge": {"criteria": "Short and right."}}])
+    suites.run(update=True)
+    found, told = suites.migrate("--approve")
+    assert (found, "judged by the same instructions" in told) == (code, code == 1)
 
 
 def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites) -> None:
