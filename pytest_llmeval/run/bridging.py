@@ -52,8 +52,5 @@ def _bridge(migration: Migration, label: str, scores: SuiteScores, stamp: Stamp)
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
         raise LlmevalError(f"found scores of {label!r} approved with {found}, expected {expected}: approve a run first")
     if not migration.shifts[label].keys() - {PASS_RATE, subject_of(PASS_RATE, "mean")}:
-        raise LlmevalError(
-            f"found no difference of {label!r} that can be bridged, expected 2 cases or more, judged by the same "
-            "instructions (each judge writes the steps of 'criteria' for itself)"
-        )
+        raise LlmevalError(f"found too few cases to measure the difference of {label!r}, expected at least 2")
     return Bridge(label, dict(old), dict(new), stamp.day, stamp.commit, dict(migration.shifts[label]))

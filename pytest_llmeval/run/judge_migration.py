@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
@@ -239,14 +239,18 @@ def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[st
 
         return moves
 
-    alike = [name for name in pairing.table.owner if _signature(old, name) == _signature(new, name)]
-    return {label: _moved(pairing, list(filter(moved_by(label), alike)), suite) for label in judged}
+    found = {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    return {
+        label: {name: _computed(shift, old.result.find(name), new.result.find(name)) for name, shift in moved.items()}
+        for label, moved in found.items()
+    }
 
 
-def _signature(side: JudgedSide, metric: str) -> str:
-    """Return how a metric is computed; the steps of criteria, which each judge writes for itself, are part of it."""
-    found = side.result.find(metric)
-    return "" if found is None else found.signature
+def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) -> Shift:
+    """Note where a metric is computed otherwise by the new judge: it writes the steps of criteria for itself."""
+    if old is None or new is None or old.signature == new.signature:
+        return shift
+    return replace(shift, before=old.signature, after=new.signature)
 
 
 def _moved(pairing: "Pairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:

@@ -4,8 +4,7 @@ __all__ = ("Bridge", "bridge_of", "decoded", "encoded", "shifts_between")
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
-from itertools import chain
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -66,8 +65,21 @@ def _entry(bridge: Bridge) -> dict[str, str]:
     return {
         _NAMED: json.dumps(about, sort_keys=True),
         "time": bridge.time,
-        **{f"{_SHIFT}{name}": json.dumps(astuple(shift)) for name, shift in bridge.shifts.items()},
+        **{f"{_SHIFT}{name}": json.dumps(_numbers_first(shift)) for name, shift in bridge.shifts.items()},
     }
+
+
+def _numbers_first(shift: Shift) -> list[Any]:
+    ways = [shift.before, shift.after] if shift.before != shift.after else []
+    return [shift.value, shift.low, shift.high, *ways]
+
+
+def _shift(text: str) -> Shift:
+    value, low, high, *ways = json.loads(text)
+    found = Shift(float(value), float(low), float(high), *map(str, ways))
+    if not all(map(isfinite, (found.value, found.low, found.high))):
+        raise ValueError("a number is not finite")
+    return found
 
 
 def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
@@ -85,17 +97,12 @@ def _bridge(entry: Mapping[str, str]) -> Bridge:
     try:
         about: Mapping[str, Any] = json.loads(entry[_NAMED])
         label, old, new = about["evaluator"], about["old"], about["new"]
-        shifts = {
-            name.removeprefix(_SHIFT): Shift(*map(float, json.loads(text)))
-            for name, text in entry.items()
-            if name.startswith(_SHIFT)
-        }
+        shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
         found = Bridge(label, old, new, entry["time"], about["commit"], shifts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"found no bridge between judges ({error}), expected one") from None
-    finite = all(map(isfinite, chain.from_iterable(map(astuple, shifts.values()))))
-    if not (finite and isinstance(label, str) and _is_judge(old) and _is_judge(new)):
-        raise ValueError("found no bridge between judges (a judge or a number is none), expected one")
+    if not (isinstance(label, str) and _is_judge(old) and _is_judge(new)):
+        raise ValueError("found no bridge between judges (a judge is none), expected one")
     return found
 
 

@@ -119,7 +119,7 @@ def judge_scores(
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, shown)
-        why = why or _changed_score(approved, score)
+        why = why or _changed_score(approved, score, shifts.get(metric))
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
@@ -232,14 +232,22 @@ def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
             yield f"options of the evaluator {label!r} changed: {', '.join(changed)}"
 
 
-def _changed_score(approved: Score, score: Score) -> str:
+def _changed_score(approved: Score, score: Score, shift: Shift | None) -> str:
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
-    return changed_signature(approved.signature, score.signature)
+    return changed_signature(approved.signature, score.signature, shift)
 
 
-def changed_signature(approved: str, now: str) -> str:
-    """Say that a metric is computed in another way, or nothing."""
+def changed_signature(approved: str, now: str, shift: Shift | None = None) -> str:
+    """Say that a metric is computed in another way, or nothing.
+
+    Args:
+        approved: How it was computed.
+        now: How it is.
+        shift: How far a change of judge moves it; measured between two ways, it leads from just one to the other.
+    """
+    if shift is not None and shift.before != shift.after and (approved, now) == (shift.before, shift.after):
+        return ""
     return "" if now == approved else f"computed as {now or 'nothing'!r}, {approved or 'nothing'!r} when approved"
 
 

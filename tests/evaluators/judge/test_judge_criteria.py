@@ -62,6 +62,17 @@ def test_the_signature_names_the_criteria_and_the_steps() -> None:
     assert not declared.describes(others[1])
 
 
+def test_steps_of_the_suite_are_used_in_place_of_the_judges_and_are_part_of_the_signature() -> None:
+    judge = Scripted()
+    found = score(criteria(steps=["Read.", "Grade."]), CASES, judge=judge)
+    assert {each["steps"] for each in judge.asked} == {"1. Read.\n2. Grade."}
+    assert (len(judge.asked), found.metrics["judge_score"].value) == (3, 0.75)
+    signature = found.metrics["judge_score"].signature
+    assert signature == criteria(steps=["Read.", "Grade."]).describe()[0].signature
+    assert signature not in (criteria(steps=["Read."]).describe()[0].signature, criteria().describe()[0].signature)
+    assert criteria(steps=["Read."]).most_follow_ups(CASES[0]) == 0
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -152,6 +163,8 @@ def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error()
         ({"mode": "tone"}, "found criteria and mode, expected one of prompt, criteria and mode"),
         ({"prompt": "p.md", "reply": {"score": "boolean"}}, "found prompt and criteria, expected one"),
         ({"criteria": " "}, "criteria: found a blank text"),
+        ({"steps": [" "]}, "steps: expected texts that are not blank, with criteria"),
+        ({"steps": ["x"], "criteria": None}, "steps: expected texts that are not blank, with criteria"),
         (
             {"score": "expected", "reply": {"score": {"min": 0, "max": 1}}},
             "score: found 'expected', expected a score of",
