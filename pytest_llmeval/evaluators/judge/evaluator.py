@@ -192,10 +192,10 @@ class Judge(JudgedEvaluator):
         """Say why the scores have no expected value."""
         if self.rubric is None and self.form is None:
             return "expected it with prompt, criteria, a rubric or a preset with whole numbers"
-        return levels_fault(self._levels)
+        return levels_fault(self._possible_scores)
 
     @property
-    def _levels(self) -> tuple[float, ...]:
+    def _possible_scores(self) -> tuple[float, ...]:
         """The scores that can be given, if they are whole numbers."""
         if self.rubric is not None:
             return self.rubric.scores
@@ -218,7 +218,7 @@ class Judge(JudgedEvaluator):
             mode = get_mode(name)
         if self.score == "given":
             return mode
-        return expected_mode(mode, self.form.score if self.form is not None else "score", self._levels)
+        return expected_mode(mode, self.form.score if self.form is not None else "score", self._possible_scores)
 
     def _language(self, subject: str, label: str | None) -> str:
         return instruction_language(subject, label) if self.language == "auto" else self.language

@@ -77,7 +77,7 @@ def read_items(
     for item in closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
             raise unreadable(reply, f"found {shortened(repr(item), _SHOWN)} among {key}, expected objects")
-        numbers = tuple(item.get(name) for name in names)
+        numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
         if any(type(each) is not int for each in numbers) or numbers not in wanted:
             shown = ", ".join(f"{name} {shortened(repr(item.get(name)), _SHOWN)}" for name in names)
             expected = listed([_place(names, each) for each in wanted])

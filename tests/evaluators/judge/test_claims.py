@@ -163,6 +163,13 @@ LACKING: Mapping[str, tuple[Case, Mapping[str, Any]]] = {
         ),
     ),
     "no question": (changed(input=None), dict.fromkeys(["context_relevance", "answer_relevancy"], "no question")),
+    **{
+        f"the question {given!r}": (
+            changed(input=given),
+            dict.fromkeys(["context_relevance", "answer_relevancy"], "no question"),
+        )
+        for given in (" ", {"question": " "}, {"question": None}, {"contexts": ["Shipping is free."]})
+    },
     "nothing retrieved": (
         changed(contexts=[]),
         {
