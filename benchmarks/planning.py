@@ -1,20 +1,27 @@
-"""Do plans, corrected means and watching keep what they promise? Simulated, beside the tables of the documentation.
+"""Do plans, corrected means, watching and bridges keep what they promise? Simulated, beside the tables of the docs.
 
-Run: ``python benchmarks/planning.py [power] [corrected] [anytime]``; without names, all of them. Prints the tables of
-``docs/planning.md``, ``docs/judges.md`` and ``docs/regressions.md``.
+Run: ``python benchmarks/planning.py [power] [corrected] [anytime] [bridged]``; without names, all of them. Prints the
+tables of ``docs/planning.md``, ``docs/judges.md``, ``docs/regressions.md`` and ``docs/changing-judges.md``.
 """
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from tabulate import tabulate
 
-from pytest_llmeval import Sums
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.people import corrected_mean
 from pytest_llmeval.scoring.comparison.anytime import Look, Watch, watch
+from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.compare import differences
+from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
+from pytest_llmeval.scoring.regression import RegressionGate
+from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.scoring.resample import resampled_totals
 
 SEED = 12
@@ -151,11 +158,73 @@ def _alarms(seen: Watch) -> bool:
     return seen.evidence >= 20 and seen.alone >= 1.96
 
 
-TABLES: dict[str, Callable[[], Iterator[Row]]] = {"power": power, "corrected": corrected, "anytime": anytime}
+class _Verdicts(Evaluator):
+    """Scores as predicted."""
+
+    name = "verdicts"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("score")]
+
+    def measure(self, case: Case) -> Observation:
+        return Observation({"score": case.prediction, "n": 1})
+
+    def summarize(self, sums: Sums) -> Mapping[str, Array]:
+        return {"score": sums["score"] / sums["n"]}
+
+
+def bridged() -> Iterator[Row]:
+    """Change to a milder judge: how often does a gate fail, by mixed scores, across the bridge, with one judge?"""
+    yield ("cases", "true drop", "scores mixed", "across the bridge", "one judge")
+    for cases, drop in ((100, 0.0), (100, 0.25), (300, 0.0), (300, 0.15)):
+        rng = np.random.default_rng([SEED, cases])
+        found = np.mean([_changed_judge(rng, cases, drop) for _ in range(200)], axis=0)
+        yield (cases, drop, *(f"{share:.2f}" for share in found))
+
+
+def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bool, bool, bool]:
+    chances = 0.4 + 0.4 * rng.random(size)
+    before, after = (rng.random(size) < np.clip(each, 0, 1) for each in (chances, chances - drop))
+
+    def milder(right: Array) -> Array:
+        return np.where(right, rng.random(size) < 0.98, rng.random(size) < 0.3)
+
+    old = np.where(rng.random(size) < 0.05, ~before, before)
+    judged, current = milder(before), milder(after)
+    (moved,) = differences(both := _pairing(judged, old), both.everything(), ["score"], confidence=0.95).values()
+    assert moved.difference is not None
+    assert moved.low is not None
+    assert moved.high is not None
+    shift = {"score": Shift(moved.difference, moved.low, moved.high)}
+    pairs = (_pairing(current, old), _pairing(current, old, shift), _pairing(current, judged))
+    mixed, across, alone = (judge_regressions([examine(_GATE, each)])[0].outcome == "failed" for each in pairs)
+    return mixed, across, alone
+
+
+_GATE = RegressionGate("score", 0.0)
+
+
+def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = None) -> Pairing:
+    runs = [
+        CaseStatistics.exact(
+            CaseRecord(f"{number}", observations={"verdicts": Observation({"score": float(each), "n": 1})})
+            for number, each in enumerate(scores)
+        )
+        for scores in (here, there)
+    ]
+    return Pairing(runs[0], runs[1], {"verdicts": _Verdicts()}, shifts)
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {
+    "power": power,
+    "corrected": corrected,
+    "anytime": anytime,
+    "bridged": bridged,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Simulate plans, corrected means and watching.")
+    parser = argparse.ArgumentParser(description="Simulate plans, corrected means, watching and bridges.")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(TABLES)}; default: all")
     for name in parser.parse_args().tables or TABLES:
         started = time.perf_counter()

@@ -1,6 +1,6 @@
 """Commands of Python in processes of their own, forked from a warm process where a cold start would prove nothing."""
 
-__all__ = ("WITHOUT_UNUSED", "Finished", "Started", "run_python")
+__all__ = ("WITHOUT_UNUSED", "Finished", "Started", "changed_at_start", "run_python")
 
 import atexit
 import json
@@ -22,6 +22,9 @@ WITHOUT_UNUSED = ("-pno:anyio", "-pno:hypothesispytest", "-pno:platformdirs")
 
 START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON", "TZ")
 """How the environment variables begin that Python and its libraries read when they start, and only then."""
+
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+"""What the warm process starts in."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def run_python(
         cold: Whether Python itself has to start, as it does for variables that it reads at that time.
     """
     environment = {"OPENBLAS_NUM_THREADS": "1", **environment}
-    if cold or _at_start(environment) != _at_start(_environment()):
+    if cold or _at_start(environment) != _at_start(ENVIRONMENT):
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=folder,
@@ -76,17 +79,17 @@ def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(START)}
 
 
-@cache
-def _environment() -> dict[str, str]:
-    """Return the environment that the warm process starts in."""
-    return {"OPENBLAS_NUM_THREADS": "1", **os.environ}
+def changed_at_start() -> dict[str, str | None]:
+    """Return the variables, and their values, for which Python would now have to start anew for every command."""
+    now, then = _at_start({"OPENBLAS_NUM_THREADS": "1", **os.environ}), _at_start(ENVIRONMENT)
+    return {name: now.get(name) for name in sorted({*now, *then}) if now.get(name) != then.get(name)}
 
 
 @cache
 def _warm() -> "subprocess.Popen[bytes]":
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("warm_process.py"))],
-        env=_environment(),
+        env=ENVIRONMENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,  # of two lines that have come, one is read: `select` does not see what a buffer holds

@@ -1,10 +1,12 @@
 """The wheel and the source distribution: built from the checkout, installed, and used far away from it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,7 @@ def run(*command: str | Path, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that was built from it."""
+    """A folder with the source distribution, and the wheel that was made from it, so that who tests this tests both."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
     return folder
@@ -54,21 +56,24 @@ def test_the_package_index_would_take_both_distributions(distributions: Path) ->
     run(sys.executable, "-m", "twine", "check", "--strict", *built, folder=distributions)
 
 
-def run_suites(environment: Path, suites: str, folder: Path) -> str:
-    """Copy suites into a project of their own and run them in an environment; return what pytest printed."""
-    shutil.copytree(ROOT / suites, folder / "project" / "evals")
-    command = ("-m", "pytest", *WITHOUT_UNUSED, "-q", "--llmeval")
-    return run(environment / "bin" / "python", *command, folder=folder / "project")
+def test_addresses_in_the_readme_lead_somewhere_on_the_package_index(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        readme = archive.read(metadata).decode()
+    host = {"!": "https://raw.githubusercontent.com/", "": "https://github.com/"}
+    addresses = re.findall(r"(!?)\[[^\]]*\]\(([^)#]+)\)", readme)
+    assert {kind for kind, _ in addresses} == {"!", ""}
+    assert [address for kind, address in addresses if not address.startswith(host[kind])] == []
+    files = [ROOT / address.split("/main/", 1)[1] for _, address in addresses if "/main/" in address]
+    assert [path for path in files if not path.exists()] == []
 
 
 def test_the_wheel_runs_the_example_suites_out_of_tree(distributions: Path, tmp_path: Path) -> None:
     (wheel,) = distributions.glob("*.whl")
     environment = installed(wheel, tmp_path)
-    assert "snapshots passed" in run_suites(environment, "example_suites", tmp_path)
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "example_suites", project / "evals")
+    command = ("-m", "pytest", *WITHOUT_UNUSED, "-q", "--llmeval")
+    assert "snapshots passed" in run(environment / "bin" / "python", *command, folder=project)
     assert run(environment / "bin" / "llmeval", "--version", folder=tmp_path)
-
-
-def test_the_source_distribution_installs_and_runs_a_suite(distributions: Path, tmp_path: Path) -> None:
-    (source,) = distributions.glob("*.tar.gz")
-    environment = installed(source, tmp_path)
-    assert " passed in " in run_suites(environment, "example_suites/extraction", tmp_path)

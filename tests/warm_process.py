@@ -32,7 +32,7 @@ from execnet import gateway_base, gateway_io
 
 LIBRARIES = (
     *("aiohttp", "asyncio", "execnet.gateway_bootstrap", "numpy", "pdb", "pydantic", "pytest", "rapidfuzz"),
-    *("scipy.special", "sqlite3", "tabulate", "tenacity", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
+    *("scipy.special", "sqlite3", "tabulate", "threadpoolctl", "unittest", "xml.etree.ElementTree", "yaml"),
 )
 REHEARSAL = """\
 evaluators: [{text: {metrics: [exact_match, f1]}}, {judge: {mode: default_binary}}]

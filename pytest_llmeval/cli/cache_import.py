@@ -25,6 +25,7 @@ from pytest_llmeval.run.rounds import Rounds
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
+    from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.suite.suite import Suite
 
 
@@ -79,7 +80,7 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
     except ValueError as error:
         raise LlmevalError(str(error)) from None
     recordings = Judgements.read(judgements_of(path))
-    jurors = [SuiteJudge(s.model or OWN_JUDGE, s.request_parameters(), recordings) for s in jurors_of(chosen)]
+    jurors = [_single(spec, recordings) for spec in jurors_of(chosen)]
     found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
     for case in suite.cases:
         if case.prediction is MISSING:
@@ -96,10 +97,14 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
             found.questions.extend(
                 SuiteQuestion(case, label, suite_judge.bind(question, case.id, repeat))
                 for question in questions
-                for suite_judge in jurors
+                for suite_judge in ([_single(evaluator.own_model, recordings)] if evaluator.own_model else jurors)
                 for repeat in range(suite.repeats.times)
             )
     return found
+
+
+def _single(spec: "JudgeSpec", recordings: Judgements) -> SuiteJudge:
+    return SuiteJudge(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
 
 
 @dataclass

@@ -31,7 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "judge changed. Runs are read from .llmeval/history.jsonl, approvals from the suite's score file. The exit "
         "code is 1 if there are none, and 2 if there is no such suite or metric."
     )
-    parser.add_argument("suite", metavar="SUITE", help="a suite file, or the name of a suite below this folder")
+    parser.add_argument(
+        "suite",
+        metavar="SUITE",
+        help="a suite file, the name of a suite below this folder, or a module of Python tests",
+    )
     parser.add_argument("--metric", action="append", metavar="NAME", help="show only this metric; can be repeated")
     parser.add_argument(
         "--last", type=_count, default=_LAST, metavar="N", help=f"how many runs and approvals (default: {_LAST})"

@@ -17,6 +17,7 @@ from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.run.judge_migration import Migration
     from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -42,7 +43,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--from",
         dest="old",
         metavar="PROVIDER:NAME",
-        help="the judge whose verdicts are recorded (default: that of the approved scores, else the suite's)",
+        help="the judge whose verdicts are recorded (default: that of the approved scores, else the suite's); the "
+        "juror of a panel whose place is taken",
     )
     migrate.add_argument("--approve", action="store_true", help="write the bridge into the score file")
     migrate.add_argument("--predictions", type=Path, metavar="FILE", help="recorded predictions, as for pytest")
@@ -79,15 +81,18 @@ def _suite(path: Path) -> "Suite":
         raise
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
-    if not suite.judged:
+    if not suite.asks_judge:
         raise LlmevalError(f"{path}: found no evaluator that asks a judge, expected one")
     return suite
 
 
-def _recordings(options: Namespace) -> "Recordings | None":
+def _recordings(options: Namespace) -> "Recordings":
+    """Return the recorded predictions; without a file there are none, but no target is called for them either."""
     from pytest_llmeval.targets.python import Recordings
 
-    return None if options.predictions is None else Recordings.open(options.predictions, "replay")
+    if options.predictions is None:
+        return Recordings(Path("--predictions FILE"), "replay")
+    return Recordings.open(options.predictions, "replay")
 
 
 def _judge_options(options: Namespace) -> "JudgeOptions":
@@ -105,43 +110,65 @@ def _judge_options(options: Namespace) -> "JudgeOptions":
     )
 
 
-def _judges(options: Namespace, suite: "Suite", key: "SuiteKey") -> "tuple[JudgeSpec, JudgeSpec]":
-    """Return the judge of the recorded verdicts and the new one.
+def _judges(
+    options: Namespace, suite: "Suite", key: "SuiteKey"
+) -> "tuple[JudgeSpec, JudgeSpec] | tuple[PanelSpec, PanelSpec]":
+    """Return the judge of the recorded verdicts and the new one, or a panel before and after.
 
     Raises:
         LlmevalError: They are the same, or the new one cannot be asked here.
     """
-    from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.spec import JudgeSpec
+    from pytest_llmeval.judge.panel import PanelSpec
 
-    if not isinstance(suite.judge, JudgeSpec):
-        names = ", ".join(suite.judge.names)
-        raise LlmevalError(
-            f"{key.shown}: found a panel of judges ({names}), expected one judge: change the panel in the suite file, "
-            "and approve its scores again"
-        )
+    place, judge = None, suite.judge
+    if isinstance(judge, PanelSpec):
+        place, judge = _juror(options.old, judge)
     try:
-        new = JudgeOptions(model=options.to, base_url=options.base_url).spec(suite.judge)
-        old = _old(options.old, suite.judge, key)
+        old = _old(options.old, judge, suite, key) if place is None else judge
+        new = _new(options, judge, old)
+        if place is None or not isinstance(suite.judge, PanelSpec):
+            return old, new
+        jurors = suite.judge.judges
+        return suite.judge, replace(suite.judge, judges=(*jurors[:place], new, *jurors[place + 1 :]))
     except ValueError as error:
         raise LlmevalError(str(error)) from None
+
+
+def _juror(name: str | None, panel: "PanelSpec") -> "tuple[int, JudgeSpec]":
+    """Return place and settings of the juror whose place is taken.
+
+    Raises:
+        LlmevalError: None is named, or one that the panel does not have.
+    """
+    for place, (known, spec) in enumerate(zip(panel.names, panel.judges, strict=True)):
+        if name in (known, spec.model):
+            return place, spec
+    raise LlmevalError(f"--from: found {name or 'none'}, expected a juror of the panel: {', '.join(panel.names)}")
+
+
+def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
+    from pytest_llmeval.judge.options import JudgeOptions
+
+    new = JudgeOptions(model=options.to, base_url=options.base_url).spec(judge)
     if new.provider == "fixture":
         raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
     if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
         raise LlmevalError(f"--to: found {options.to!r}, which judges already, expected another judge")
-    return old, new
+    return new
 
 
-def _old(model: str | None, judge: "JudgeSpec", key: "SuiteKey") -> "JudgeSpec":
+def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
     """Return the judge of the approved scores with its parameters, or that of the suite."""
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.run.judge_migration import judged_labels
     from pytest_llmeval.snapshots.files import read_if_there, score_file
     from pytest_llmeval.snapshots.runs import shown_beside
     from pytest_llmeval.snapshots.scores import SuiteScores
 
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
-    known = next(iter(scores.comparable.judges.values()), None) if scores is not None else None
+    judges = {} if scores is None else scores.comparable.judges
+    known = next((judges[label] for label in judged_labels(suite) if label in judges), None)
     if known is None or model not in (None, known["model"]):
         return JudgeOptions(model=model).spec(judge)
     parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
@@ -160,7 +187,8 @@ def _report(found: "Migration") -> Iterator[str]:
     from tabulate import tabulate
 
     variant = f"[{found.key.variant}]" if found.key.variant else ""
-    old, new = (next(iter(side.judges.values()))["model"] for side in (found.old, found.new))
+    label = next(iter(found.shifts))
+    old, new = (side.judges[label]["model"] for side in (found.old, found.new))
     compared = counted(len(found.old.records), "case")
     yield f"{found.key.shown}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
     asked = {call.id for record in found.new.records for call in record.calls if call.fresh}

@@ -82,6 +82,8 @@ class Evaluator(ABC):
     """Whether a prediction that is an object without any part is itself the answer."""
     reads_lists: ClassVar[bool] = False
     """Whether a prediction that is a list is itself the part."""
+    reads_expected: ClassVar[bool] = False
+    """Whether `measure` finds the whole of ``expected`` in `Case.expected`, not only what is expected of the part."""
     second_part: ClassVar[str | None] = None
     """The part that is read where a prediction lacks `part`."""
     pools_undefined: ClassVar[bool] = False

@@ -1,6 +1,7 @@
 """The parts of a prediction: where they are, and reading them."""
 
 __all__ = (
+    "INSTRUCTIONS",
     "PARTS",
     "TURNS",
     "WHOLE",
@@ -33,6 +34,10 @@ WHOLE: Final = "prediction"
 TURNS: Final = "turns"
 """The key under which a case says what it expects of each turn of a conversation."""
 
+INSTRUCTIONS: Final = "instructions"
+"""The key under which a case lists the instructions that its answer must follow."""
+
+_NO_ANSWER: Final = frozenset((*PARTS, TURNS, INSTRUCTIONS))
 _SHOWN_KEYS = 10
 
 
@@ -144,7 +149,7 @@ def expectation(name: str | None, path: str | None, expected: Any) -> Any:
     found = MISSING if path is None else search(path, expected)
     if found is not MISSING:
         return found
-    return None if expected and all(key in (*PARTS, TURNS) for key in expected) else expected
+    return None if expected and all(key in _NO_ANSWER for key in expected) else expected
 
 
 def search(path: str, value: Any) -> Any:

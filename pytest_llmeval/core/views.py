@@ -28,6 +28,7 @@ class Reading:
         reads_lists: Whether a list is itself the part.
         second: The part that is read where the prediction lacks the first.
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
+        reads_expected: Whether it reads the whole of what is expected.
     """
 
     part: str = WHOLE
@@ -37,6 +38,7 @@ class Reading:
     reads_lists: bool = False
     second: str | None = None
     turn: Turn | None = None
+    reads_expected: bool = False
 
     @classmethod
     def of(
@@ -55,9 +57,9 @@ class Reading:
             turn: Which turns of a conversation.
         """
         if on is not None:
-            return cls(evaluator.part, on, parts, turn=turn)
+            return cls(evaluator.part, on, parts, turn=turn, reads_expected=evaluator.reads_expected)
         lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
-        return cls(evaluator.part, on, parts, *lenient, turn)
+        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -164,7 +166,7 @@ class Reading:
         return self.parts.read(self._name, prediction)
 
     def _expectation(self, expected: Any) -> Any:
-        if self._name == WHOLE:
+        if self._name == WHOLE or self.reads_expected:
             return expected
         path = self.on if self._name is None else getattr(self.parts, self._name)
         return expectation(self._name, path, expected)

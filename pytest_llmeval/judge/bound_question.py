@@ -29,6 +29,7 @@ class SuiteJudge:
         way: How the model is reached: its address, and where its key comes from. Verdicts do not depend on it, but
             whether there are any does.
         absent: Why there is no client when one is needed.
+        writes: Whether it writes tokens, as models of embeddings do not.
     """
 
     model: str
@@ -41,6 +42,12 @@ class SuiteJudge:
         "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
         "or define the fixture judge_client"
     )
+    writes: bool = True
+
+    @property
+    def largest_call(self) -> dict[str, Any]:
+        """The parameters that limit what a call may cost."""
+        return self.parameters if self.writes else {**self.parameters, "max_tokens": 1}
 
     @property
     def name(self) -> str:

@@ -206,7 +206,7 @@ class SuiteJudges:
 
             model, price, way = place[1], price_of(spec), place[2]
             recordings = self._by_file[asking].singles[0].recordings
-            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way)
+            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
             if price is None and self.options.budget.usd is not None:
                 found.absent = (
                     f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "

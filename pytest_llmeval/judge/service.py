@@ -233,7 +233,7 @@ class JudgeService:
             raise NoJudgeError(asked.suite_judge.absent)
         async with self.limit.slot():
             suite_judge = asked.suite_judge
-            reservation = await self.spending.reserve_call(asked.messages, suite_judge.parameters, suite_judge.price)
+            reservation = await self.spending.reserve_call(asked.messages, suite_judge.largest_call, suite_judge.price)
             usage = Usage()
             started = time.perf_counter()
             try:

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.run.judge_migration import Migration
+from pytest_llmeval.scoring.comparison.shift import subject_of
 from pytest_llmeval.snapshots.bridges import Bridge
 from pytest_llmeval.snapshots.files import approved_scores, score_file
 from pytest_llmeval.snapshots.layout import render
@@ -49,6 +51,6 @@ def _bridge(migration: Migration, label: str, scores: SuiteScores, stamp: Stamp)
         found = ", ".join(f"{name} {was.get(name, 'none')}" for name in changed)
         expected = ", ".join(f"{name} {old.get(name, 'none')}" for name in changed)
         raise LlmevalError(f"found scores of {label!r} approved with {found}, expected {expected}: approve a run first")
-    if not migration.shifts[label]:
+    if not migration.shifts[label].keys() - {PASS_RATE, subject_of(PASS_RATE, "mean")}:
         raise LlmevalError(f"found too few cases to measure the difference of {label!r}, expected at least 2")
     return Bridge(label, dict(old), dict(new), stamp.day, stamp.commit, dict(migration.shifts[label]))

@@ -1,6 +1,6 @@
 """A change of judge: the recorded questions of a suite put to another judge, and what that does to its scores."""
 
-__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "migrate")
+__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "judged_labels", "migrate")
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
+from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import judges_of
@@ -134,22 +136,25 @@ class Migration:
 def migrate(
     suite: Suite,
     key: SuiteKey,
-    judges: tuple[JudgeSpec, JudgeSpec],
+    judges: tuple[JudgeSpec | PanelSpec, JudgeSpec | PanelSpec],
     options: JudgeOptions,
-    recordings: "Recordings | None" = None,
+    recordings: "Recordings",
 ) -> Migration:
     """Put the recorded questions of a suite to another judge.
 
     Args:
         suite: As one system answers it; its predictions are known or recorded.
         key: Of the suite.
-        judges: The judge whose verdicts are recorded, and the one that is to take its place.
+        judges: The judge whose verdicts are recorded, and the one that is to take its place; or panels.
         options: How the new one is asked.
-        recordings: Predictions.
+        recordings: Predictions, to be replayed only: no target is called.
 
     Raises:
         LlmevalError: The budget is spent, or there is nothing to compare.
     """
+    # How far jurors agree is about these jurors; another panel has to be approved for it.
+    own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, PanelAgreement)}
+    suite = replace(suite, evaluators=own)
     old, new = (replace(suite, judge=spec) for spec in judges)
     replay = replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
@@ -168,13 +173,19 @@ def migrate(
     return Migration(key, new, sides[0], sides[1], left_out, _shifts(suite, *sides))
 
 
+def judged_labels(suite: Suite) -> list[str]:
+    """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
+    judged = {label: each for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
+    return [label for label, each in judged.items() if each.own_model is None]
+
+
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
     reason = next(iter(left_out.values()), "it has no case")
     return f"{key.shown}: found nothing to compare: {reason}"
 
 
 def _run(
-    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings | None"
+    suite: Suite, key: SuiteKey, options: JudgeOptions, recordings: "Recordings"
 ) -> tuple[list[CaseRecord], Mapping[str, Mapping[str, str]]]:
     """Return what the cases gave, and what is known of the judge.
 
@@ -226,7 +237,7 @@ def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[st
     pairing = Pairing(here, there, suite.metrics)
     deciding = deciding_labels(suite)
     flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
-    judged = [label for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)]
+    judged = judged_labels(suite)
 
     def moved_by(label: str) -> Callable[[str], bool]:
         def moves(metric: str) -> bool:
@@ -234,7 +245,18 @@ def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[st
 
         return moves
 
-    return {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    found = {label: _moved(pairing, list(filter(moved_by(label), pairing.table.owner)), suite) for label in judged}
+    return {
+        label: {name: _computed(shift, old.result.find(name), new.result.find(name)) for name, shift in moved.items()}
+        for label, moved in found.items()
+    }
+
+
+def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) -> Shift:
+    """Note where a metric is computed otherwise by the new judge: it writes the steps of criteria for itself."""
+    if old is None or new is None or old.signature == new.signature:
+        return shift
+    return replace(shift, before=old.signature, after=new.signature)
 
 
 def _moved(pairing: "Pairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
@@ -264,10 +286,14 @@ def _matched(old: Sequence[JudgingShown], new: Sequence[JudgingShown]) -> Iterat
     def asked(each: JudgingShown) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return each.evaluator, each.mode, tuple(sorted(each.question.items()))
 
+    stayed = {each.judge for each in old} & {each.judge for each in new} - {""}
     waiting: dict[object, list[JudgingShown]] = defaultdict(list)
     for each in new:
-        waiting[asked(each)].append(each)
+        if each.judge not in stayed:
+            waiting[asked(each)].append(each)
     for each in old:
+        if each.judge in stayed:
+            continue
         others = waiting[asked(each)]
         other = others.pop(0) if others else None
         if other is not None and each.score is not None and other.score is not None:

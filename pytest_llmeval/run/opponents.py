@@ -41,6 +41,8 @@ class OpponentJobs:
             return self._approved_job(job)
         if name == job.key.variant:
             return ITSELF
+        if name not in job.suite.systems:
+            return NoAnswer("the suite has no system of this name")
         suite = job.suite.of(name)
         if suite.place not in self._cases:
             self._cases[suite.place] = {case.id: case for case in suite.cases}

@@ -122,7 +122,7 @@ class Exchange:
         asked = self._connected().request(
             method,
             self._url,
-            params=parameters,
+            params=parameters or None,
             data=content,
             headers=headers,
             allow_redirects=False,

@@ -2,18 +2,16 @@
 
 __all__ = ("LONGEST_DELAY", "AttemptError", "RunCalls", "Sleep", "delay_asked_for", "is_transient", "retried")
 
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from pytest_llmeval.core.wording import ordinal
 from pytest_llmeval.services.activity import Activity
 from pytest_llmeval.services.refusals import Refusals
-
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
@@ -128,41 +126,30 @@ async def retried(
     Raises:
         AttemptError: That of the last attempt, or that of the call that was refused.
     """
-    import tenacity
-
-    backoff = tenacity.wait_exponential(multiplier=_FIRST_DELAY, max=_LONGEST_BACKOFF) + tenacity.wait_random(
-        0, _JITTER
-    )
-
-    def wait(state: "RetryCallState") -> float:
-        error = state.outcome.exception() if state.outcome is not None else None
-        asked = error.retry_after if isinstance(error, AttemptError) else None
-        if asked is None:
-            return backoff(state)
-        return asked + tenacity.wait_random(0, max(_JITTER / 10, asked / 10))(state)
-
-    retrying = tenacity.AsyncRetrying(
-        stop=tenacity.stop_after_attempt(retries + 1),
-        retry=tenacity.retry_if_exception(lambda error: isinstance(error, AttemptError) and error.transient),
-        wait=wait,
-        sleep=sleep,
-        reraise=True,
-    )
-
-    async def once() -> _T:
-        if (refusal := calls.refusals.get(address)) is not None:
-            raise AttemptError(refusal)
-        number = retrying.statistics["attempt_number"]
-        calls.activity.retries += number > 1
-        try:
-            return await attempt()
-        except AttemptError as error:
-            error.attempts = number
-            if error.refused:
-                calls.refusals.put(address, str(error))
-            if error.transient and number <= retries:
-                waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
-            raise
-
+    number = 1
     with calls.activity.waiting() as waits:
-        return await retrying(once)
+        while True:
+            if (refusal := calls.refusals.get(address)) is not None:
+                error = AttemptError(refusal)
+            else:
+                try:
+                    return await attempt()
+                except AttemptError as failure:
+                    error = failure
+                if error.refused:
+                    calls.refusals.put(address, str(error))
+            error.attempts = number
+            if not error.transient or number > retries:
+                raise error
+            waits(", ".join(filter(None, (f"retrying, {ordinal(number)} of {retries}", error.brief))))
+            await sleep(_delay(error, number))
+            calls.activity.retries += 1
+            number += 1
+
+
+def _delay(error: AttemptError, number: int) -> float:
+    """Return how long to wait after an attempt, counted from 1."""
+    shortest, jitter = min(_FIRST_DELAY * 2.0 ** (number - 1), _LONGEST_BACKOFF), _JITTER
+    if error.retry_after is not None:
+        shortest, jitter = error.retry_after, max(_JITTER / 10, error.retry_after / 10)
+    return shortest + random.uniform(0, jitter)  # noqa: S311 (no secret)

@@ -158,6 +158,6 @@ def _doubts(
         here, there = suite_run.result.find(metric), approved.metrics.get(metric)
         changed = changed_measure(metric, deciding(metric), approved, comparable, suite_run.key.shown)
         if not changed and here is not None and there is not None:
-            changed = changed_signature(there.signature, here.signature)
+            changed = changed_signature(there.signature, here.signature, suite_run.shifts(approved).get(metric))
         if changed:
             yield not_comparable(metric, changed, settings)

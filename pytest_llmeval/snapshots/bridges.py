@@ -4,7 +4,8 @@ __all__ = ("Bridge", "bridge_of", "decoded", "encoded", "shifts_between")
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any, ClassVar
 
 from pytest_llmeval.scoring.comparison.shift import Shift
@@ -64,8 +65,21 @@ def _entry(bridge: Bridge) -> dict[str, str]:
     return {
         _NAMED: json.dumps(about, sort_keys=True),
         "time": bridge.time,
-        **{f"{_SHIFT}{name}": json.dumps(list(asdict(shift).values())) for name, shift in bridge.shifts.items()},
+        **{f"{_SHIFT}{name}": json.dumps(_numbers_first(shift)) for name, shift in bridge.shifts.items()},
     }
+
+
+def _numbers_first(shift: Shift) -> list[Any]:
+    ways = [shift.before, shift.after] if shift.before != shift.after else []
+    return [shift.value, shift.low, shift.high, *ways]
+
+
+def _shift(text: str) -> Shift:
+    value, low, high, *ways = json.loads(text)
+    found = Shift(float(value), float(low), float(high), *map(str, ways))
+    if not all(map(isfinite, (found.value, found.low, found.high))):
+        raise ValueError("a number is not finite")
+    return found
 
 
 def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[str, str]], tuple[Bridge, ...]]:
@@ -82,14 +96,15 @@ def decoded(judges: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, Mapping[
 def _bridge(entry: Mapping[str, str]) -> Bridge:
     try:
         about: Mapping[str, Any] = json.loads(entry[_NAMED])
-        shifts = {name: json.loads(text) for name, text in entry.items() if name.startswith(_SHIFT)}
-        return Bridge(
-            about["evaluator"],
-            about["old"],
-            about["new"],
-            entry["time"],
-            about["commit"],
-            {name.removeprefix(_SHIFT): Shift(*map(float, numbers)) for name, numbers in shifts.items()},
-        )
+        label, old, new = about["evaluator"], about["old"], about["new"]
+        shifts = {name.removeprefix(_SHIFT): _shift(text) for name, text in entry.items() if name.startswith(_SHIFT)}
+        found = Bridge(label, old, new, entry["time"], about["commit"], shifts)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"found no bridge between judges ({error}), expected one") from None
+    if not (isinstance(label, str) and _is_judge(old) and _is_judge(new)):
+        raise ValueError("found no bridge between judges (a judge is none), expected one")
+    return found
+
+
+def _is_judge(data: Any) -> bool:
+    return isinstance(data, dict) and "model" in data and all(isinstance(each, str) for each in data.values())

@@ -16,10 +16,10 @@ from pytest_llmeval.data.files.places import MAX_LISTED, display_path
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.reports.timeline import Point, Timeline
 from pytest_llmeval.snapshots.comparable import basis_of, fingerprint
-from pytest_llmeval.snapshots.files import SCORES
+from pytest_llmeval.snapshots.files import SCORES, python_score_file, read_if_there
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.snapshots.layout import parse
-from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.scores import SuiteScores, TestScores
 from pytest_llmeval.snapshots.stamp import moment_of
 
 _Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
@@ -61,9 +61,12 @@ def read_history(suite: Path, root: Path) -> History:
     Nothing that the files hold makes it fail: what cannot be used is left out, and is a fault with its line.
 
     Args:
-        suite: The suite file, which need not exist any more.
+        suite: The suite file, which need not exist any more; or a module of tests that use ``score_snapshot``, of which
+            only approvals are kept.
         root: pytest's rootdir, whose local history is read.
     """
+    if suite.suffix == ".py":
+        return _of_module(suite, root)
     faults: list[Fault] = []
     runs: dict[_Variant, list[Point]] = {}
     shown = display_path(suite.resolve(), root.resolve())
@@ -78,6 +81,17 @@ def read_history(suite: Path, root: Path) -> History:
         name = "".join(f"[{part}]" for part in (test, variant) if part)
         timelines.append(Timeline(shown, name, points, frozenset(bridged)))
     return History(timelines, faults)
+
+
+def _of_module(module: Path, root: Path) -> History:
+    """Read the approvals of the scores that the tests of a module assert."""
+    path = python_score_file(module)
+    try:
+        scores = read_if_there(path, display_path(path.resolve(), root.resolve()), TestScores)
+    except SuiteError as error:
+        return History([], list(error.faults))
+    points = sorted(_approved(scores), key=lambda point: point.time) if scores is not None else []
+    return History([Timeline(display_path(module.resolve(), root.resolve()), "", points)] if points else [], [])
 
 
 def noted_paths(root: Path) -> set[str]:
@@ -144,11 +158,15 @@ def _approvals(
 
 
 def _points(scores: SuiteScores) -> Iterator[Point]:
-    for place, each in enumerate(scores.history, 1):
+    for point in _approved(scores):
+        yield _last(point, scores) if point.values is scores.history[-1].values else point
+
+
+def _approved(scores: SuiteScores | TestScores) -> Iterator[Point]:
+    for each in scores.history:
         time = moment_of(each.time)
         if time is not None:
-            point = Point(time, each.commit or "", each.values, approved=True, noted=False)
-            yield _last(point, scores) if place == len(scores.history) else point
+            yield Point(time, each.commit or "", each.values, approved=True, noted=False)
 
 
 def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:

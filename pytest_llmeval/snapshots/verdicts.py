@@ -19,6 +19,7 @@ from typing import Literal
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -118,7 +119,7 @@ def judge_scores(
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, shown)
-        why = why or _changed_score(approved, score)
+        why = why or _changed_score(approved, score, shifts.get(metric))
         if why:
             verdicts.append(not_comparable(metric, why, settings, score.value, approved.value))
             continue
@@ -208,8 +209,14 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
-    if changed and judge and was and _BRIDGED.issuperset(changed):
-        yield f"measure what the change does with: llmeval judge migrate {shown} --to {judge['model']}"
+    models = (was.get("model", ""), judge.get("model", ""))
+    if not changed or not all(models) or not _BRIDGED.issuperset(changed):
+        return
+    command = f"measure what the change does with: llmeval judge migrate {shown}"
+    if all(each.startswith("panel ") for each in models):
+        yield f"{command} --from JUROR --to PROVIDER:NAME"
+    elif models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:"):
+        yield f"{command} --to {models[1]}"
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
@@ -225,14 +232,22 @@ def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:
             yield f"options of the evaluator {label!r} changed: {', '.join(changed)}"
 
 
-def _changed_score(approved: Score, score: Score) -> str:
+def _changed_score(approved: Score, score: Score, shift: Shift | None) -> str:
     if score.missing != approved.missing:
         return f"{counted(score.missing, 'case')} did not run, {approved.missing} when approved"
-    return changed_signature(approved.signature, score.signature)
+    return changed_signature(approved.signature, score.signature, shift)
 
 
-def changed_signature(approved: str, now: str) -> str:
-    """Say that a metric is computed in another way, or nothing."""
+def changed_signature(approved: str, now: str, shift: Shift | None = None) -> str:
+    """Say that a metric is computed in another way, or nothing.
+
+    Args:
+        approved: How it was computed.
+        now: How it is.
+        shift: How far a change of judge moves it; measured between two ways, it leads from just one to the other.
+    """
+    if shift is not None and shift.before != shift.after and (approved, now) == (shift.before, shift.after):
+        return ""
     return "" if now == approved else f"computed as {now or 'nothing'!r}, {approved or 'nothing'!r} when approved"
 
 

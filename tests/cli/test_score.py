@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import LocalCluster
+from clusters import local_cluster
 
 from pytest_llmeval.cli import main
 
@@ -73,7 +73,7 @@ def test_predictions_of_a_file_are_scored_in_processes(capsys: pytest.CaptureFix
 def test_a_suite_is_scored_on_a_dask_cluster() -> None:
     assert main(["score", "s.eval.yaml", "--report=run.json"]) == 1
     alone = report()
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+    with local_cluster(1) as cluster:
         address = cluster.scheduler_address.removeprefix("tcp://")
         assert main(["score", "s.eval.yaml", f"--executor=dask://{address}", "--report=run.json"]) == 1
     assert report() == alone

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from judged_projects import Judged
 
 CASES = [{"id": word, "input": word, "expected": word} for word in ("one", "two", "three")]
-WITH_SYRUPY = ("rerunfailures",)
 
 
 def longer(call: Call) -> Sent:
@@ -45,9 +44,9 @@ def metrics(ran: "Ran") -> dict[str, float | None]:
     return {name: each["value"] for name, each in ran.suites["s"]["metrics"].items()}
 
 
-def test_an_approval_keeps_the_answers_that_later_runs_are_compared_with(approved: "Judged", workers: int) -> None:
+def test_an_approval_keeps_the_answers_that_later_runs_are_compared_with(approved: "Judged") -> None:
     folder = approved.project.path / "__llmeval__"
-    first = approved.project.run("--snapshot-update", workers=workers, without=WITH_SYRUPY)
+    first = approved.project.run("--snapshot-update", workers=2)
     assert metrics(first)["win_rate"] is None
     assert "--snapshot-update" in first.suites["s"]["cases"][0]["details"]["pairwise"]["against"]["approved"]["missing"]
     kept = [json.loads(line) for line in (folder / "s.answers.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -56,12 +55,12 @@ def test_an_approval_keeps_the_answers_that_later_runs_are_compared_with(approve
     assert set(scores["metrics"]) == {"f1", "pass_rate"}
 
     say(approved, "value + '!' if value == 'two' else value")
-    second = approved.project.run(workers=workers, without=WITH_SYRUPY)
+    second = approved.project.run(workers=2)
     assert second.code == 0
     assert {name: metrics(second)[name] for name in ("wins", "ties", "losses")} == {"wins": 1, "ties": 2, "losses": 0}
 
-    approved.project.run("--snapshot-update", workers=workers, without=WITH_SYRUPY)
-    third = approved.project.run(workers=workers, without=WITH_SYRUPY)
+    approved.project.run("--snapshot-update")
+    third = approved.project.run()
     assert (third.code, metrics(third)["ties"]) == (0, 3)
 
 

@@ -91,6 +91,17 @@ def test_a_question_that_cases_share_is_one_call_and_each_repeat_is_one_more(pla
     assert "judge: 4 calls, 0 stored" in planned.lines(plan)
 
 
+def test_each_juror_of_a_panel_is_a_call_with_its_own_tokens_and_price(planned: Planned) -> None:
+    jurors = [JUDGE, {**JUDGE, "model": "openai:n"}, {"model": "openai:free", "price": {"input": 0, "output": 0}}]
+    content = {"evaluators": YES_NO, "judges": jurors, "cases": answered("a", "b")}
+    suite = load_text(json.dumps(content), planned.folder)
+    planned.store(*past((100, 0)), *past((300, 0), model="openai:n"))
+    plan = planned.plan(suite)
+    assert (plan.judge.calls, plan.judge.stored) == (6, 0)
+    assert plan.judge.tokens.median == 2 * (100 + 300 + 200)
+    assert plan.judge.usd.median == pytest.approx(2 * 400e-6)
+
+
 def test_planning_makes_no_file(planned: Planned) -> None:
     planned.plan(planned.suite(answered("a")))
     assert [each.name for each in planned.folder.iterdir()] == ["s.eval.yaml"]

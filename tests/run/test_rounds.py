@@ -48,6 +48,17 @@ def test_turns_have_rounds_of_their_own() -> None:
     assert dict(measured.counts) == {"links": 9, "n": 2}
 
 
+def test_a_turn_about_which_nothing_was_asked_is_not_followed_up() -> None:
+    class Silent(Chain):
+        def questions(self, case: Case) -> Sequence[Question]:
+            return super().questions(case) if case.prediction else []
+
+    rounds = Rounds(Silent(), [replace(CASE, prediction=each) for each in ("", "b")])
+    assert links(rounds.next()) == ["b first"]
+    rounds.add([Verdict(1)])
+    assert links(rounds.next()) == ["b second"]
+
+
 def test_whatever_keeps_a_question_from_being_answered_is_an_error_of_the_judge_to_what_follows() -> None:
     seen: list[Verdict | JudgeError] = []
 

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.reports.timeline import Timeline
 from pytest_llmeval.snapshots.history import HISTORY
+from pytest_llmeval.snapshots.layout import render
+from pytest_llmeval.snapshots.scores import Approval
+from pytest_llmeval.snapshots.scores import TestScores as Scores
 from pytest_llmeval.snapshots.timelines import read_history
 
 
@@ -47,6 +50,23 @@ def test_each_variant_has_a_timeline(tmp_path: Path) -> None:
     note_runs(tmp_path, run_line(2, variant="large"), run_line(3, test="test_it", variant="a"), run_line(4))
     found = read_history(tmp_path / "s.eval.yaml", tmp_path).timelines
     assert [each.title for each in found] == ["s.eval.yaml", "s.eval.yaml[large]", "s.eval.yaml[test_it][a]"]
+
+
+def test_a_module_of_python_tests_has_the_approvals_of_its_score_file(tmp_path: Path) -> None:
+    approved = tuple(Approval(f"2026-01-0{day}", "c", {"test_it: f1": day / 4}) for day in (1, 2))
+    path = tmp_path / "__llmeval__" / "test_digest.scores.json"
+    path.parent.mkdir()
+    path.write_text(render(Scores("test_digest.py", {"test_it": {"f1": 0.5}}, approved)), encoding="utf-8")
+    (timeline,) = read_history(tmp_path / "test_digest.py", tmp_path).timelines
+    assert (timeline.title, timeline.metrics) == ("test_digest.py", ["test_it: f1"])
+    assert [(each.when, each.values["test_it: f1"], each.approved) for each in timeline.points] == [
+        ("2026-01-01", 0.25, True),
+        ("2026-01-02", 0.5, True),
+    ]
+    path.write_text("{", encoding="utf-8")
+    found = read_history(tmp_path / "test_digest.py", tmp_path)
+    assert found.timelines == []
+    assert found.faults[0].file == "__llmeval__/test_digest.scores.json"
 
 
 def test_an_approved_run_is_marked_and_not_shown_twice(tmp_path: Path) -> None:

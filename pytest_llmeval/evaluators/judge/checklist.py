@@ -5,17 +5,17 @@ __all__ = ("Checklist",)
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_llmeval.core.case import MISSING, Case
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.parts import PARTS
+from pytest_llmeval.core.parts import INSTRUCTIONS
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.judge.texts import case_texts
+from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
 from pytest_llmeval.judge.questions.checklist import checklist_mode
 from pytest_llmeval.judge.questions.rules import instruction_language
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
 
 _METRICS = ("instruction_rate", "all_followed")
-_KEY = "instructions"
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class Checklist(JudgedEvaluator):
     """
 
     name = "checklist"
+    part = "answer"
+    reads_objects = True
+    reads_expected = True
     decides = True
 
     instructions: tuple[str, ...] = ()
@@ -78,12 +80,12 @@ class Checklist(JudgedEvaluator):
 
     def _of(self, case: Case) -> tuple[str, ...]:
         """Return the instructions of a case, the suite's first."""
-        own = case.expected.get(_KEY) if isinstance(case.expected, Mapping) else None
+        own = case.expected.get(INSTRUCTIONS) if isinstance(case.expected, Mapping) else None
         if own is None:
             return self.instructions
         if not isinstance(own, list | tuple) or not all(map(_is_text, own)):
             wrong = next(each for each in own if not _is_text(each)) if isinstance(own, list | tuple) else own
-            raise EvaluatorError(f"expected.{_KEY}: found {describe_found(wrong)}, expected a list of texts")
+            raise EvaluatorError(f"expected.{INSTRUCTIONS}: found {describe_found(wrong)}, expected a list of texts")
         return (*self.instructions, *own)
 
     def questions(self, case: Case) -> Sequence[Question]:
@@ -92,9 +94,7 @@ class Checklist(JudgedEvaluator):
         if not instructions:
             return []
         numbered = {f"instruction_{number}": text for number, text in enumerate(instructions, 1)}
-        asked = case_texts(Case(case.id, input=case.input), "criterion", ("question",)).by_field
-        answer, _ = _answer_of(case)
-        texts = {**asked, **numbered, "answer": answer}
+        texts = {**_texts(case).by_field, **numbered}
         chosen = instruction_language(" ".join(instructions), case.labels.get("language"))
         language = chosen if self.language == "auto" else self.language
         return [Question(checklist_mode(len(instructions)), texts, language)]
@@ -106,7 +106,7 @@ class Checklist(JudgedEvaluator):
             JudgeError: The judge gave no verdict.
         """
         instructions = self._of(case)
-        _, malformed = _answer_of(case)
+        malformed = _texts(case).malformed
         if not instructions:
             return Observation({}, undefined=dict.fromkeys(_METRICS, "no instructions"), malformed=malformed)
         (verdict,) = verdicts
@@ -139,15 +139,5 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _answer_of(case: Case) -> tuple[str, str | None]:
-    """Return the answer as text, and what is wrong with it.
-
-    The evaluator reads the prediction as a whole, to see the whole of ``expected``, and finds the answer by itself.
-    """
-    found = case.prediction
-    if case.origin is None or found is case.origin.prediction:
-        answer = case.parts.get("answer", MISSING)
-        plain = isinstance(found, Mapping) and not any(name in found for name in PARTS)
-        found = answer if answer is not MISSING or not plain else found
-    texts = case_texts(Case(case.id, prediction=found), "criterion", ("answer",))
-    return texts.by_field["answer"], texts.malformed
+def _texts(case: Case) -> CaseTexts:
+    return case_texts(replace(case, expected=None), "criterion", ("question", "answer"))

@@ -46,7 +46,7 @@ def claim_details(findings: Findings) -> dict[str, Any]:
 
 
 def _known(findings: Findings, step: Step) -> Items:
-    items = findings.items(step) if step in findings.steps else []
+    items = findings.items.get(step, [])
     return [] if isinstance(items, Unknown) else items
 
 

@@ -56,13 +56,6 @@ class Step(NamedTuple):
         """The text whose claims it judges; ``None`` where it judges no claims."""
         return None if self.kind == "citations" or self.of == "contexts" else self.of
 
-    @property
-    def mode(self) -> str:
-        """The name of the mode that it asks in."""
-        if self.kind == "relevance":
-            return "passage_relevance" if self.of == "contexts" else "claim_relevance"
-        return {"claims": "claims", "support": "claim_support", "citations": "citation_support"}[self.kind]
-
 
 ANSWER_IN_CONTEXTS: Final = Step("support", "answer", "contexts")
 REFERENCE_IN_CONTEXTS: Final = Step("support", "reference", "contexts")
@@ -180,8 +173,12 @@ class Findings:
         step = Step("claims", side)
         return self._said(step, "claims") if step in self.first else []
 
-    def items(self, step: Step) -> Items | Unknown:
-        """Return the verdicts on all items of a step: claims, passages or citations. Its length is the denominator."""
+    @cached_property
+    def items(self) -> Mapping[Step, Items | Unknown]:
+        """The verdicts on all items of each step: claims, passages or citations. Their number is the denominator."""
+        return {step: self._items(step) for step in self.steps}
+
+    def _items(self, step: Step) -> Items | Unknown:
         blocked = self._blocked(step)
         if blocked is not None:
             return blocked

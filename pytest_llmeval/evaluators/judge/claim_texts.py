@@ -5,7 +5,7 @@ __all__ = ("ClaimTexts", "claim_texts")
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -49,7 +49,7 @@ class ClaimTexts:
     @cached_property
     def sentences(self) -> Mapping[Side, Sequence[str]]:
         """The sentences of the answer and of the reference."""
-        return {"answer": split_sentences(self.answer), "reference": split_sentences(self.reference or "")}
+        return {"answer": _sentences(self.answer), "reference": _sentences(self.reference or "")}
 
     def passages(self, source: Source) -> dict[int, str]:
         """Return what claims can rest on, by number. Blank passages are left out, as nothing follows from them."""
@@ -59,14 +59,25 @@ class ClaimTexts:
     @cached_property
     def citations(self) -> Sequence[tuple[int, int]]:
         """Number of a sentence that cites and number of a passage that it cites, for each citation."""
-        cited = enumerate(map(cited_by, self.sentences["answer"]), 1)
-        return [(sentence, passage) for sentence, passages in cited for passage in passages]
+        return _citations(self.answer)
 
     @cached_property
     def checked_citations(self) -> Sequence[tuple[int, int]]:
         """The citations that a judge must check: of passages that are there and not blank."""
         passages = self.passages("contexts")
         return [each for each in self.citations if each[1] in passages]
+
+
+@lru_cache(maxsize=128)
+def _sentences(text: str) -> Sequence[str]:
+    """Split a text; the questions of each round about a case, and its counts, need the same sentences."""
+    return tuple(split_sentences(text))
+
+
+@lru_cache(maxsize=128)
+def _citations(answer: str) -> Sequence[tuple[int, int]]:
+    cited = enumerate(map(cited_by, _sentences(answer)), 1)
+    return tuple((sentence, passage) for sentence, passages in cited for passage in passages)
 
 
 def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:

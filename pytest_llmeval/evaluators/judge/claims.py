@@ -26,7 +26,7 @@ from pytest_llmeval.evaluators.judge.claim_steps import (
 )
 from pytest_llmeval.evaluators.judge.claim_texts import claim_texts
 from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
-from pytest_llmeval.judge.questions.claims import claim_mode_version
+from pytest_llmeval.judge.questions.claims import CLAIM_MODES, claim_mode_version
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -112,16 +112,14 @@ class Claims(JudgedEvaluator):
 
     def describe(self) -> Sequence[Metric]:
         """Return the metrics that were chosen."""
+        signature = self._signature()
         return [
-            Metric(name, higher_is_better=name != "hallucination_rate", signature=self._signature(name))
-            for name in self.metrics
+            Metric(name, higher_is_better=name != "hallucination_rate", signature=signature) for name in self.metrics
         ]
 
-    def _signature(self, metric: str) -> str:
-        modes = {step.mode: None for step in _STEPS[metric]}
-        if any(step.side for step in _STEPS[metric]):
-            modes = {"claims": None, **modes}
-        versions = ",".join(f"{mode}@{claim_mode_version(mode)}" for mode in modes)
+    def _signature(self) -> str:
+        """Return all modes with their versions: scores stay comparable where a suite chooses further metrics."""
+        versions = ",".join(f"{mode}@{claim_mode_version(mode)}" for mode in CLAIM_MODES)
         return f"modes:{versions}|lang:{self.language}|v:{self.version}"
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
@@ -185,13 +183,19 @@ class Claims(JudgedEvaluator):
             ratios["factual_f1"] = np.where(claims > 0, f1, np.nan)
         return {name: ratios[name] for name in self.metrics}
 
+    def explain(self, case: Case, observation: Observation) -> Iterable[str]:
+        """Say which claims, passages and citations do not hold; nothing where all of them do."""
+        del case
+        lines: Sequence[str] = observation.details.get("wrong", ())
+        return lines
+
 
 _ALL_STEPS: Final = tuple(dict.fromkeys(step for name in get_args(ClaimMetric) for step in _STEPS[name]))
 
 
 def _counts(metric: str, findings: Findings) -> Mapping[str, float] | Unknown:
     """Return what a metric counts of a case."""
-    found = [findings.items(step) for step in _STEPS[metric]]
+    found = [findings.items[step] for step in _STEPS[metric]]
     unknown = [each for each in found if isinstance(each, Unknown)]
     if unknown and (len(unknown) == len(found) or any(each.errored for each in unknown)):
         return next((each for each in unknown if each.errored), unknown[0])

@@ -93,6 +93,7 @@ class Judge(JudgedEvaluator):
         corrected: Whether cases carry scores of people, and to report what these make of the judge's.
         prompt: File of the instructions, with placeholders such as ``{{ answer }}``, in place of a mode.
         criteria: What makes an answer good, in place of a mode: the judge writes steps once, and grades by them.
+        steps: Of criteria: the steps, if the judge is not to write them.
         reply: Of a prompt or criteria: name of each field of the reply to what it is.
         score: ``given``: the score that the judge names. ``expected``: the mean over the probabilities of the tokens
             that could stand there; a reply without them is an error.
@@ -113,6 +114,7 @@ class Judge(JudgedEvaluator):
     corrected: bool = False
     prompt: str | None = field(default=None, metadata={"path": True, "inside": True})
     criteria: str | None = None
+    steps: tuple[str, ...] = ()
     reply: dict[str, ReplyField | Literal["text", "boolean"]] | None = None
     score: Literal["given", "expected"] = "given"
 
@@ -127,6 +129,8 @@ class Judge(JudgedEvaluator):
             raise ValueError("found a prompt without reply, expected both: reply says what the judge replies")
         if self.criteria is not None and not self.criteria.strip():
             raise ValueError("criteria: found a blank text, expected what makes an answer good")
+        if self.steps and (self.criteria is None or not all(each.strip() for each in self.steps)):
+            raise ValueError("steps: expected texts that are not blank, with criteria")
         if self.score == "expected" and (fault := self._expected_fault()):
             raise ValueError(f"score: found 'expected', {fault}")
         _ = self.form
@@ -150,7 +154,7 @@ class Judge(JudgedEvaluator):
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
         """Return metrics whose signature has the steps, too, where there are some."""
-        return metrics if self.criteria is None else [replace(each, learned=_STEPS) for each in metrics]
+        return metrics if not self._asks_for_steps else [replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
@@ -161,8 +165,13 @@ class Judge(JudgedEvaluator):
         routed = self._name == "auto"
         names = sorted({*MODE_OF_TYPE.values(), "abstention"}) if routed else [self._name]
         modes = ",".join(f"{name}@{_version(self._mode(name))}" for name in names)
-        what = f"criteria:{sha256(self.criteria.encode()).hexdigest()[:8]}|" if self.criteria is not None else ""
+        given = "\n".join(filter(None, [self.criteria, *self.steps]))
+        what = f"criteria:{sha256(given.encode()).hexdigest()[:8]}|" if given else ""
         return f"mode:{f'auto({modes})' if routed else modes}|{what}lang:{self.language}|v:{self.version}"
+
+    @property
+    def _asks_for_steps(self) -> bool:
+        return self.criteria is not None and not self.steps
 
     @property
     def _name(self) -> str:
@@ -183,9 +192,8 @@ class Judge(JudgedEvaluator):
         """Say why the scores have no expected value."""
         if self.rubric is not None:
             return levels_fault(self.rubric.scores)
-        if self.reply is None and self.criteria is None:
-            return "expected it with prompt, criteria or a rubric"
-        assert self.form is not None
+        if self.form is None:
+            return "expected it with prompt, criteria, a rubric or a preset with whole numbers"
         field = self.form.graded[self.form.score]
         return levels_fault(field.levels if field.integer else (math.inf,))
 
@@ -253,26 +261,29 @@ class Judge(JudgedEvaluator):
     def questions(self, case: Case) -> Sequence[Question]:
         """Return the one question about a case; none where a rule decides, or where there is nothing to judge.
 
-        With criteria, it is the one for the steps, which all cases share.
+        With criteria, it is the one for the steps, which all cases share, unless the steps are given.
         """
         question = self.judged(case).question
         if question is None:
             return []
-        if self.criteria is None or self.form is None:
-            return [question]
-        return [steps_question(self.criteria, self.form, question.language)]
+        if self._asks_for_steps and self.criteria is not None and self.form is not None:
+            return [steps_question(self.criteria, self.form, question.language)]
+        return [question if self.criteria is None else self._by_steps(question, self.steps)]
+
+    def _by_steps(self, question: Question, steps: Sequence[str]) -> Question:
+        texts = {_CRITERIA: str(self.criteria), _STEPS: numbered_steps(steps)}
+        return replace(question, texts=texts | dict(question.texts))
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
         """Return the question for the grade once there are steps."""
         steps, question = verdicts[0] if verdicts else None, self.judged(case).question
-        if self.criteria is None or question is None or len(verdicts) != 1 or not isinstance(steps, Verdict):
+        if not self._asks_for_steps or question is None or len(verdicts) != 1 or not isinstance(steps, Verdict):
             return ()
-        texts = {_CRITERIA: self.criteria, _STEPS: numbered_steps(steps)}
-        return [replace(question, texts=texts | dict(question.texts))]
+        return [self._by_steps(question, steps.details[_STEPS])]
 
     def most_follow_ups(self, case: Case) -> int:
-        """Return 1 with criteria, where there is something to judge."""
-        return int(self.criteria is not None and self.judged(case).question is not None)
+        """Return 1 with criteria whose steps the judge writes, where there is something to judge."""
+        return int(self._asks_for_steps and self.judged(case).question is not None)
 
     def measure_judged(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Observation:
         """Count the score, and what the mode has besides.
@@ -304,7 +315,7 @@ class Judge(JudgedEvaluator):
 
     def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
         """Return the steps by which a case was judged, as details."""
-        return verdicts[0].details if self.criteria is not None and isinstance(verdicts[0], Verdict) else {}
+        return verdicts[0].details if self._asks_for_steps and isinstance(verdicts[0], Verdict) else {}
 
     def _excess(self, judged: JudgedCase, score: float, people: Sequence[float]) -> dict[str, float]:
         """Count what people add to the judge's score."""

@@ -51,18 +51,20 @@ class HttpJudge:
             JudgeError: There is none: the key is missing, the server refused the call, or no attempt succeeded.
         """
         self._key()  # a missing key is reported at once, without attempts
-        form = json.dumps(request.reply_schema, sort_keys=True)
-        wants_form = request.reply_schema is not None and self.spec.structured == "auto"
-        if wants_form and form not in self._refused_forms:
+        if request.reply_schema is not None and self.spec.structured == "auto" and not self._refuses(request):
             try:
                 return await self.patience.persist(lambda: self._attempt(request, structured=True), self._address)
             except _FormRefusedError:
-                self._refused_forms.add(form)
+                self._refused_forms.add(_form(request))
         return await self.patience.persist(lambda: self._attempt(request, structured=False), self._address)
 
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
         await self._exchange.aclose()
+
+    def _refuses(self, request: JudgeRequest) -> bool:
+        """Return whether the server has refused to enforce the form of the reply."""
+        return bool(self._refused_forms) and _form(request) in self._refused_forms
 
     @property
     def _base(self) -> str:
@@ -127,6 +129,10 @@ class HttpJudge:
     def _malformed(self, what: str, usage: Usage) -> CallError:
         advice = "check that the judge's base_url supports this API"
         return CallError(f"{self._where}: {what}", advice, transient=True, usage=usage)
+
+
+def _form(request: JudgeRequest) -> str:
+    return json.dumps(request.reply_schema, sort_keys=True)
 
 
 class _FormRefusedError(Exception):

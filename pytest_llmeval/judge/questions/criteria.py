@@ -4,6 +4,7 @@ __all__ = ("GRADES", "criteria_mode", "numbered_steps", "read_steps", "steps_que
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -59,9 +60,9 @@ def read_steps(reply: str) -> Verdict:
     return Verdict(float(len(texts)), "", {_STEPS: texts})
 
 
-def numbered_steps(verdict: Verdict) -> str:
+def numbered_steps(steps: Sequence[str]) -> str:
     """Return steps as the judge is shown them, one a line."""
-    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(verdict.details[_STEPS], 1))
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, 1))
 
 
 def criteria_mode(form: ReplyForm) -> Mode:

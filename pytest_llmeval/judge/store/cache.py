@@ -55,6 +55,9 @@ class Cache(Leases, SharedLimits):
             data = json.dumps(entry.to_json(), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
             parts = entry.components
             rows.append((entry.key, run, now, parts["mode"], parts["model"], data, _checksum(entry.key.encode(), data)))
+        if len(rows) == 1:  # a statement by itself is a transaction, and takes a third of the time of one around it
+            self._rows(_PUT, rows[0])
+            return
         with self._transaction() as connection:
             connection.executemany(_PUT, rows)
 

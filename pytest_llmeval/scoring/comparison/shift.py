@@ -28,6 +28,8 @@ class Shift:
         value: The difference.
         low: Lower bound.
         high: Upper bound.
+        before: How the old judge's metric is computed, if the new one's is computed otherwise: by other steps, say.
+        after: How the new judge's is.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -35,6 +37,8 @@ class Shift:
     value: float
     low: float
     high: float
+    before: str = ""
+    after: str = ""
 
     @property
     def deviation(self) -> float:

@@ -9,7 +9,7 @@ from injections import INJECTIONS
 from llm_server import LlmServer, reply
 
 from pytest_llmeval import Case, EvaluatorError, JudgeRequest, get_evaluator, score
-from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.core.errors import JudgeError, PredictionError
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.evaluators.judge.checklist import Checklist
 from pytest_llmeval.judge.questions.checklist import checklist_mode, read_checklist
@@ -47,8 +47,8 @@ def test_the_rate_is_pooled_over_instructions_and_the_share_of_cases_follows_all
 def test_the_judge_sees_the_suites_instructions_first_then_those_of_the_case() -> None:
     case = Case("a", input={"question": "When?"}, prediction="Hi", expected={"instructions": ["Be\n2. short."]})
     (question,) = TWO.questions(case)
-    assert list(question.texts) == ["question", "instruction_1", "instruction_2", "instruction_3", "answer"]
-    assert question.mode.fields == tuple(question.texts)
+    assert question.mode.fields == ("question", "instruction_1", "instruction_2", "instruction_3", "answer")
+    assert set(question.mode.fields) == set(question.texts)
     assert question.texts["instruction_3"] == "Be\n2. short."
 
 
@@ -153,10 +153,20 @@ def test_the_answer_is_judged_while_all_of_expected_is_read(prediction: Any, on:
     assert (question.texts["answer"], question.texts["instruction_3"]) == (answer, "x")
 
 
-@pytest.mark.parametrize("prediction", [None, {"contexts": []}])
-def test_a_prediction_without_an_answer_is_malformed(prediction: Any) -> None:
-    view = Reading.of(TWO).view(Case("a", prediction=prediction))
-    assert TWO.measure_judged(view, [read_checklist(verdicts(False, False), 2)]).malformed is not None
+def test_instructions_of_a_case_are_no_answer_to_other_evaluators() -> None:
+    for name, options in (("text", {}), ("judge", {"criteria": "Short."}), ("judge", {"mode": "tone"})):
+        evaluator = get_evaluator(name, **options)
+        view = Reading.of(evaluator).view(Case("a", input="?", prediction="x", expected={"instructions": ["Greet."]}))
+        assert view.expected is None
+        assert list(evaluator.check(view)) == []
+
+
+def test_a_prediction_without_an_answer_is_malformed() -> None:
+    view = Reading.of(TWO).view(Case("a", prediction=None))
+    found = TWO.measure_judged(view, [read_checklist(verdicts(False, False), 2)])
+    assert found.malformed == "found null, expected an answer"
+    with pytest.raises(PredictionError, match="no 'answer'"):
+        Reading.of(TWO).view(Case("a", prediction={"contexts": []}))
 
 
 @pytest.mark.parametrize(

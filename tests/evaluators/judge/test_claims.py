@@ -324,6 +324,14 @@ def test_a_failing_case_names_claims_passages_and_citations_that_do_not_hold() -
     }
 
 
+def test_where_all_claims_hold_nothing_is_explained() -> None:
+    right = changed(answer="Refunds take 30 days.", expected="Refunds take 30 days.", contexts=CONTEXTS[:1])
+    result = measured(ClaimJudge(), right, metrics=["faithfulness", "factual_f1"])
+    observation = result.records[0].observations["claims"]
+    assert "claims" in observation.details
+    assert list(Claims().explain(right, observation)) == []
+
+
 def test_the_language_of_the_instructions_follows_the_question_or_the_option() -> None:
     for case, language, wanted in ((CHINESE, "auto", "zh"), (CASE, "auto", "en"), (CASE, "zh", "zh")):
         evaluator = get_evaluator("claims", metrics=ALL, language=language)
@@ -336,10 +344,11 @@ def test_metrics_are_chosen_once_each(metrics: list[str]) -> None:
         get_evaluator("claims", metrics=metrics)
 
 
-def test_a_signature_names_the_instructions_that_a_metric_depends_on() -> None:
-    signatures = {each.name: each.signature for each in Claims(metrics=ALL).describe()}
-    assert signatures["faithfulness"] == "modes:claims@1,claim_support@1|lang:auto|v:1"
-    assert signatures["context_relevance"] == "modes:passage_relevance@1|lang:auto|v:1"
+def test_signatures_name_all_instructions_so_that_further_metrics_leave_scores_comparable() -> None:
+    (signature,) = {each.signature for each in Claims(metrics=ALL).describe()}
+    modes = "claims@1,claim_support@1,claim_relevance@1,passage_relevance@1,citation_support@1"
+    assert signature == f"modes:{modes}|lang:auto|v:1"
+    assert [each.signature for each in Claims().describe()] == [signature]
     worse = [each.name for each in Claims(metrics=ALL).describe() if not each.higher_is_better]
     assert worse == ["hallucination_rate"]
 

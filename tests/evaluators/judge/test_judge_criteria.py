@@ -62,6 +62,17 @@ def test_the_signature_names_the_criteria_and_the_steps() -> None:
     assert not declared.describes(others[1])
 
 
+def test_steps_of_the_suite_are_used_in_place_of_the_judges_and_are_part_of_the_signature() -> None:
+    judge = Scripted()
+    found = score(criteria(steps=["Read.", "Grade."]), CASES, judge=judge)
+    assert {each["steps"] for each in judge.asked} == {"1. Read.\n2. Grade."}
+    assert (len(judge.asked), found.metrics["judge_score"].value) == (3, 0.75)
+    signature = found.metrics["judge_score"].signature
+    assert signature == criteria(steps=["Read.", "Grade."]).describe()[0].signature
+    assert signature not in (criteria(steps=["Read."]).describe()[0].signature, criteria().describe()[0].signature)
+    assert criteria(steps=["Read."]).most_follow_ups(CASES[0]) == 0
+
+
 @pytest.mark.parametrize(
     "reply",
     [
@@ -120,6 +131,21 @@ def test_the_expected_score_is_the_mean_over_token_probabilities() -> None:
     assert "+expected|" in found.metrics["judge_score"].signature
 
 
+def test_a_preset_or_a_rubric_with_whole_numbers_has_expected_scores() -> None:
+    levels = [{"score": 1, "meaning": "bad"}, {"score": 3, "meaning": "good"}]
+    rubric = {"criteria": "Short.", "levels": levels, "pass_mark": 3}
+    for mode, options, field in (("rubric", {"rubric": rubric}, "score"), ("summary_coverage", {}, "coverage")):
+        asked: list[JudgeRequest] = []
+
+        def judge(request: JudgeRequest, field: str = field, asked: list[JudgeRequest] = asked) -> JudgeReply:
+            asked.append(request)
+            return JudgeReply(json.dumps({"reasoning": "r", field: 3}), probabilities={"3": 0.5, "1": 0.5})
+
+        found = score(get_evaluator("judge", mode=mode, score="expected", **options), CASES[:1], judge=judge)
+        assert found.cases[0].details["judge"]["raw_score"] == 2
+        assert asked[0].expected_of == field
+
+
 def test_a_judge_without_probabilities_is_an_error_and_never_its_bare_score() -> None:
     found = score(criteria(score="expected"), CASES, judge=Scripted())
     assert (found.metrics["judge_score"].value, found.metrics["judge_score"].errored) == (None, 3)
@@ -137,6 +163,8 @@ def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error()
         ({"mode": "tone"}, "found criteria and mode, expected one of prompt, criteria and mode"),
         ({"prompt": "p.md", "reply": {"score": "boolean"}}, "found prompt and criteria, expected one"),
         ({"criteria": " "}, "criteria: found a blank text"),
+        ({"steps": [" "]}, "steps: expected texts that are not blank, with criteria"),
+        ({"steps": ["x"], "criteria": None}, "steps: expected texts that are not blank, with criteria"),
         (
             {"score": "expected", "reply": {"score": {"min": 0, "max": 1}}},
             "score: found 'expected', expected a score of",
@@ -146,7 +174,11 @@ def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error()
             "whole numbers from 0 to 9",
         ),
         ({"score": "expected", "reply": {"score": "boolean"}}, "whole numbers from 0 to 9"),
-        ({"score": "expected", "criteria": None, "mode": "tone"}, "expected it with prompt, criteria or a rubric"),
+        ({"score": "expected", "criteria": None, "mode": "tone"}, "whole numbers from 0 to 9"),
+        (
+            {"score": "expected", "criteria": None, "mode": "continuous"},
+            "expected it with prompt, criteria, a rubric or",
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:

@@ -103,7 +103,7 @@ def test_a_name_without_instructions_is_told(name: str) -> None:
 def test_no_prompt_is_read_before_one_is_asked_for() -> None:
     code = (
         "import sys, pytest_llmeval.evaluators.judge.agreement, pytest_llmeval.judge.answers\n"
-        "print({'yaml', 'pydantic', 'numpy', 'aiohttp', 'tenacity'} & set(sys.modules))"
+        "print({'yaml', 'pydantic', 'numpy', 'aiohttp'} & set(sys.modules))"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

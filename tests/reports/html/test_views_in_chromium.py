@@ -8,9 +8,12 @@ import pytest
 from axe_selenium_python import Axe
 from pages import Browser, case, report, suite
 
+from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
 from pytest_llmeval.reports.html.entries import PageRun
 from pytest_llmeval.reports.html.page import to_page
+from pytest_llmeval.run.judging import JUDGES_OFF
+from pytest_llmeval.scoring.gates import parse_gate
 
 CALL = {"name": "lookup", "arguments": {"topic": "refunds"}, "result": "30 days", "status": "ok"}
 TURNS = [{"role": "user", "content": "How long?"}, {"role": "assistant", "content": "30 days", "tool_calls": [CALL]}]
@@ -127,6 +130,30 @@ def test_the_interface_is_chinese_where_the_browser_prefers_it(browser: Browser,
         browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "en-US"})
 
 
+def test_usual_sentences_of_the_data_are_said_in_chinese_and_others_as_they_are(
+    browser: Browser, tmp_path: Path
+) -> None:
+    result = score(get_evaluator("text", metrics=["f1"]), [Case("a", expected="x", prediction="x")])
+    reasons = [parse_gate(gate).judge(result, "").reason for gate in ("f1 >= 0.5", "f1 <= 0.5", "em >= 1")]
+    reasons += [parse_gate("f1 >= 0.5").judge(result, why).reason for why in ("1 of 4 cases ran", JUDGES_OFF)]
+    gates = [{"gate": "g", "outcome": "failed", "value": None, "reason": each} for each in reasons]
+    made = to_page([PageRun("run", report(suite([case("a")], gates=gates)))], cut_from=1)
+    (tmp_path / "page.html").write_text(made[0], encoding="utf-8")
+    browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "zh-CN"})
+    try:
+        browser.open(tmp_path / "page.html")
+        assert browser.texts(".gate p") == [
+            "f1 为 1.0000",
+            "f1 为 1.0000，应 <= 0.5",
+            reasons[2],
+            "未判定：4 个用例中只运行了 1 个",
+            "未判定：评审已关闭",
+        ]
+        assert browser.texts(".note") == ["页面会过大，因此不含文本"]
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "x", "acceptLanguage": "en-US"})
+
+
 @pytest.mark.parametrize(
     ("view", "scheme"),
     [
@@ -211,3 +238,26 @@ def test_a_case_opens_the_answers_of_other_systems_and_filters_by_system(browser
     browser.until("document.querySelector('.case .moved pre')")
     assert browser.texts(".case .moved pre") == ["of large"]
     assert browser.texts(".command code") == ["pytest --llmeval 's.eval.yaml::c[small]'"]
+
+
+def test_strengths_of_systems_stand_below_their_table(browser: Browser, tmp_path: Path) -> None:
+    names = ("small", "large", "odd")
+    systems = [suite([case("c")], f"s[{name}]", path="s.eval.yaml", variant=name) for name in names]
+    rows = [
+        {"system": name, "cases": 1, "metrics": {"f1": {"value": 1.0, "low": None, "high": None}}} for name in names
+    ]
+    strengths = {
+        "label": "pairwise",
+        "systems": [{"system": f"<b>{name}", "value": 0.5, "low": -1.0, "high": 2.0} for name in names],
+        "ties": 0.5,
+        "pairs": 3,
+        "cases": 1,
+    }
+    compared = {"suite": "s", "path": "s.eval.yaml", "reference": "small", "confidence": 0.95, "compare_by": ["f1"]}
+    data = report(*systems, systems=[{**compared, "systems": rows, "strengths": [strengths]}])
+    (tmp_path / "strengths.html").write_text(to_page([PageRun("", data)]).html)
+    browser.open(tmp_path / "strengths.html", "view=numbers")
+    assert "Strengths by pairwise (Bradley-Terry with ties)" in browser.texts("section h2")
+    assert [each for each in browser.texts("tbody tr") if each.startswith("<b>")] == [
+        f"<b>{name}0.5000-1.0000..2.0000" for name in names
+    ]

@@ -5,19 +5,17 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from distributed import Client, LocalCluster
+from clusters import local_cluster
+from distributed import Client
 
 from pytest_llmeval import Case, get_evaluator, score, score_stream
 
 F1 = get_evaluator("text", metrics=["f1"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client() -> Iterator[Client]:
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with local_cluster(2) as cluster, Client(cluster) as client:
         yield client
 
 

@@ -64,7 +64,7 @@ let keptScroll = 0;
 
 /** @returns {Element|null} */
 function drawNote() {
-  return head.note ? h("p", { class: "note", role: "note" }, head.note) : null;
+  return head.note ? h("p", { class: "note", role: "note" }, translated(head.note)) : null;
 }
 
 /** Keys: `/` for the search, `j` and `k` for the next and previous case, Escape for the table. @param {KeyboardEvent} event */

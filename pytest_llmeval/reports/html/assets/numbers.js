@@ -2,6 +2,7 @@
 function drawNumbers(group, place) {
   return [
     drawSystems(group),
+    ...drawStrengths(group),
     ...group.shown.flatMap((number_) => {
       const entry = head.entries[number_];
       const name = group.shown.length > 1 ? ` · ${sourceName(number_)}` : "";
@@ -52,12 +53,26 @@ function drawUsage(entry) {
   return parts.length ? h("p", { class: "quiet" }, parts.join("; ")) : null;
 }
 
-/** @param {Group} group @returns {Element|null} The systems of the suite side by side. */
-function drawSystems(group) {
-  const found = head.runs
+/** @param {Group} group @returns {any} What the report says of the systems of the suite, if it has several. */
+function systemsOf(group) {
+  return head.runs
     .filter((run) => !run.baseline)
     .flatMap((run) => run.systems)
     .find((each) => each.path === group.path && each.suite === group.name);
+}
+
+/** @param {Group} group @returns {Element[]} How strong the systems are that a judge compared in pairs. */
+function drawStrengths(group) {
+  return (systemsOf(group)?.strengths || []).map((each) => {
+    const title = t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label });
+    const rows = each.systems.map((one) => [one.system, number(one.value), interval(one.low, one.high)]);
+    return section(title, table([t("system"), t("strength"), t("interval")], rows, { caption: title }));
+  });
+}
+
+/** @param {Group} group @returns {Element|null} The systems of the suite side by side. */
+function drawSystems(group) {
+  const found = systemsOf(group);
   if (!found) return null;
   const names = [...new Set([...found.compare_by, ...found.systems.flatMap((each) => Object.keys(each.metrics))])];
   const rows = names.map((name) => [name, ...found.systems.map((each) => systemCell(each, name, 1 - found.confidence))]);
@@ -65,13 +80,6 @@ function drawSystems(group) {
   return section(
     t("Systems side by side"),
     table([t("metric"), ...headers], [[t("cases"), ...found.systems.map((each) => each.cases)], ...rows], { caption: t("Systems side by side") }),
-    ...(found.strengths || []).map((each) =>
-      table(
-        [t("system"), t("strength"), t("interval")],
-        each.systems.map((one) => [one.system, number(one.value), interval(one.low, one.high)]),
-        { caption: t("Strengths by {name} (Bradley-Terry with ties)", { name: each.label }) },
-      ),
-    ),
     h("p", { class: "quiet" }, t("An arrow marks a difference to {reference} that is established (p by Holm's method).", { reference: found.reference })),
   );
 }

@@ -114,7 +114,7 @@ function drawGate(gate) {
     "li",
     { class: `gate ${gate.outcome}` },
     sign(gate.outcome),
-    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, gate.reason)),
+    h("div", { class: "said" }, h("code", {}, gate.gate), h("p", {}, translated(gate.reason))),
     h("div", { class: "line" }, numberLine(gate)),
     h("span", { class: "figure" }, number(gate.value)),
   );
@@ -156,7 +156,7 @@ function drawNotices(entry) {
   if (entry.left_out) lines.push(counted(entry.left_out, "{n} case left out: it has no prediction", "{n} cases left out: they have no prediction"));
   if (entry.stability) lines.push(`${t("repeats")}: ${Object.entries(entry.stability).map(([name, count]) => `${count} ${outcomeName(name)}`).join(t(", "))}`);
   if (entry.shared_inputs) lines.push(t("{n} cases have the input of an earlier case, so intervals are too narrow unless cluster_by names a label that such cases share", { n: entry.shared_inputs }));
-  return lines.length ? h("ul", { class: "notices" }, lines.map((line) => h("li", {}, line))) : null;
+  return lines.length ? h("ul", { class: "notices" }, lines.map((line) => h("li", {}, translated(line)))) : null;
 }
 
 /** @param {any} entry @param {number} place @returns {Element|null} What fell and rose against the baseline or the approved scores. */
@@ -168,7 +168,7 @@ function drawChanges(entry, place) {
   const same = found.length - moved.length;
   const reach = Math.max(...moved.flatMap((each) => [each.difference, each.low, each.high].map((at) => Math.abs(at ?? 0))));
   const lower = new Set(entry.lower_is_better || []);
-  const against = entry.changes ? entry.changes.against : t("approved scores");
+  const against = entry.changes ? t(entry.changes.against) : t("approved scores");
   const rows = moved.map((each) => [
     [sign(each.kind, kindName(each.kind, lower.has(each.metric))), ` ${each.metric}`],
     h("span", { class: `kind ${each.kind}` }, kindName(each.kind, lower.has(each.metric))),

@@ -12,6 +12,33 @@ function t(text, values = {}) {
   return said.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
+/** Sentences that come with the data of the page, the longer of two alike first. */
+const SENTENCES = [
+  "texts are left out, because the page would be too large",
+  "texts of cases that passed are left out, because the page would be too large",
+  "texts are cut to their beginnings, because the page would be too large",
+  "this page has {n} MB",
+  "not judged: judges are off",
+  "not judged: {n} of {all} cases ran",
+  "{n} case only in this run, or edited",
+  "{n} cases only in this run, or edited",
+  "{n} case only in the approved run, or edited",
+  "{n} cases only in the approved run, or edited",
+  "{metric} is {value}, expected {limit}",
+  "{metric} is {value}",
+];
+const PLACEHOLDERS = { n: "\\d+", all: "\\d+", metric: ".+?", value: "-?[\\d.]+", limit: "[<>=]+ -?[\\d.]+" };
+
+/** @param {string} sentence From the data. @returns {string} In the reader's language, if it is a known one. */
+function translated(sentence) {
+  for (const each of chinese ? SENTENCES : []) {
+    const pattern = each.replace(/\{(\w+)\}/g, (_, name) => `(?<${name}>${PLACEHOLDERS[name]})`);
+    const found = new RegExp(`^${pattern}$`, "u").exec(sentence);
+    if (found) return t(each, found.groups);
+  }
+  return sentence;
+}
+
 /** @param {number} count @param {string} one @param {string} many @returns {string} */
 function counted(count, one, many) {
   return t(count === 1 ? one : many, { n: count });
