@@ -81,7 +81,7 @@ def _suite(path: Path) -> "Suite":
         raise
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
-    if not suite.judged:
+    if not suite.asks_judge:
         raise LlmevalError(f"{path}: found no evaluator that asks a judge, expected one")
     return suite
 
@@ -124,7 +124,7 @@ def _judges(
     if isinstance(judge, PanelSpec):
         place, judge = _juror(options.old, judge)
     try:
-        old = _old(options.old, judge, key) if place is None else judge
+        old = _old(options.old, judge, suite, key) if place is None else judge
         new = _new(options, judge, old)
         if place is None or not isinstance(suite.judge, PanelSpec):
             return old, new
@@ -157,16 +157,18 @@ def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec
     return new
 
 
-def _old(model: str | None, judge: "JudgeSpec", key: "SuiteKey") -> "JudgeSpec":
+def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
     """Return the judge of the approved scores with its parameters, or that of the suite."""
     from pytest_llmeval.judge.options import JudgeOptions
+    from pytest_llmeval.run.judge_migration import judged_labels
     from pytest_llmeval.snapshots.files import read_if_there, score_file
     from pytest_llmeval.snapshots.runs import shown_beside
     from pytest_llmeval.snapshots.scores import SuiteScores
 
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
-    known = next(iter(scores.comparable.judges.values()), None) if scores is not None else None
+    judges = {} if scores is None else scores.comparable.judges
+    known = next((judges[label] for label in judged_labels(suite) if label in judges), None)
     if known is None or model not in (None, known["model"]):
         return JudgeOptions(model=model).spec(judge)
     parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
@@ -185,7 +187,8 @@ def _report(found: "Migration") -> Iterator[str]:
     from tabulate import tabulate
 
     variant = f"[{found.key.variant}]" if found.key.variant else ""
-    old, new = (next(iter(side.judges.values()))["model"] for side in (found.old, found.new))
+    label = next(iter(found.shifts))
+    old, new = (side.judges[label]["model"] for side in (found.old, found.new))
     compared = counted(len(found.old.records), "case")
     yield f"{found.key.shown}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
     asked = {call.id for record in found.new.records for call in record.calls if call.fresh}

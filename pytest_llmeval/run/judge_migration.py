@@ -1,6 +1,6 @@
 """A change of judge: the recorded questions of a suite put to another judge, and what that does to its scores."""
 
-__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "migrate")
+__all__ = ("Flip", "JudgedSide", "Migration", "ModeAgreement", "judged_labels", "migrate")
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -173,6 +173,12 @@ def migrate(
     return Migration(key, new, sides[0], sides[1], left_out, _shifts(suite, *sides))
 
 
+def judged_labels(suite: Suite) -> list[str]:
+    """Return the labels of the evaluators that ask the suite's judge; those with a model of their own keep it."""
+    judged = {label: each for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
+    return [label for label, each in judged.items() if each.own_model is None]
+
+
 def _nothing(key: SuiteKey, left_out: Mapping[str, str]) -> str:
     reason = next(iter(left_out.values()), "it has no case")
     return f"{key.shown}: found nothing to compare: {reason}"
@@ -231,7 +237,7 @@ def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[st
     pairing = Pairing(here, there, suite.metrics)
     deciding = deciding_labels(suite)
     flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
-    judged = [label for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)]
+    judged = judged_labels(suite)
 
     def moved_by(label: str) -> Callable[[str], bool]:
         def moves(metric: str) -> bool:

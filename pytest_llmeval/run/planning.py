@@ -231,7 +231,7 @@ class Planner:
         if all(each.tokens is None for each in samples):
             self._reasons[f"no stored call of mode {mode!r} tells its tokens: tokens, cost and time are unknown"] = None
         if judge.price is None:
-            self._reasons[f"the price of {judge.model} is unknown: set 'price' under 'judge'"] = None
+            self._reasons[f"the price of {judge.model} is unknown: set 'price' beside 'model'"] = None
         calls, likely = tally.modes[model, mode], tally.likely[model, mode]
         return planned(calls, samples, concurrency=self.options.concurrency, likely=likely)
 

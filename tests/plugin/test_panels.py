@@ -143,3 +143,11 @@ def test_a_fixture_stands_in_for_every_juror_and_sees_whose_turn_it_is(judged: J
     scores = {name: each["score"] for name, each in case_["details"]["judge"]["jurors"].items()}
     assert scores == {"openai:a": 0, "openai:b": 0, "openai:c": 1}
     assert json.dumps(by_juror(judged)) == "{}"
+
+
+def test_a_plan_counts_the_calls_of_every_juror_once(judged: Judged) -> None:
+    evaluators = [{"judge": {"mode": "default_binary"}}, {"checklist": {"instructions": ["Be short."]}}]
+    panel(judged, "good", "half", evaluators=evaluators, repeats=2)
+    plan = judged.project.run("--llmeval-plan")
+    assert plan.report["judge"]["calls"] == 24
+    assert by_juror(judged) == {}

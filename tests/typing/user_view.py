@@ -29,6 +29,7 @@ from pytest_llmeval import (
     MetricTable,
     MetricValue,
     Observation,
+    Panel,
     Parts,
     PredictionError,
     Registry,
@@ -161,6 +162,8 @@ def scoring() -> None:
     assert_type(result, Result)
     assert_type(result.metrics["f1"], MetricValue)
     assert_type(score(evaluator, [case], parts=Parts(answer="text"), on="contexts"), Result)
+    panel = Panel({"named": "openai:a", "own": str}, "majority", min_judges=1)
+    assert_type(score(evaluator, [case], judge=panel), Result)
     assert_type(case.parts, Mapping[str, Any])
     assert_type(result.metrics["f1"].value, float | None)
     assert_type(result.metrics["f1"].scored, int)

@@ -256,17 +256,17 @@ def test_a_score_close_to_a_level_is_shown_in_full() -> None:
 
 
 HOSTILE = {
-    "open brackets": "{" * 200_000,
-    "closed brackets": "}" * 200_000,
-    "deep objects": '{"a":' * 40_000 + "1" + "}" * 40_000,
-    "deep lists": '{"score":' + "[" * 100_000 + "]" * 100_000 + "}",
-    "unclosed objects": '{"a":' * 40_000 + '"b"}',
-    "backslashes": "\\" * 200_000 + "}",
-    "quotes": '"' * 200_001 + "}",
-    "fences": "```" * 60_000,
-    "blanks": " " * 200_000 + "}",
+    "open brackets": "{" * 100_000,
+    "closed brackets": "}" * 100_000,
+    "deep objects": '{"a":' * 20_000 + "1" + "}" * 20_000,
+    "deep lists": '{"score":' + "[" * 50_000 + "]" * 50_000 + "}",
+    "unclosed objects": '{"a":' * 20_000 + '"b"}',
+    "backslashes": "\\" * 100_000 + "}",
+    "quotes": '"' * 100_001 + "}",
+    "fences": "```" * 30_000,
+    "blanks": " " * 100_000 + "}",
     "many keys": "{" + ",".join(f'"k{number}": 1' for number in range(10_000)) + "}",
-    "a long text": "maybe " * 40_000,
+    "a long text": "maybe " * 20_000,
     "a lone surrogate": "\ud800",
 }
 

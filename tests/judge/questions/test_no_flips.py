@@ -81,7 +81,7 @@ def test_a_crafted_quotation_flips_no_verdict(kind: str, frame: str, quoted: str
 def test_random_quotations_flip_no_verdict(kind: str) -> None:
     dice = random.Random(14)
     read = 0
-    for number in range(6_000):
+    for number in range(3_000):
         own = number % 2
         attack = "".join(
             (dice.choice(PROSE), dice.choice(QUOTED).format(verdict=spelt(kind, 1 - own)), dice.choice(PROSE))
@@ -89,7 +89,7 @@ def test_random_quotations_flip_no_verdict(kind: str) -> None:
         found = reading(kind, random_reply(dice, kind, own, attack))
         assert found in (own, None), attack
         read += found is not None
-    assert read > 1_500
+    assert read > 750
 
 
 def random_reply(dice: random.Random, kind: str, own: int, attack: str) -> str:

@@ -1,0 +1,16 @@
+"""Fixtures of the commands."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from changed_judges import Suites
+from judged_projects import KEY
+from llm_server import LlmServer
+
+
+@pytest.fixture
+def suites(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Suites]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LlmServer() as server:
+        yield Suites(here, server, capsys)

@@ -1,0 +1,193 @@
+"""Bridges between judges: when they are built, and what is compared across them."""
+
+import json
+
+from changed_judges import BAD, GATE, GOOD, HALF, NEW, OLD, Suites, graded, milder, stricter
+from histories import note_runs, run_line
+from judged_projects import shown_to
+from llm_server import Call, Sent, reply
+
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.judge.recordings import judgements_of, write_judgements
+from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.snapshots.comparable import fingerprint
+from pytest_llmeval.snapshots.files import score_file
+from pytest_llmeval.suite.suite import SuiteKey
+
+
+def test_a_drop_that_a_milder_judge_hides_is_found_across_the_bridge(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    suites.write(HALF)
+    suites.run(update=True)
+    worse = [GOOD] * 6 + HALF[20:30] + [BAD] * 24
+    suites.write(worse, model=NEW)
+    refused = suites.verdicts(suites.run())
+    wanted = f"measure what the change does with: llmeval judge migrate s.eval.yaml --to {NEW}"
+    assert (refused[GATE][0], refused["judge_score"][0]) == ("failed", "failed")
+    assert refused[GATE][1].startswith("not comparable: the judge's model of 'judge' is openai:new")
+    assert wanted in refused[GATE][1]
+    assert wanted in refused["judge_score"][1]
+
+    suites.write(HALF)
+    code, told = suites.migrate("--approve")
+    assert code == 0, told
+    assert "bridge written to __llmeval__/s.scores.json" in told
+    suites.write(worse, model=NEW)
+    found = suites.verdicts(suites.run())
+    assert found[GATE][0] == "failed"
+    assert "0.7500 -> 0.4000, drop 0.3500" in found[GATE][1]
+    assert "a drop beyond 0.05 is established" in found[GATE][1]
+    outcome, reason = found["judge_score"]
+    assert outcome == "failed"
+    assert reason.startswith("fell from 0.75 to 0.4, worse by 0.35; tolerance 0.1")
+    assert "; 0.5 when approved, which a change of judge moves by +0.2500 (95% interval " in reason
+
+
+def test_a_stricter_judge_makes_no_false_drop_across_the_bridge(suites: Suites) -> None:
+    suites.server.script(graded(stricter))
+    suites.write(HALF)
+    suites.run(update=True)
+    assert suites.migrate("--approve")[0] == 0
+    suites.write(HALF, model=NEW)
+    found = suites.verdicts(suites.run())
+    assert found[GATE][0] == found["judge_score"][0] == "passed"
+    assert "0.5000 -> 0.5000, drop 0.0000" in found[GATE][1]
+    assert "across a change of judge, which by itself moves it by -0.2500" in found[GATE][1]
+
+
+def test_a_run_by_the_old_judge_and_one_by_a_third_are_compared_as_before(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    suites.write(HALF)
+    suites.run(update=True)
+    before = suites.verdicts(suites.run())
+    assert suites.migrate("--approve")[0] == 0
+    assert suites.verdicts(suites.run()) == before
+    suites.write(HALF, model="openai:third")
+    assert suites.verdicts(suites.run())[GATE][0] == "failed"
+    assert "not comparable" in suites.verdicts(suites.run())["judge_score"][1]
+
+
+def test_approving_a_run_of_the_new_judge_ends_the_use_of_the_bridge_and_keeps_it(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    suites.write(HALF)
+    suites.run(update=True)
+    suites.migrate("--approve")
+    suites.write(HALF, model=NEW)
+    suites.run(update=True)
+    (bridge,) = suites.scores().bridges
+    assert (bridge.old["model"], bridge.new["model"]) == (OLD, NEW)
+    found = suites.verdicts(suites.run())
+    assert found["judge_score"] == ("passed", "is 0.75, as approved")
+
+
+def test_the_bridge_stands_where_earlier_versions_accept_any_text(suites: Suites) -> None:
+    suites.write([GOOD, BAD, GOOD])
+    suites.run(update=True)
+    path = score_file(SuiteKey(str(suites.path), suites.path.name))
+    before = json.loads(path.read_text(encoding="utf-8"))
+    suites.migrate("--approve")
+    after = json.loads(path.read_text(encoding="utf-8"))
+    judges = after["comparable"].pop("judges")
+    assert judges.pop("judge") == before["comparable"].pop("judges")["judge"]
+    assert {type(text) for entry in judges.values() for text in entry.values()} == {str}
+    assert after | {"checksum": ""} == before | {"checksum": ""}
+
+
+def test_judges_that_always_agree_leave_the_difference_at_0_with_an_interval(suites: Suites) -> None:
+    suites.server.script(graded(lambda _model, answer: answer == GOOD))
+    suites.write([GOOD] * 20 + [BAD] * 20)
+    suites.run(update=True)
+    suites.migrate("--approve")
+    shift = suites.scores().bridges[0].shifts["judge_score"]
+    assert (shift.value, shift.low < 0 < shift.high, shift.high < 0.2) == (0.0, True, True)
+
+
+def test_each_system_has_a_bridge_of_its_own(suites: Suites) -> None:
+    suites.write([GOOD, BAD, GOOD])
+    content = json.loads(suites.path.read_text(encoding="utf-8"))
+    rows = [{"id": each["id"], "prediction": each.pop("prediction")} for each in content["cases"]]
+    (suites.path.parent / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    content["systems"] = {"one": {"predictions": "p.jsonl"}, "two": {"predictions": "p.jsonl"}}
+    suites.path.write_text(json.dumps(content), encoding="utf-8")
+    suites.run(update=True, system="one")
+    code, told = suites.migrate("--approve")
+    assert code == 1
+    assert "s.eval.yaml[one]: openai:old -> openai:new" in told
+    assert "found no approved scores __llmeval__/s.two-" in told
+    suites.run(update=True, system="two")
+    assert suites.migrate("--approve")[0] == 0
+    assert [len(suites.scores(name).bridges) for name in ("one", "two")] == [1, 1]
+
+
+def test_a_bridge_begins_at_approved_scores_and_at_those_of_the_old_judge(suites: Suites) -> None:
+    suites.write([GOOD] * 3)
+    suites.run(update=True)
+    suites.write([GOOD] * 3, snapshot=False)
+    path = score_file(SuiteKey(str(suites.path), suites.path.name))
+    approved = path.read_text(encoding="utf-8")
+    path.unlink()
+    code, told = suites.migrate("--approve")
+    assert (code, path.exists()) == (1, False)
+    assert "found no approved scores __llmeval__/s.scores.json, expected some" in told
+    path.write_text(approved, encoding="utf-8")
+    suites.write([GOOD] * 3, model="openai:other")
+    suites.run()
+    write_judgements(judgements_of(suites.path), _entries())
+    code, told = suites.migrate("--from", "openai:other", "--approve")
+    assert code == 1
+    assert "found scores of 'judge' approved with model openai:old, expected model openai:other" in told
+
+
+def _entries() -> list[StoredJudgement]:
+    with Cache(JudgeOptions().cache) as cache:
+        return list(cache.entries())
+
+
+def test_one_case_is_too_little_for_a_bridge(suites: Suites) -> None:
+    suites.write([GOOD])
+    suites.run(update=True)
+    code, told = suites.migrate("--approve")
+    assert code == 1
+    assert "found too few cases to measure the difference of 'judge', expected at least 2" in told
+
+
+def test_a_judge_that_writes_its_own_steps_is_bridged_with_these_and_no_others(suites: Suites) -> None:
+    steps = {"old": "Look.", "new": "Think."}
+
+    def answer(call: Call) -> Sent:
+        model, shown = call.body["model"], shown_to(call)
+        if "grades" in shown:
+            return reply(json.dumps({"steps": [steps[model], "Compare."]}))(call)
+        return reply(json.dumps({"reasoning": "r", "score": 5 if milder(model, shown["answer"]) else 1}))(call)
+
+    suites.server.script(answer)
+    criteria = [{"judge": {"criteria": "Short and right."}}]
+    suites.write(HALF, evaluators=criteria)
+    suites.run(update=True)
+    assert suites.migrate("--approve")[0] == 0
+    suites.write(HALF, model=NEW, evaluators=criteria)
+    found = suites.verdicts(suites.run())
+    assert (found[GATE][0], found["judge_score"][0]) == ("passed", "passed")
+    assert "across a change of judge" in found[GATE][1]
+    steps["new"] = "Guess."
+    JudgeOptions().cache.unlink()
+    found = suites.verdicts(suites.run())
+    assert (found[GATE][0], found["judge_score"][0]) == ("failed", "failed")
+    assert "not comparable: computed as" in found[GATE][1]
+
+
+def test_the_history_tells_a_bridged_change_of_judge_from_another(suites: Suites) -> None:
+    suites.write([GOOD, BAD])
+    suites.run(update=True)
+    suites.migrate("--approve")
+    judge = suites.scores().comparable.judges["judge"]
+    prints = [fingerprint({"judge": {**judge, "model": model}}) for model in (OLD, NEW, "openai:third", OLD)]
+    lines = [run_line(day, basis={"judge": each}) for day, each in enumerate(prints, 1)]
+    note_runs(suites.path.parent, *lines)
+    told = suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
+    marks = [line for line in told.splitlines() if line.startswith("--")]
+    assert marks[:2] == ["-- changed: bridged judge --", "-- changed: judge --"]
+    suites.write([GOOD, BAD], model=NEW)
+    suites.run(update=True)
+    assert "-- changed: bridged judge --" in suites.llmeval("history", suites.path.name, "--metric", "f1")[1]
