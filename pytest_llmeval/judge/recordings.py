@@ -66,7 +66,7 @@ class Judgements:
         return self.entries.get(key)
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:
-        """Say why nothing is recorded: what differs from the judgement of the mode most like it, of the case if there is.
+        """Say why nothing is recorded: what differs from the most similar judgement of the mode, of the case if it has one.
 
         Args:
             case: Id of the case.
