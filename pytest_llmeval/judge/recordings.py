@@ -66,7 +66,7 @@ class Judgements:
         return self.entries.get(key)
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:
-        """Say why nothing is recorded: what differs from the most similar judgement of the mode, of the case if it has one.
+        """Say why nothing is recorded: what differs from the most similar judgement of the mode, best of the case.
 
         Args:
             case: Id of the case.
