@@ -46,7 +46,8 @@ def run_s(command: list[str]) -> tuple[float, float]:
         SystemExit: It failed.
     """
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    where = _bytecode().name  # peers leave files where they run
+    done = subprocess.run(command, cwd=where, env=clean_environment(), capture_output=True, text=True, check=False)
     wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:

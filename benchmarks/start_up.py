@@ -1,7 +1,7 @@
 """Start-up and cost per case of whole pytest runs against pytest alone, in turn; processor time and wall time.
 
 Bare is pytest with pytest-xdist and syrupy, which the distribution needs. Bytecode is kept, as in an installed package.
-A peer is measured too if it is installed: pytest-evals.
+The row ``peer`` needs pytest-evals, best in an environment of its own, without this package.
 Run: ``python benchmarks/start_up.py [ROUNDS] [ROW ...]``; without rows, all of them.
 """
 
@@ -49,6 +49,7 @@ class Row:
         goal: Of the ratio.
         options: Of our side.
         against: Options of the other side, with the same project; ``None``: bare pytest.
+        plugins: Of our side, instead of this one.
     """
 
     what: str
@@ -57,6 +58,7 @@ class Row:
     goal: float
     options: tuple[str, ...] = ("--llmeval",)
     against: tuple[str, ...] | None = None
+    plugins: tuple[str, ...] = ()
 
 
 def rows_of(cases: int) -> list[dict[str, str]]:
@@ -94,6 +96,14 @@ ROWS = {
     "items": Row("items, 2,000", 2_000, jsonl, 1.1),
     "inline": Row("inline cases in YAML, 5,000", 5_000, inline, 1.25),
     "jsonl": Row("JSONL items, 10,000", 10_000, jsonl, 1.15),
+    "peer": Row(
+        "pytest-evals, 2,000",
+        2_000,
+        evals,
+        1.0,
+        ("--run-eval",),
+        plugins=("pytest_harvest.plugin", "pytest_evals.plugin"),
+    ),
     "workers": Row("-n 2 against one process, 2,000", 2_000, jsonl, 1.1, ("--llmeval", "-n2"), ("--llmeval",)),
 }
 
@@ -104,7 +114,7 @@ def measured(row: Row, folder: Path, rounds: int) -> list[str]:
         (folder / side).mkdir()
         (folder / side / "pytest.ini").write_text("[pytest]\n")
         write(folder / side, row.cases)
-    ours = pytest_command(folder / "ours", *row.options)
+    ours = pytest_command(folder / "ours", *row.options, ours=not row.plugins, plugins=row.plugins)
     other = pytest_command(folder / "other", *(row.against or ()), ours=row.against is not None)
     for command in (ours, other):
         run_s(command)  # writes bytecode
@@ -117,8 +127,8 @@ def measured(row: Row, folder: Path, rounds: int) -> list[str]:
 
 def main(rounds: int = 5, *names: str) -> None:
     chosen = {name: ROWS[name] for name in names or ROWS}
-    if not names and importlib.util.find_spec("pytest_evals") is not None:
-        chosen["peer"] = Row("pytest-evals, 2,000", 2_000, evals, 1.0, ("-p", "pytest_evals.plugin", "--run-eval"))
+    if not names and importlib.util.find_spec("pytest_evals") is None:
+        del chosen["peer"]
     print(f"{rounds} rounds after one to warm up: seconds, ratio to the other side (smallest to largest)")
     for row in chosen.values():
         with tempfile.TemporaryDirectory() as folder:

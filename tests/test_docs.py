@@ -235,7 +235,9 @@ def test_tutorial_leads_from_nothing_to_a_gated_pull_request(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_in_the_docs_runs(page: Path) -> None:
+def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "example_suites").symlink_to(ROOT / "example_suites")
+    monkeypatch.chdir(tmp_path)  # some blocks write files
     namespace: dict[str, object] = {}
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False)
     for block in blocks(page):

@@ -104,10 +104,13 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
 
 
 def _question(value: Any) -> str | None:
-    """Return the question of an input: a text, or the text under ``question``; anything else as JSON."""
-    if isinstance(value, Mapping) and (text := as_text(value.get("question"))) is not None:
-        return text or None
-    return None if value is None else _any_text(value) or None
+    """Return the question of an input: a text, the text under ``question``, or what there is besides the passages."""
+    if isinstance(value, Mapping) and as_text(value.get("question")) is None:
+        value = {name: each for name, each in value.items() if name != _CONTEXTS and each is not None} or None
+    elif isinstance(value, Mapping):
+        value = value["question"]
+    text = "" if value is None else _any_text(value)
+    return text if text.strip() else None
 
 
 def _any_text(value: Any) -> str:

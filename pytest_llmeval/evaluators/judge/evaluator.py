@@ -190,12 +190,17 @@ class Judge(JudgedEvaluator):
 
     def _expected_fault(self) -> str | None:
         """Say why the scores have no expected value."""
-        if self.rubric is not None:
-            return levels_fault(self.rubric.scores)
-        if self.form is None:
+        if self.rubric is None and self.form is None:
             return "expected it with prompt, criteria, a rubric or a preset with whole numbers"
-        field = self.form.graded[self.form.score]
-        return levels_fault(field.levels if field.integer else (math.inf,))
+        return levels_fault(self._possible_scores)
+
+    @property
+    def _possible_scores(self) -> tuple[float, ...]:
+        """The scores that can be given, if they are whole numbers."""
+        if self.rubric is not None:
+            return self.rubric.scores
+        field = self.form.graded[self.form.score] if self.form is not None else None
+        return field.levels if field is not None and field.integer else (math.inf,)
 
     @cached_property
     def _prompt(self) -> PromptFile:
@@ -213,7 +218,7 @@ class Judge(JudgedEvaluator):
             mode = get_mode(name)
         if self.score == "given":
             return mode
-        return expected_mode(mode, self.form.score if self.form is not None else "score")
+        return expected_mode(mode, self.form.score if self.form is not None else "score", self._possible_scores)
 
     def _language(self, subject: str, label: str | None) -> str:
         return instruction_language(subject, label) if self.language == "auto" else self.language

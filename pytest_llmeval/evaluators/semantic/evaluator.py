@@ -101,6 +101,9 @@ class Semantic(Evaluator):
         if self.metrics not in (_METRICS, (EMBEDDING_SIMILARITY,)):
             found = ", ".join(self.metrics) or "none"
             raise ValueError(f"metrics: found {found} with model, expected {EMBEDDING_SIMILARITY}")
+        for name in ("bert_model", "bert_layers", "sbert_model", "device", "batch_size"):
+            if getattr(self, name) != getattr(Semantic, name):
+                raise ValueError(f"found {name} with model, expected it without: it is of local models")
 
     def made(self) -> Evaluator:
         """Return the evaluator that asks a model of embeddings, where there is one."""

@@ -1,6 +1,6 @@
 """Attempts of a judge call: classification of failures, advice, and total usage."""
 
-__all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "message_in")
+__all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "RejectedError", "failed_status", "message_in")
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,12 @@ TOO_SLOW: Final = "raise the judge's timeout, or make fewer concurrent calls (--
 
 _TOO_MANY = 429
 _BAD_REQUEST = 400
+_REJECTED: Final = frozenset({_BAD_REQUEST, 413, 422})
 _NOTHING_USED: Final = Usage()
+
+
+class RejectedError(JudgeError):
+    """The server rejects what was sent, such as too long a text, and would take another request."""
 
 
 class CallError(AttemptError):
@@ -29,6 +34,7 @@ class CallError(AttemptError):
         advice: What to do about it; may be empty.
         rate_limited: Whether there were too many requests, so that fewer at a time would help.
         usage: What the provider charged for nevertheless.
+        rejected: Whether the server rejects what was sent.
     """
 
     def __init__(
@@ -42,8 +48,10 @@ class CallError(AttemptError):
         usage: Usage = _NOTHING_USED,
         brief: str = "",
         refused: bool = False,
+        rejected: bool = False,
     ) -> None:
         self.advice = advice
+        self.rejected = rejected
         self.rate_limited = rate_limited
         self.usage = usage
         super().__init__(what, transient=transient, retry_after=retry_after, brief=brief, refused=refused)
@@ -81,6 +89,7 @@ def failed_status(
         rate_limited=transient and status == _TOO_MANY,
         brief=f"status {status}",
         refused=is_refusal(status),
+        rejected=status in _REJECTED,
     )
 
 
@@ -157,7 +166,8 @@ class Patience:
             reply = await retried(counted, self.retries, self.sleep, self.calls, f"{self.provider} {address}")
         except AttemptError as failure:
             text, attempts = str(failure), failure.attempts
+            kind = RejectedError if isinstance(failure, CallError) and failure.rejected else JudgeError
         else:
             return replace(reply, usage=added(wasted, reply.usage))
         # Raised out here, without the exceptions before it: those have frames that hold the key.
-        raise JudgeError(f"{self.provider}: {text}" + (f" (after {attempts} attempts)" if attempts > 1 else ""))
+        raise kind(f"{self.provider}: {text}" + (f" (after {attempts} attempts)" if attempts > 1 else ""))

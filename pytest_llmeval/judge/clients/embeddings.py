@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import JudgeError
+from pytest_llmeval.judge.clients.attempts import RejectedError
 from pytest_llmeval.judge.clients.base import AsyncJudge, count
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Message, Usage
@@ -133,6 +134,11 @@ class EmbeddingJudge:
             reply = await self.model.complete(asked)
             vectors = _vectors(reply.text, len(batch))
         except Exception as error:  # noqa: BLE001 (whoever waits gets it)
+            if isinstance(error, RejectedError) and len(batch) > 1:
+                # The others need not fail for one text that is too long, nor all of them for being too many.
+                middle = len(batch) // 2
+                await asyncio.gather(self._call(batch[:middle], request), self._call(batch[middle:], request))
+                return
             for text, future in zip(batch, coming, strict=True):
                 self._embedded.pop(text, None)  # asked for again, it may be there
                 future.set_exception(JudgeError(str(error)))
@@ -162,6 +168,10 @@ def _shares(tokens: int | None, batch: Sequence[str]) -> list[int | None]:
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    lengths = math.hypot(*one) * math.hypot(*other)
+    lengths = math.hypot(*one), math.hypot(*other)
+    if not all(0 < each < math.inf for each in lengths):
+        raise JudgeError(
+            f"found embeddings of the lengths {lengths[0]:g} and {lengths[1]:g}, expected vectors that have a direction"
+        )
     # The sum is exact, so that it does not depend on the machine.
-    return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
+    return math.fsum(a / lengths[0] * (b / lengths[1]) for a, b in zip(one, other, strict=True))

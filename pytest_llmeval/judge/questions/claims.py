@@ -10,16 +10,16 @@ __all__ = (
     "claim_mode_version",
 )
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.questions.items import items_schema, read_items, read_reason, read_truth
 from pytest_llmeval.judge.questions.listing import listing
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, plain, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import plain, unreadable
 
 CLAIM_MODES: Final = ("claims", "claim_support", "claim_relevance", "passage_relevance", "citation_support")
 """The modes of this module, each with a file of instructions."""
@@ -124,7 +124,7 @@ def _splitting(sentences: int) -> Mode:
         "claims",
         ["question", *_fields("sentence", numbers)],
         partial(_read_claims, numbers=tuple(numbers)),
-        _schema("sentences", sentence=_INTEGER, claims=texts),
+        items_schema("sentences", sentence=_INTEGER, claims=texts),
     )
 
 
@@ -135,7 +135,7 @@ def _supporting(claims: int, passages: _Numbers) -> Mode:
         "claim_support",
         [*_fields("claim", numbers), *_fields("passage", passages)],
         partial(_read_support, claims=tuple(numbers), passages=passages),
-        _schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
+        items_schema("verdicts", claim=_INTEGER, reason=_STRING, supported=_BOOLEAN, passages=_INTEGERS),
         "supported",
     )
 
@@ -146,7 +146,7 @@ def _relevance(name: str, item: str, numbers: _Numbers) -> Mode:
         name,
         ["question", *_fields(item, numbers)],
         partial(_read_relevance, item=item, numbers=numbers),
-        _schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
+        items_schema("verdicts", **{item: _INTEGER}, reason=_STRING, relevant=_BOOLEAN),
         "relevant",
     )
 
@@ -157,7 +157,7 @@ def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _N
         "citation_support",
         [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
         partial(_read_citations, citations=citations),
-        _schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
+        items_schema("verdicts", sentence=_INTEGER, passage=_INTEGER, reason=_STRING, supported=_BOOLEAN),
         "supported",
     )
 
@@ -168,18 +168,8 @@ _STRING: Final = {"type": "string"}
 _BOOLEAN: Final = {"type": "boolean"}
 
 
-def _schema(key: str, **properties: Any) -> dict[str, Any]:
-    item = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-    return {
-        "type": "object",
-        "properties": {key: {"type": "array", "items": item}},
-        "required": [key],
-        "additionalProperties": False,
-    }
-
-
 def _read_claims(reply: str, numbers: _Numbers) -> Verdict:
-    found = _items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
+    found = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, found, strict=True):
         texts = item.get("claims")
@@ -193,9 +183,10 @@ def _read_claims(reply: str, numbers: _Numbers) -> Verdict:
 
 def _read_support(reply: str, claims: _Numbers, passages: _Numbers) -> Verdict:
     verdicts = []
-    for number, item in zip(claims, _items(reply, "verdicts", ("claim",), [(each,) for each in claims]), strict=True):
+    found = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
+    for number, item in zip(claims, found, strict=True):
         what = f"claim {number}"
-        supported, by = _truth(reply, item, "supported", what), item.get("passages")
+        supported, by = read_truth(reply, item, "supported", what), item.get("passages")
         if not isinstance(by, list) or not all(type(each) is int for each in by):
             raise unreadable(reply, f"found no list of numbers as passages of {what}, expected one")
         if len(set(by)) < len(by):
@@ -206,15 +197,15 @@ def _read_support(reply: str, claims: _Numbers, passages: _Numbers) -> Verdict:
             raise unreadable(reply, f"found {what} supported without a passage, expected those that support it")
         if by and not supported:
             raise unreadable(reply, f"found {what} not supported, but with passage {by[0]}, expected none")
-        verdicts.append({"supported": supported, "passages": sorted(by), "reason": _reason(item)})
+        verdicts.append({"supported": supported, "passages": sorted(by), "reason": read_reason(item)})
     return _verdicts(verdicts, "supported")
 
 
 def _read_relevance(reply: str, item: str, numbers: _Numbers) -> Verdict:
-    found = _items(reply, "verdicts", (item,), [(each,) for each in numbers])
+    found = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
     return _verdicts(
         [
-            {"relevant": _truth(reply, each, "relevant", f"{item} {number}"), "reason": _reason(each)}
+            {"relevant": read_truth(reply, each, "relevant", f"{item} {number}"), "reason": read_reason(each)}
             for number, each in zip(numbers, found, strict=True)
         ],
         "relevant",
@@ -222,10 +213,10 @@ def _read_relevance(reply: str, item: str, numbers: _Numbers) -> Verdict:
 
 
 def _read_citations(reply: str, citations: tuple[tuple[int, int], ...]) -> Verdict:
-    found = _items(reply, "verdicts", ("sentence", "passage"), citations)
+    found = read_items(reply, "verdicts", ("sentence", "passage"), citations, "supported")
     return _verdicts(
         [
-            {"supported": _truth(reply, each, "supported", f"sentence {place[0]}"), "reason": _reason(each)}
+            {"supported": read_truth(reply, each, "supported", f"sentence {place[0]}"), "reason": read_reason(each)}
             for place, each in zip(citations, found, strict=True)
         ],
         "supported",
@@ -237,56 +228,5 @@ def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
     return Verdict(sum(each[truth] for each in verdicts) / len(verdicts), details={"verdicts": verdicts})
 
 
-def _items(reply: str, key: str, names: Sequence[str], wanted: Sequence[_Numbers]) -> list[Mapping[str, Any]]:
-    """Return the objects of a list in the order in which they are wanted.
-
-    Args:
-        reply: Ends with an object that has the list.
-        key: Of the list.
-        names: Of the numbers by which an object of it is known.
-        wanted: The numbers of all of them.
-
-    Raises:
-        JudgeError: One is missing, unknown or there twice.
-    """
-    data = closing_object(reply, lambda _: {})
-    if len(re.findall(rf'(?<!\\)"{key}"\s*:', reply.rpartition("</think>")[2])) > 1:
-        raise unreadable(reply, f"found {key!r} twice, expected one list of them")
-    found: dict[_Numbers, Mapping[str, Any]] = {}
-    items = data.get(key)
-    if not isinstance(items, list) or not all(isinstance(each, Mapping) for each in items):
-        raise unreadable(reply, f"found no list of objects as {key}, expected one")
-    for item in items:
-        numbers = tuple(item.get(name) for name in names)
-        if any(type(each) is not int for each in numbers) or numbers not in wanted:
-            shown = ", ".join(f"{name} {shortened(repr(item.get(name)), 20)}" for name in names)
-            expected = listed([_place(names, each) for each in wanted])
-            raise unreadable(reply, f"found {shown}, expected each of {expected} once")
-        if numbers in found:
-            raise unreadable(reply, f"found {_place(names, numbers)} twice, expected each once")
-        found[numbers] = item
-    missing = [_place(names, each) for each in wanted if each not in found]
-    if missing:
-        raise unreadable(reply, f"found nothing on {listed(missing)}, expected each of {len(wanted)} once")
-    return [found[each] for each in wanted]
-
-
-def _place(names: Sequence[str], numbers: _Numbers) -> str:
-    return " and ".join(f"{name} {number}" for name, number in zip(names, numbers, strict=True))
-
-
 def _shown(numbers: _Numbers) -> str:
     return listed([str(each) for each in numbers], 10)
-
-
-def _truth(reply: str, item: Mapping[str, Any], name: str, what: str) -> bool:
-    value = item.get(name)
-    if not isinstance(value, bool):
-        found = "nothing" if name not in item else shortened(repr(value), 20)
-        raise unreadable(reply, f"found {found} as {name!r} of {what}, expected true or false")
-    return value
-
-
-def _reason(item: Mapping[str, Any]) -> str:
-    reason = item.get("reason")
-    return plain(reason.strip()) if isinstance(reason, str) else ""

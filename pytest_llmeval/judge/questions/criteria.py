@@ -3,22 +3,21 @@
 __all__ = ("GRADES", "criteria_mode", "numbered_steps", "read_steps", "steps_question")
 
 import json
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
+from pytest_llmeval.judge.questions.items import closing_list
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import object_schema, plain, shortened, unreadable
 
 GRADES: Final = ReplyForm({"reasoning": "text", "score": ReplyField(min=1, max=5, integer=True)})
 """The reply to a question by criteria, if the user says nothing else."""
 
 _MOST_STEPS: Final = 12
 _STEPS: Final = "steps"
-_SECOND_LIST = re.compile(r"(?<!\w)(?P<name>steps)[\\\"'`*]{0,4}\s{0,9}[:=]\s{0,9}(?P<value>\[)")
 
 
 @cache
@@ -52,9 +51,9 @@ def read_steps(reply: str) -> Verdict:
     Raises:
         JudgeError: No object ends the reply, or its steps are no list of 1 to 12 texts.
     """
-    steps = closing_object(reply, lambda _: {_STEPS: None}, _SECOND_LIST).get(_STEPS)
-    texts = [plain(each.strip()) for each in steps if isinstance(each, str)] if isinstance(steps, list) else []
-    if not isinstance(steps, list) or len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
+    steps = closing_list(reply, _STEPS)
+    texts = [plain(each.strip()) for each in steps if isinstance(each, str)]
+    if len(texts) < len(steps) or not all(texts) or not 1 <= len(texts) <= _MOST_STEPS:
         found = shortened(json.dumps(steps, ensure_ascii=False), 60)
         raise unreadable(reply, f"found {found} as steps, expected a list of 1 to {_MOST_STEPS} texts")
     return Verdict(float(len(texts)), "", {_STEPS: texts})

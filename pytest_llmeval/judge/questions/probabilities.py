@@ -15,7 +15,7 @@ from pytest_llmeval.judge.questions.replies import read_text, unreadable
 
 _DIGITS: Final = 9
 _HIGHEST: Final = 9
-_LEVEL = re.compile(r"[^\w.]*(\d)[^\w.]*")
+_LEVEL = re.compile(r"[^\w.+-]*([0-9])[^\w.]*")
 _REPLY, _PROBABILITIES = "reply", "probabilities"
 
 
@@ -49,7 +49,7 @@ def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, 
         Digit to probability; ``None`` where the value is no digit of a token of its own.
     """
     text = "".join(each.text for each in tokens)
-    names = list(re.finditer(rf'(?<!\\)"{re.escape(field)}"\s*:\s*(?=\d(?![\d.eE]))', text))
+    names = list(re.finditer(rf'(?<!\\)"{re.escape(field)}"\s*:\s*(?=[0-9](?![0-9.eE]))', text))
     if not names:
         return None
     place = names[-1].end()
@@ -78,24 +78,29 @@ def enveloped(request: JudgeRequest, reply: JudgeReply) -> JudgeReply:
     return replace(reply, text=json.dumps({_REPLY: reply.text, _PROBABILITIES: rounded}, ensure_ascii=False))
 
 
-def expected_mode(mode: Mode, field: str) -> Mode:
-    """Return a mode whose score is the mean over the probabilities of the tokens at its place."""
+def expected_mode(mode: Mode, field: str, levels: Sequence[float]) -> Mode:
+    """Return a mode whose score is the mean over the probabilities of the tokens at its place.
+
+    Args:
+        mode: Gives the score.
+        field: Of the reply that has it.
+        levels: The scores that it may have; probabilities of other digits do not count.
+    """
     return replace(
         mode,
         version=f"{mode.version}+expected",
-        read=partial(_read_expected, mode=mode),
+        read=partial(_read_expected, mode=mode, levels=frozenset(levels)),
         expected_of=field,
     )
 
 
-def _read_expected(text: str, mode: Mode) -> Verdict:
+def _read_expected(text: str, mode: Mode, levels: frozenset[float]) -> Verdict:
     reply, probabilities = _opened(text)
     verdict = read_text(mode, reply)
     if not probabilities:
         wanted = "expected them for score: expected, from a model that gives logprobs for a score of one token"
         raise unreadable(reply, f"found no probabilities of the score's tokens, {wanted}")
-    low, high = mode.scale
-    shares = {int(level): share for level, share in probabilities.items() if low <= int(level) <= high and share > 0}
+    shares = {int(level): share for level, share in probabilities.items() if int(level) in levels and share > 0}
     if int(verdict.score) not in shares:
         raise unreadable(reply, f"found no probability of the score {verdict.score:g} itself, expected one")
     total = math.fsum(shares.values())
@@ -120,7 +125,7 @@ def are_probabilities(value: Any) -> bool:
     """Return whether untrusted data are digits with their probabilities."""
     return isinstance(value, Mapping) and all(
         isinstance(level, str)
-        and re.fullmatch(r"\d", level)
+        and re.fullmatch("[0-9]", level)
         and type(share) in (int, float)
         and 0 <= share <= 1 + 10**-_DIGITS
         for level, share in value.items()

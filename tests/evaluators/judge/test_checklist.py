@@ -55,22 +55,26 @@ def test_the_judge_sees_the_suites_instructions_first_then_those_of_the_case() -
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (verdicts(True), "found no verdict on instruction 2, expected one on each of 2 instructions"),
-        (verdicts(), "found no verdict on instruction 1, 2"),
-        (verdicts(True, True, True), "found a verdict on instruction 3, expected 1 to 2"),
-        (verdicts(True, True, numbers=[0, 1]), "found a verdict on instruction 0"),
-        (verdicts(True, False, numbers=[1, 1]), "found two verdicts on instruction 1, expected one"),
-        (verdicts(True, True, True, numbers=[1, 2, 2]), "found two verdicts on instruction 2"),
+        (verdicts(True), "found nothing on instruction 2, expected each of 2 once"),
+        (verdicts(), "found nothing on instruction 1, instruction 2, expected"),
+        (verdicts(True, True, True), "found instruction 3, expected each of instruction 1, instruction 2 once"),
+        (verdicts(True, True, numbers=[0, 1]), "found instruction 0"),
+        (verdicts(True, False, numbers=[1, 1]), "found instruction 1 twice, expected each once"),
+        (verdicts(True, True, True, numbers=[1, 2, 2]), "found instruction 2 twice"),
         ('{"verdicts": {"1": true, "2": true}}', 'found {"1": true, "2": true} as verdicts, expected a list'),
-        ('{"verdict": []}', "found nothing as verdicts"),
+        ('{"verdict": 1}', "found nothing as verdicts"),
+        ('{"verdicts": [true, false]}', "found True among verdicts, expected objects"),
+        ('{"verdicts": [{"instruction": "1", "followed": true}]}', "found instruction '1', expected each of"),
+        ('{"verdicts": [{"instruction": true, "followed": true}]}', "found instruction True"),
+        (verdicts(True, True).replace("true}]", '"yes"}]'), "found 'yes' as 'followed' of instruction 2, expected tr"),
+        ('{"verdicts": [{"instruction": 1}, {"instruction": 2}]}', "found nothing as 'followed' of instruction 1"),
+        ("{'verdicts': [...]}" + verdicts(True, True), "found two contradicting verdicts"),
+        ('[{"instruction": 1, "followed": false}]' + verdicts(True, True), "found two contradicting verdicts"),
         (
-            '{"verdicts": [true, false]}',
-            "verdicts[0]: found true, expected an object with instruction, reason, followed",
+            verdicts(True, True)[:-1] + ', "final": {"verdicts": []}}',
+            "found 'final' beside 'verdicts', expected one list",
         ),
-        ('{"verdicts": [{"instruction": "1", "followed": true}]}', 'verdicts[0].instruction: found "1"'),
-        ('{"verdicts": [{"instruction": true, "followed": true}]}', "verdicts[0].instruction: found true"),
-        ('{"verdicts": [{"instruction": 1, "followed": "yes"}]}', 'verdicts[0].followed: found "yes"'),
-        ('{"verdicts": [{"instruction": 1}]}', "verdicts[0].followed: found nothing, expected true or false"),
+        (verdicts(True, True)[:-1] + ', "revised": []}', "found 'revised' beside 'verdicts'"),
         (verdicts(False, False) + verdicts(True, True), "found two contradicting verdicts"),
         (verdicts(True, True) + " or not", "found text after a JSON object"),
         ("yes", "found no JSON object"),
@@ -100,7 +104,7 @@ def test_a_reply_that_misses_an_instruction_is_asked_for_once_more_and_then_is_a
         assert len(server.calls) == 4
     assert errored.metrics["instruction_rate"].value is None
     assert errored.metrics["instruction_rate"].errored == 1
-    assert "found no verdict on instruction 2" in str(errored.cases[0].reason)
+    assert "found nothing on instruction 2" in str(errored.cases[0].reason)
 
 
 def test_a_case_says_which_instructions_its_answer_does_not_follow() -> None:

@@ -69,6 +69,7 @@ def test_a_failing_case_shows_missing_words() -> None:
         ({"model": "anthropic:x"}, "model: found 'anthropic:x', expected openai:NAME, also for compatible servers"),
         ({"model": "text-embedding-3-small"}, "expected PROVIDER:NAME (did you mean 'openai:text-embedding-3-small'?)"),
         ({"model": "openai:x", "metrics": ["bert_f1"]}, "metrics: found bert_f1 with model, expected embedding_simil"),
+        ({"model": "openai:x", "device": "cpu"}, "found device with model, expected it without: it is of local models"),
         ({"base_url": "http://localhost:1/v1"}, "found base_url without model, expected it with a model of embeddings"),
         ({"model": "openai:x", "base_url": "localhost"}, "base_url: found"),
         ({"metrics": ["embedding_similarity"]}, "found the unknown metric 'embedding_similarity', expected one of"),

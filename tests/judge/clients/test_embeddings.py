@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from judge_clients import KEY, Recorder
-from llm_server import Answer, LlmServer, data, embedded, status
+from llm_server import Answer, Call, LlmServer, Sent, data, embedded, status
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect_embeddings
@@ -16,7 +16,7 @@ from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.similarity import SIMILARITY, read_similarity
 from pytest_llmeval.judge.spec import JudgeSpec
 
-VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1), "nowhere": (0, 0)}
+VECTORS = {"north": (0, 2), "east": (3, 0), "north-east": (1, 1), "south": (0, -1)}
 
 
 def request(one: str, other: str) -> JudgeRequest:
@@ -45,13 +45,13 @@ def cosines(replies: Sequence[JudgeReply | BaseException]) -> list[float]:
 
 
 def test_texts_of_many_questions_are_embedded_in_one_call_each_once() -> None:
-    pairs = [("north", "east"), ("north", "north-east"), ("north", "south"), ("east", "nowhere"), ("north", "north")]
+    pairs = [("north", "east"), ("north", "north-east"), ("north", "south"), ("east", "south"), ("north", "north")]
     with LlmServer(embedded(VECTORS.__getitem__)) as server:
         replies = ask(server, *pairs)
         (call,) = server.calls
     assert call.path == "/v1/embeddings"
     assert call.headers["authorization"] == f"Bearer {KEY}"
-    assert call.body == {"model": "tiny", "input": ["north", "east", "north-east", "south", "nowhere"]}
+    assert call.body == {"model": "tiny", "input": ["north", "east", "north-east", "south"]}
     assert cosines(replies) == [0, 0.707107, -1, 0, 1]
 
 
@@ -108,6 +108,28 @@ def test_an_answer_without_the_vectors_is_an_error_of_every_question(answer: Ans
     assert isinstance(other, JudgeError)
     assert fault in str(error)
     assert KEY not in str(error)
+
+
+@pytest.mark.parametrize("vector", [(0, 0), (1.7e308, 1.7e308)])
+def test_a_vector_without_a_direction_is_an_error_and_not_a_similarity_of_0(vector: tuple[float, float]) -> None:
+    with LlmServer(embedded({"north": (0, 2), "nowhere": vector}.__getitem__)) as server:
+        error, found = ask(server, ("north", "nowhere"), ("north", "north"))
+    assert isinstance(error, JudgeError)
+    assert "expected vectors that have a direction" in str(error)
+    assert cosines([found]) == [1]
+
+
+def test_a_text_that_the_server_rejects_fails_alone() -> None:
+    def answer(call: Call) -> Sent:
+        texts = call.body["input"]
+        return (status(400, "too long") if "x" * 99 in texts else embedded(lambda _: (1, 0)))(call)
+
+    with LlmServer(answer) as server:
+        *found, error = ask(server, *((f"a{number}", f"b{number}") for number in range(9)), ("a0", "x" * 99))
+    assert cosines(found) == [1] * 9
+    assert isinstance(error, JudgeError)
+    assert "status 400: too long" in str(error)
+    assert len(server.calls) < 12
 
 
 def test_a_text_whose_call_failed_is_asked_for_again() -> None:

@@ -115,7 +115,7 @@ def test_an_item_that_is_missing_invented_or_doubled_makes_a_reply_unreadable(na
         f"{number} 0": lambda: [{**items[0], number: 0}, *items[1:]],
         f"{number} '1'": lambda: [{**items[0], number: "1"}, *items[1:]],
         f"{number} True": lambda: [{**items[0], number: True}, *items[1:]],
-        "list of objects": lambda: ["all"],
+        "expected objects": lambda: ["all"],
     }
     for message, changed in changes.items():
         with pytest.raises(JudgeError, match=message):
@@ -135,7 +135,11 @@ def test_an_item_that_is_missing_invented_or_doubled_makes_a_reply_unreadable(na
         (SUPPORT, verdicts(claim(1, "3"), claim(2)), "no list of numbers as passages of claim 1"),
         (SUPPORT, verdicts(claim(1, supported="yes"), claim(2)), "found 'yes' as 'supported' of claim 1"),
         (SUPPORT, verdicts({"claim": 1, "passages": []}, claim(2)), "found nothing as 'supported' of claim 1"),
-        (SUPPORT, f"{verdicts(claim(1), claim(2))} or {verdicts(claim(1, 3), claim(2))}", "found 'verdicts' twice"),
+        (SUPPORT, f"{verdicts(claim(1), claim(2))} or {verdicts(claim(1, 3), claim(2))}", "two contradicting verdicts"),
+        (SUPPORT, f"'verdicts': [] or {verdicts(claim(1, 3), claim(2))}", "two contradicting verdicts"),
+        (SUPPORT, f"{verdicts()} {verdicts({**claim(1, 3), 'reason': '</think>'}, claim(2))}", "two contradicting ver"),
+        (SUPPORT, f"supported: false. {verdicts(claim(1, 3), claim(2, 1))}", "'supported: false' and"),
+        (SUPPORT, verdicts(claim(1, 3), claim(2))[:-1] + ', "final": []}', "found 'final' beside 'verdicts'"),
         (SUPPORT, f"{verdicts(claim(1, 3), claim(2))} No, I take that back.", "text after a JSON object"),
         (SPLIT, '{"sentences": [{"sentence": 1, "claims": "x"}, {"sentence": 2, "claims": []}]}', "no list of texts"),
         (SPLIT, '{"sentences": [{"sentence": 1, "claims": [" "]}, {"sentence": 2, "claims": []}]}', "no list of texts"),

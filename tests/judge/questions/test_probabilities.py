@@ -17,8 +17,9 @@ from pytest_llmeval.judge.questions.probabilities import (
     levels_fault,
     score_probabilities,
 )
+from pytest_llmeval.judge.questions.rubric import Level, rubric_mode
 
-MODE = expected_mode(criteria_mode(GRADES), "score")
+MODE = expected_mode(criteria_mode(GRADES), "score", (1, 2, 3, 4, 5))
 REQUEST = JudgeRequest((), expected_of="score")
 
 
@@ -80,6 +81,21 @@ def test_the_score_is_the_mean_over_the_levels_of_the_scale() -> None:
     assert verdict.score == pytest.approx(4.25)
     assert verdict.reasoning == "r"
     assert verdict.details == {"chosen": 4.0, "probabilities": {"4": 0.75, "5": 0.25}}
+
+
+def test_digits_between_levels_of_a_rubric_do_not_count() -> None:
+    levels = (Level(0, "bad"), Level(2, "fair"), Level(4, "good"))
+    mode = expected_mode(rubric_mode("Short.", levels), "score", (0, 2, 4))
+    reply = JudgeReply('{"score": 2}', probabilities={"1": 0.3, "2": 0.3, "3": 0.3, "4": 0.1})
+    assert mode.read(enveloped(REQUEST, reply).text).score == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("other", ["-4", "+4", "４", "٤"])
+def test_what_json_reads_as_another_value_or_as_none_is_no_spelling_of_a_digit(other: str) -> None:
+    choice = TokenChoice("4", {"4": math.log(0.5), other: math.log(0.25)})
+    assert score_probabilities([*tokens('{"score":'), choice], "score") == pytest.approx({"4": 0.5})
+    with pytest.raises(JudgeError, match="found no probabilities"):
+        read('{"reasoning": "", "score": 4}', {other: 0.25, "4": 0.5})
 
 
 @pytest.mark.parametrize("probabilities", [None, {}])
