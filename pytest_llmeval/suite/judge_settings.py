@@ -17,11 +17,13 @@ from pytest_llmeval.suite.suite import SuiteEntry
 class JudgeReader(PartReader):
     """Reads ``judge``, or ``judges`` with ``reduce`` and ``min_judges``."""
 
+    knows_metrics: bool
+
     def read_judge(self, entry: SuiteEntry) -> JudgeSpec | PanelSpec:
         """Return who judges; of a faulty panel, nothing more is said about its metrics."""
         if entry.judges is not None:
             panel = self._panel(entry, entry.judges)
-            self.knows_metrics &= panel is not None
+            self.knows_metrics = self.knows_metrics and panel is not None
             return panel or JudgeSpec()
         if self.document.data.get("judges") is not None:
             self.knows_metrics = False

@@ -70,8 +70,8 @@ def test_spread_is_a_mean_over_questions_and_missing_a_share_of_all_verdicts() -
 
 def test_jurors_who_always_agreed_leave_room_for_cases_in_which_they_would_not() -> None:
     seen = [AGREEMENT.measure_verdicts([verdict((score,) * 3)]) for score in (0.0, 1.0) * 4]
-    records = [CaseRecord(str(number), observations={"agreement": each}) for number, each in enumerate(seen)]
-    found = summarize({"agreement": AGREEMENT}, records).find("judge_panel_alpha")
+    records = [CaseRecord(str(number), observations={AGREEMENT.name: each}) for number, each in enumerate(seen)]
+    found = summarize({AGREEMENT.name: AGREEMENT}, records).find("judge_panel_alpha")
     assert found is not None
     assert (found.value, found.high) == (1, 1)
     assert found.low is not None
