@@ -6,7 +6,7 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args, get_type_hints
 
 from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
@@ -76,14 +76,16 @@ def _details(registry: Registry, name: str) -> Iterator[str]:
 
 
 def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
-    """Return the metrics of an evaluator with its default options, or why there are none."""
+    """Return the metrics of an evaluator with its default options, chosen ones included, or why there are none."""
     from pydantic import ValidationError
 
     from pytest_llmeval.data.files.validation import option_fault
     from pytest_llmeval.suite.registry import build
 
     try:
-        return list(build(registry.get(name), {}).describe())
+        made = registry.get(name)
+        chosen = _choices(made)
+        return list(build(made, {"metrics": chosen} if chosen else {}).describe())
     except ValidationError as error:
         faults = (option_fault(each, registry.get(name)) for each in error.errors(include_url=False))
         return f"its metrics depend on options: {'; '.join(faults)}"
@@ -91,6 +93,15 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
         return str(error)
     except Exception as error:  # noqa: BLE001 (one evaluator's bug does not hide the others)
         return f"cannot be listed: {format_error(error)}"
+
+
+def _choices(made: object) -> tuple[str, ...]:
+    """Return all values of the option ``metrics``; empty where there is no such option, or any text may stand there."""
+    try:
+        items, *_ = get_args(get_type_hints(made).get("metrics"))
+    except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
+        return ()
+    return get_args(items)
 
 
 def _with_direction(metric: "Metric") -> str:

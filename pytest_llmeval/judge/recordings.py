@@ -66,20 +66,22 @@ class Judgements:
         return self.entries.get(key)
 
     def nearest(self, case: str, components: Mapping[str, Any]) -> str:
-        """Say why nothing is recorded: what differs from the judgement most like it, of the case or else of the mode.
+        """Say why nothing is recorded: what differs from the most similar judgement of the mode, best of the case.
 
         Args:
             case: Id of the case.
             components: What the missing key is made of.
         """
-        own = _most_like(components, self._by_case.get(case, ()))
+        mode, of_case = components["mode"], self._by_case.get(case, ())
+        own = _most_like(components, [each for each in of_case if each.components["mode"] == mode])
         if own is not None:
             return f"the recorded verdict of this case differs in {difference(components, own.components)}"
-        other = _most_like(components, self._by_mode.get(components["mode"], ()))
+        modes = sorted({each.components["mode"] for each in of_case})
+        why = f"this case has verdicts of {', '.join(modes)}" if modes else "no verdict is recorded for this case"
+        other = _most_like(components, self._by_mode.get(mode, ()))
         if other is None:
-            return "no verdict is recorded for this case"
-        differs = difference(components, other.components)
-        return f"no verdict is recorded for this case; the one of case {other.case!r} differs in {differs}"
+            return why
+        return f"{why}; the one of case {other.case!r} differs in {difference(components, other.components)}"
 
     @cached_property
     def _by_case(self) -> dict[str, list[StoredJudgement]]:
@@ -160,12 +162,12 @@ def _grouped(pairs: Iterable[tuple[str, StoredJudgement]]) -> dict[str, list[Sto
 
 
 def _most_like(components: Mapping[str, Any], entries: Iterable[StoredJudgement]) -> StoredJudgement | None:
-    def rank(entry: StoredJudgement) -> tuple[int, int, str]:
+    def rank(entry: StoredJudgement) -> tuple[int, str]:
         theirs = entry.components
         texts, recorded = components["texts"], theirs["texts"]
         unlike = sum(components[name] != theirs[name] for name in components if name != "texts")
         changed = sum(texts.get(name) != recorded.get(name) for name in texts.keys() | recorded.keys())
-        return int(components["mode"] != theirs["mode"]), unlike + changed, entry.key
+        return unlike + changed, entry.key
 
     return min(entries, key=rank, default=None)
 

@@ -4,7 +4,7 @@ __all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.explaining import explained, failing_answers
-from pytest_llmeval.run.score import measure_answered, measure_each
+from pytest_llmeval.run.score import measure_answered, measure_each, not_computed
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
@@ -196,7 +196,7 @@ def _concluded(
     reasons = [f"{label}: {why}" for label, why in errors.items()]
     reasons += [f"{name}: {why}" for name, why in unknown_figures(figures).items() if name in limits]
     for label, each in observations.items():
-        reasons += [f"{label}: {why}" for why in _not_computed(each.errored)]
+        reasons += [f"{label}: {why}" for why in not_computed(each.errored)]
     failed_to_compute = bool(reasons)
     reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
     reasons += map(str, missed)
@@ -204,15 +204,6 @@ def _concluded(
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
-
-
-def _not_computed(errored: Mapping[str, str]) -> Iterator[str]:
-    """Yield which metrics have no value and why, each reason once."""
-    names: dict[str, list[str]] = {}
-    for name, why in errored.items():
-        names.setdefault(why, []).append(name)
-    for why, (first, *others) in names.items():
-        yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
 def _with_costs(execution: Execution, answers: "Sequence[Answer]", started: float | None) -> Execution:

@@ -1,8 +1,8 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_answered", "measure_each", "record_of", "score")
+__all__ = ("measure_answered", "measure_each", "not_computed", "record_of", "score")
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -164,9 +164,19 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
         else:
             errors[label] = presentable(format_error(each) + origin(each))
     malformed = [each.malformed for each in observed.values() if each.malformed is not None]
-    outcome: Outcome = "errored" if errors else "failed" if malformed else "passed"
-    reason = next(iter([*errors.values(), *malformed]), None)
+    failed = [*errors.values(), *chain(*(not_computed(each.errored) for each in observed.values()))]
+    outcome: Outcome = "errored" if failed else "failed" if malformed else "passed"
+    reason = next(iter([*failed, *malformed]), None)
     return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
+
+
+def not_computed(errored: Mapping[str, str]) -> Iterator[str]:
+    """Yield which metrics have no value and why, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, why in errored.items():
+        names.setdefault(why, []).append(name)
+    for why, (first, *others) in names.items():
+        yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
 def _measure_asking(

@@ -212,6 +212,14 @@ def test_a_miss_of_a_case_without_judgements_names_another_of_the_mode() -> None
     )
 
 
+def test_a_miss_of_a_case_with_judgements_of_other_modes_names_these_and_another_of_the_mode() -> None:
+    lenient = entry(case="a", asked=question(name="lenient"))
+    assert Judgements(Path("f"), [lenient]).nearest("a", entry().components) == "this case has verdicts of lenient"
+    assert Judgements(Path("f"), [lenient, entry("Rome", case="b")]).nearest("a", entry().components) == (
+        "this case has verdicts of lenient; the one of case 'b' differs in the answer"
+    )
+
+
 def test_a_miss_without_anything_like_it_says_so() -> None:
     found = Judgements(Path("f"), [entry(case="b", asked=question(name="lenient"))])
     assert found.nearest("new", entry().components) == "no verdict is recorded for this case"

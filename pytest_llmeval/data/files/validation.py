@@ -112,14 +112,14 @@ def _field_names(kind: Any, location: Sequence[int | str] = ()) -> list[str]:
     """Return the keys that a mapping at a place of the data may have.
 
     Args:
-        kind: The dataclass of the whole.
+        kind: The type of the whole.
         location: Of the key in question; its last part is the key itself.
     """
-    reached = [kind]
+    reached = _dataclasses(kind)
     for part in location[:-1]:
         inside = [each for one in reached for each in _dataclasses(get_type_hints(one).get(str(part)))]
         reached = inside or [each for each in reached if part in _literals(each)] or reached
-    return [each.name for each in fields(reached[0])] if is_dataclass(reached[0]) else []
+    return [each.name for each in fields(reached[0])] if reached else []
 
 
 def _dataclasses(hint: Any) -> list[Any]:
@@ -135,9 +135,10 @@ def _literals(kind: Any) -> set[Any]:
     return {value for hint in hints if get_origin(hint) is Literal for value in get_args(hint)}
 
 
-def option_fault(error: "ErrorDetails", kind: type) -> str:
+def option_fault(error: "ErrorDetails", kind: Any) -> str:
     """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
-    branches = {each.__name__ for hint in get_type_hints(kind).values() for each in _dataclasses(hint)}
+    hints = [hint for each in _dataclasses(kind) for hint in get_type_hints(each).values()]
+    branches = {each.__name__ for hint in hints for each in _dataclasses(hint)}
     path = render_path([part for part in _place(error) if part not in branches])
     message = _message(error, _field_names(kind, error["loc"]))
     return f"{path}: {message}" if path and error["type"] != "missing" else message

@@ -5,8 +5,8 @@ __all__ = ("cited_by", "split_sentences")
 import re
 from collections.abc import Iterator
 
-_NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；]|[-–—~～至])\s*\d{1,3})*"
-_MARK = rf"[\[［【]\s*{_NUMBERS}\s*[\]］】]"
+_NUMBERS = r"\d{1,3}(?:\s*(?:[,，、;；&]|and|和|与|及|[-–—~～至])\s*\d{1,3})*"
+_MARK = rf"[\[［【]\s*\^?{_NUMBERS}\s*[\]］】]"
 _END = re.compile(rf"(?:(?P<stop>[.!?…。！？]+)[\"'”’」』）)*_`]*(?:[^\S\n]*{_MARK})*|\n+)")
 _ENDS_ANYWHERE = re.compile("[。！？]")
 _GOES_ON = re.compile(r"\S|[^\S\n]{1,9}[a-z]")
@@ -55,8 +55,8 @@ def _is_end(text: str, start: int, end: re.Match[str]) -> bool:
 def cited_by(sentence: str) -> list[int]:
     """Return the numbers of the passages that a sentence cites, each once, in order.
 
-    Citations are ``[1]``, ``[1, 3]``, ``[2-4]``, ``【1】`` and ``［1］``. One that begins the sentence, and so its
-    line, is the label of an entry in a list of sources, and cites nothing.
+    Citations are ``[1]``, ``[^1]``, ``[1, 3]``, ``[1 and 3]``, ``[2-4]``, ``【1】`` and ``［1］``. One that begins the
+    sentence, and so its line, is the label of an entry in a list of sources, and cites nothing.
 
     Example:
         >>> cited_by("Refunds take 30 days [2], and shipping is free [1-3]."), cited_by("[1] https://example.org/terms")
@@ -65,6 +65,6 @@ def cited_by(sentence: str) -> list[int]:
     numbers: dict[int, None] = {}
     for mark in _CITATION.finditer(sentence):
         for part in _PART.finditer(mark.group()):
-            first = int(part["first"])
-            numbers |= dict.fromkeys(range(first, max(first, int(part["last"] or first)) + 1))
+            first, last = sorted((int(part["first"]), int(part["last"] or part["first"])))
+            numbers |= dict.fromkeys(range(first, last + 1))
     return list(numbers)

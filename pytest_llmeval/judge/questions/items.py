@@ -74,11 +74,12 @@ def read_items(
         JudgeError: One is missing, unknown or there twice.
     """
     found: dict[tuple[int, ...], Mapping[str, Any]] = {}
+    known = set(wanted)
     for item in closing_list(reply, key, truth):
         if not isinstance(item, Mapping):
             raise unreadable(reply, f"found {shortened(repr(item), _SHOWN)} among {key}, expected objects")
         numbers: tuple[Any, ...] = tuple(item.get(name) for name in names)
-        if any(type(each) is not int for each in numbers) or numbers not in wanted:
+        if any(type(each) is not int for each in numbers) or numbers not in known:
             shown = ", ".join(f"{name} {shortened(repr(item.get(name)), _SHOWN)}" for name in names)
             expected = listed([_place(names, each) for each in wanted])
             raise unreadable(reply, f"found {shown}, expected each of {expected} once")
