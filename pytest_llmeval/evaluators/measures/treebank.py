@@ -80,9 +80,9 @@ def treebank_tokens(text: str) -> list[str]:
 def _compiled() -> tuple[Callable[[str], str], ...]:
     import regex
 
-    rules = [(regex.compile(pattern), replacement) for pattern, replacement in _RULES]
-    contractions = [(re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in _CONTRACTIONS]
-    return tuple(partial(pattern.sub, replacement) for pattern, replacement in (*rules, *contractions))
+    rules = [partial(regex.compile(pattern).sub, replacement) for pattern, replacement in _RULES]
+    contractions = [partial(re.compile(pattern, re.IGNORECASE).sub, by) for pattern, by in _CONTRACTIONS]
+    return (*rules, *contractions)
 
 
 def _whole(text: str) -> tuple[str, ...]:
