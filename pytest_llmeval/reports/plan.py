@@ -50,6 +50,7 @@ class BudgetUse:
         expected: What the plan takes; ``None`` where that is unknown.
         high: The 95th percentile.
         is_lower_bound: Whether calls may follow that are not counted.
+        known: What is known of it where the plan as a whole is unknown.
     """
 
     unit: str
@@ -57,11 +58,12 @@ class BudgetUse:
     expected: float | None
     high: float | None
     is_lower_bound: bool = False
+    known: float = 0.0
 
     @property
     def exceeded(self) -> bool:
-        """Whether the plan is known to exceed the limit."""
-        return self.expected is not None and self.expected > self.limit
+        """Whether the plan, or what is known of it, exceeds the limit."""
+        return (self.known if self.expected is None else self.expected) > self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +183,10 @@ def _used(use: BudgetUse) -> str:
     digits = 4 if use.unit == "usd" else 0
     unit = {"usd": "USD"}.get(use.unit, use.unit)
     allowed = f"{use.limit:.{digits}f} {unit} allowed"
-    if use.expected is None:
+    if use.expected is None and not use.exceeded:
         return f"{allowed}; whether the plan fits is unknown"
-    least = "at least " if use.is_lower_bound else ""
-    told = f"{least}{use.expected:.{digits}f} planned, {allowed}"
+    least = "at least " if use.is_lower_bound or use.expected is None else ""
+    told = f"{least}{use.known if use.expected is None else use.expected:.{digits}f} planned, {allowed}"
     if use.exceeded:
         return f"exceeded: {told}"
     if use.high is not None and use.high > use.limit:

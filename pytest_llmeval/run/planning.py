@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite, SuiteKey
 
-_PLACEHOLDER, _OTHER = "an answer that does not exist yet", "another answer that does not exist yet"
-"""Stand for answers when evaluators are asked how many questions they will have about it."""
+_PLACEHOLDER = "an answer that does not exist yet"
+"""Stands for answers when evaluators are asked how many questions they will have about them."""
 
 _UNRECORDED_CASES = ("case", "without a recorded prediction: no call, but errors")
 _UNANSWERED = ("case", "with neither a prediction nor a target: no call, but errors")
@@ -110,7 +110,8 @@ class Planner:
                 self._add_questions(tally, job, put_beside(case, others))
         elif has_target or suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture):
             self._add_target_calls(tally, job, has_target=has_target)
-            prediction = {"answer": _PLACEHOLDER} if suite.model is not None else _PLACEHOLDER
+            text = _placeholder(job)
+            prediction = {"answer": text} if suite.model is not None else text
             self._add_likely_questions(tally, job, prediction, others)
         else:
             self._notes[_UNANSWERED] += 1
@@ -187,14 +188,20 @@ class Planner:
         """Count the questions about answers of which one does not exist yet: they seldom depend on what it says."""
         if self.options.mode in ("off", "replay"):
             return
-        likely = {name: PredictionParts(prediction=_OTHER) if each is None else each for name, each in others.items()}
-        answer = Answer(put_beside(job.case.answered(prediction), likely))
+        likely = {
+            name: PredictionParts(prediction=_placeholder(opponent))
+            for name, opponent in job.opponents.items()
+            if isinstance(opponent, Job) and others[name] is None
+        }
+        answer = Answer(put_beside(job.case.answered(prediction), {**others, **likely}))
         for asking in self.answering.askings(job, answer):
             for asked in asking.next(answer):
                 if asked.question.shared:
                     self._counted(tally, asked)
                 else:
-                    tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in asked.singles)
+                    new = [each for each in asked.singles if each.key not in self._asked]
+                    self._asked.update(each.key for each in new)
+                    tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in new)
             if asking.label not in answer.failed:
                 tally.more = _plus(tally.more, _most_follow_ups(asking))
         if answer.failed:
@@ -286,10 +293,14 @@ class Planner:
         is_open |= used.more != 0
         if limits.calls is not None:
             yield BudgetUse("calls", limits.calls, used.expected, None, used.more != 0)
-        if limits.tokens is not None:
-            yield BudgetUse("tokens", limits.tokens, used.tokens.median, used.tokens.high, is_open)
-        if limits.usd is not None:
-            yield BudgetUse("usd", limits.usd, used.usd.median, used.usd.high, is_open)
+        for unit, limit, spread in (("tokens", limits.tokens, used.tokens), ("usd", limits.usd, used.usd)):
+            if limit is not None:
+                yield BudgetUse(unit, limit, spread.median, spread.high, is_open, spread.least)
+
+
+def _placeholder(job: Job) -> str:
+    """Return a text of its own for each answer, so that two systems ask the same about the pair of their answers."""
+    return f"{_PLACEHOLDER}: {job.key.variant} {job.case.id} {job.repeat}"
 
 
 def _turns(job: Job) -> tuple[int, int]:

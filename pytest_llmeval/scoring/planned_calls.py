@@ -25,13 +25,21 @@ class Spread:
     Attributes:
         median: If every call takes what the median call took; ``None`` where nothing is known.
         high: If every call takes the 95th percentile.
+        known: Where the median is unknown, that of the calls of which it is known.
     """
 
     median: float | None = 0.0
     high: float | None = 0.0
+    known: float = 0.0
+
+    @property
+    def least(self) -> float:
+        """The median of as many calls as it is known of."""
+        return self.known if self.median is None else self.median
 
     def __add__(self, other: "Spread") -> "Spread":
-        return Spread(_sum(self.median, other.median), _sum(self.high, other.high))
+        median = _sum(self.median, other.median)
+        return Spread(median, _sum(self.high, other.high), self.least + other.least if median is None else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, like
     Example:
         >>> found = planned(10, [CallSample(100, None, 2), CallSample(300, None, 4)], concurrency=4)
         >>> found.tokens, found.usd, found.seconds
-        (Spread(median=2000.0, high=2900.0), Spread(median=None, high=None), 9.0)
+        (Spread(median=2000.0, high=2900.0, known=0.0), Spread(median=None, high=None, known=0.0), 9.0)
     """
     every = calls + likely
     if not every:

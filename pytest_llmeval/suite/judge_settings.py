@@ -17,10 +17,17 @@ from pytest_llmeval.suite.suite import SuiteEntry
 class JudgeReader(PartReader):
     """Reads ``judge``, or ``judges`` with ``reduce`` and ``min_judges``."""
 
+    knows_metrics: bool
+
     def read_judge(self, entry: SuiteEntry) -> JudgeSpec | PanelSpec:
-        """Return who judges."""
+        """Return who judges; of a faulty panel, nothing more is said about its metrics."""
         if entry.judges is not None:
-            return self._panel(entry, entry.judges)
+            panel = self._panel(entry, entry.judges)
+            self.knows_metrics = self.knows_metrics and panel is not None
+            return panel or JudgeSpec()
+        if self.document.data.get("judges") is not None:
+            self.knows_metrics = False
+            return JudgeSpec()
         for name in ("reduce", "min_judges"):
             if getattr(entry, name) is not None:
                 self.fault((name,), f"found {name!r} without 'judges', expected a panel of judges", key=True)
@@ -32,19 +39,19 @@ class JudgeReader(PartReader):
         spec: JudgeSpec | None = self.check(JudgeSpec, data, path)
         return spec
 
-    def _panel(self, entry: SuiteEntry, judges: list[Any]) -> JudgeSpec | PanelSpec:
+    def _panel(self, entry: SuiteEntry, judges: list[Any]) -> PanelSpec | None:
         if entry.judge is not None:
             self.fault(("judges",), "found both 'judge' and 'judges', expected one of them", key=True)
         read = [self._spec(each, ("judges", number)) for number, each in enumerate(judges)]
         specs = [spec for spec in read if spec is not None]
         if len(specs) < len(read):
-            return JudgeSpec()
+            return None
         try:
             return PanelSpec(tuple(specs), entry.reduce, entry.min_judges)
         except FieldsError as error:
             for name, fault in error.faults:
                 self.fault((name,), fault)
-            return JudgeSpec()
+            return None
 
     def check_reduction(self, judge: JudgeSpec | PanelSpec, evaluators: Mapping[str, Evaluator]) -> None:
         """Refuse a panel, or a reduction, that has no meaning for an evaluator."""

@@ -236,6 +236,22 @@ def test_a_plan_fits_80_columns_and_an_unknown_fit_is_said(planned: Planned) -> 
     assert "budget: 10 tokens allowed; whether the plan fits is unknown" in text
 
 
+def test_what_is_known_to_exceed_a_budget_exceeds_it_whatever_the_rest_takes(planned: Planned) -> None:
+    planned.store(*past((100, 50), (100, 50)))
+    suite = planned.suite(answered("a", "b"), evaluators=[*YES_NO, {"judge": {"mode": "tone"}, "as": "tone"}])
+    beyond, within = (planned.plan(suite, budget=Budget(tokens=limit)) for limit in (299, 300))
+    assert (beyond.budget[0].expected, beyond.exceeds_budget, within.exceeds_budget) == (None, True, False)
+    assert "budget: exceeded: at least 300 planned, 299 tokens allowed" in planned.lines(beyond)
+    assert "budget: 300 tokens allowed; whether the plan fits is unknown" in planned.lines(within)
+
+
+def test_a_pair_of_answers_that_do_not_exist_yet_is_asked_about_once_for_both_systems(planned: Planned) -> None:
+    systems = {name: {"python": f"app:{name}"} for name in ("a", "b", "c")}
+    suite = planned.suite([case("x"), case("y")], systems=systems, evaluators=[{"pairwise": {"against": "systems"}}])
+    # Three pairs in two orders, about two cases.
+    assert [planned.plan(suite).judge.likely, planned.plan(suite).target.calls] == [12, 6]
+
+
 @dataclass(frozen=True)
 class InRounds(JudgedEvaluator):
     """Asks a first question, and then as many as the answer has letters, but two at most."""

@@ -85,6 +85,14 @@ def test_what_cannot_be_a_panel_is_refused(text: str, found: list[str], tmp_path
     assert faults(text + BODY, tmp_path) == found
 
 
+@pytest.mark.parametrize(
+    "text", ['judges: "openai:a"\n', "judges: {a: b}\nreduce: mean\n", f"{THREE}min_judges: 4\n", "judges: [3]\n"]
+)
+def test_a_faulty_panel_leaves_its_metrics_known(text: str, tmp_path: Path) -> None:
+    (found,) = faults(f"{text}gates: [judge_panel_alpha >= 0.5]\n{BODY}", tmp_path)
+    assert found.partition(":")[0] in ("judges", "judges[0]", "min_judges")
+
+
 def test_a_juror_with_faults_and_an_unknown_reduction_have_their_places(tmp_path: Path) -> None:
     found = faults(f'judges: ["openai:a", {{model: b, temprature: 0}}]\nreduce: mode\n{BODY}', tmp_path)
     assert [each.partition(":")[0] for each in found] == ["judges[1].temprature", "reduce"]

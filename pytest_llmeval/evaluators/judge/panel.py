@@ -31,7 +31,7 @@ class PanelAgreement(Evaluator):
 
     What is compared are scores as shares of the scale, one set for each question (or each claim that a question lists).
 
-    * ``LABEL_panel_alpha``: Krippendorff's alpha for interval data over all jurors (Krippendorff 2011);
+    * ``LABEL_panel_alpha``: Krippendorff's alpha for interval data over all jurors (Krippendorff 2011), at least -1;
     * ``LABEL_panel_kappa[A, B]``: Cohen's kappa of two jurors, weighted by squared differences (Cohen 1968), which for
       yes and no is the unweighted one;
     * ``LABEL_panel_spread``, in [0, 1]: largest minus smallest score of a question, mean over questions;
@@ -65,7 +65,7 @@ class PanelAgreement(Evaluator):
         """Return the metrics."""
         signature = f"jurors:{len(self.jurors)}|v:{self.version}"
         return [
-            Metric(self._metric("alpha"), low=None, signature=f"interval|{signature}"),
+            Metric(self._metric("alpha"), low=-1.0, signature=f"interval|{signature}"),
             Metric(self._metric("kappa[jurors]"), low=-1.0, signature=f"weights:squared|{signature}"),
             Metric(self._metric("spread"), higher_is_better=False, signature=signature),
             Metric(self._metric("missing"), higher_is_better=False, signature=signature),

@@ -14,8 +14,10 @@ from sklearn import metrics
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.reduction import PanelError, PanelVerdict
+from pytest_llmeval.scoring.summary import summarize
 
 JURORS = ("openai:a", "openai:b", "openai:c")
 AGREEMENT = PanelAgreement("judge", JURORS)
@@ -57,12 +59,23 @@ def test_alpha_is_that_of_package_krippendorff_also_where_jurors_failed(rows: li
     assume(paired and np.ptp(paired) > 1e-3)
     table = np.array([[math.nan if each is None else each for each in row] for row in rows]).T
     expected = krippendorff.alpha(reliability_data=table, level_of_measurement="interval")
+    assert expected >= -1
     assert pooled(rows)["judge_panel_alpha"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_spread_is_a_mean_over_questions_and_missing_a_share_of_all_verdicts() -> None:
     values = pooled([(0.0, 1.0, 0.5), (1.0, 1.0, None), (1.0, None, None)])
     assert (values["judge_panel_spread"], values["judge_panel_missing"]) == (0.5, 3 / 9)
+
+
+def test_jurors_who_always_agreed_leave_room_for_cases_in_which_they_would_not() -> None:
+    seen = [AGREEMENT.measure_verdicts([verdict((score,) * 3)]) for score in (0.0, 1.0) * 4]
+    records = [CaseRecord(str(number), observations={AGREEMENT.name: each}) for number, each in enumerate(seen)]
+    found = summarize({AGREEMENT.name: AGREEMENT}, records).find("judge_panel_alpha")
+    assert found is not None
+    assert (found.value, found.high) == (1, 1)
+    assert found.low is not None
+    assert found.low < 0.5
 
 
 def test_a_case_has_its_spread_and_no_coefficients() -> None:
