@@ -99,8 +99,8 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
     (tmp_path / "s.eval.yaml").write_text(
-        "evaluators: [{text: {metrics: [f1, exact_match]}}]\ngates: [f1 >= 0.5]\n"
-        "cases: [{id: a, expected: x y, prediction: x}, {id: b, expected: x, prediction: x}]\n"
+        "evaluators: [text]\ngates: [f1 >= 0.5]\n"
+        "cases: [{id: a, expected: x… (y)..., prediction: x}, {id: b, expected: x, prediction: x}]\n"
     )
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
     found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)

@@ -23,6 +23,11 @@ PIECES = (
 @example("one,: two")
 @example('one\n"two" three')
 @example("one\n''two'' three")
+@example("x'd' y")
+@example("so 'twas, and 't\u0131s")
+@example('"``` one')
+@example("a. \x1c")
+@example("\u0301's 's\u0301")
 def test_tokens_equal_nltk_on_adversarial_text(text: str) -> None:
     text = text.lower()
     assert treebank_tokens(text) == NLTKWordTokenizer().tokenize(text)
