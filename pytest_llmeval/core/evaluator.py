@@ -4,7 +4,7 @@ __all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_llmeval.core.case import Case
@@ -32,6 +32,8 @@ class Metric:
         signature: How it is computed (tokenizer, smoothing, version), so that two numbers can be compared.
         learned: Name of a detail of observations that is a part of the signature, known only once cases have run; empty
             for none.
+        per_case: What one case adds to the value at most, where that is a total over cases, such as a number of wins;
+            ``None`` for other values. Intervals of totals keep within what the cases can add.
     """
 
     name: str
@@ -40,12 +42,17 @@ class Metric:
     high: float | None = 1.0
     signature: str = ""
     learned: str = ""
+    per_case: float | None = None
 
     def describes(self, signature: str) -> bool:
         """Return whether a value with this signature may be of this metric."""
         return signature == self.signature or (
             bool(self.learned) and signature.startswith(f"{self.signature}|{self.learned}:")
         )
+
+    def over(self, cases: int) -> "Metric":
+        """Return the metric with the range of its value over so many cases."""
+        return self if self.per_case is None else replace(self, high=self.per_case * cases)
 
     @property
     def family(self) -> str:

@@ -175,6 +175,8 @@ def share_interval(
 ) -> tuple[float, float] | None:
     """Return Wilson's interval of a value that is the share of cases that score 1, among cases that score 0 or 1.
 
+    A value that is the number of such cases has that interval times the number of cases.
+
     Args:
         value: Of the data.
         scores: Of the cases that have one.
@@ -196,9 +198,13 @@ def binary_interval(
     value: float, ones: int, scored: int, units: int, metric: Metric, confidence: float
 ) -> tuple[float, float] | None:
     """Return what `share_interval` returns, of so many cases that score 1 among `scored` that score 0 or 1."""
-    is_share = (metric.low, metric.high) == (0, 1) and 0 <= value <= 1 and scored == units
-    if is_share and abs(ones / scored - value) <= _SAME:
+    if scored != units:
+        return None
+    if (metric.low, metric.high, metric.per_case) == (0, 1, None) and abs(ones / scored - value) <= _SAME:
         return wilson_interval(ones, units, confidence)
+    if metric.per_case == 1 and abs(ones - value) <= _SAME:
+        low, high = wilson_interval(ones, units, confidence)
+        return low * scored, high * scored
     return None
 
 

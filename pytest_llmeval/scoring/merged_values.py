@@ -72,7 +72,7 @@ def merged_values(
         value = present(column[0]) if measured else None
         interval, method = None, None
         if value is not None and confidence is not None and measured >= _INTERVAL_CASES:
-            interval, method = bounds(name, metric, value, measured, confidence)
+            interval, method = bounds(name, metric.over(measured), value, measured, confidence)
         scored = sums.scored.get(name, 0)
         errored = sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing)
         out[name] = (

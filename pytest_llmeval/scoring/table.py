@@ -237,7 +237,7 @@ class Table:
 
         missing = int(self.missing[rows].sum())
         out: dict[str, MetricValue] = {}
-        undecided: dict[str, tuple[float, int]] = {}
+        undecided: dict[str, tuple[float, int, Metric]] = {}
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
@@ -248,9 +248,10 @@ class Table:
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
             if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
-                bounds = share_interval(value, finite, drawn, self.metric(name), confidence)
+                metric = self.metric(name).over(measured)
+                bounds = share_interval(value, finite, drawn, metric, confidence)
                 if bounds is None:
-                    undecided[name] = value, drawn
+                    undecided[name] = value, drawn, metric
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,
@@ -268,13 +269,13 @@ class Table:
         return out
 
     def _resampled_intervals(
-        self, block: "FloatArray", undecided: Mapping[str, tuple[float, int]], confidence: float
+        self, block: "FloatArray", undecided: Mapping[str, tuple[float, int, Metric]], confidence: float
     ) -> Iterator[tuple[str, tuple[float, float]]]:
         """Yield the metrics that have an interval by resamples.
 
         Args:
             block: Totals of what is drawn together.
-            undecided: Metric name to its value, and of how many independent draws it is.
+            undecided: Metric name to its value, of how many independent draws it is, and the metric.
             confidence: Of the intervals.
         """
         totals = resampled_totals(block, resample_count(len(block)), compact=True)
@@ -284,8 +285,7 @@ class Table:
         for each in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
             names = frozenset(each)
             for name, column in self._summarized(totals, names).items():
-                value, drawn = undecided[name]
-                bounds = value_interval(column, value, drawn, self.metric(name), confidence)
+                bounds = value_interval(column, *undecided[name], confidence)
                 if bounds is not None:
                     yield name, bounds
 

@@ -1,7 +1,8 @@
 """Intervals of values: against scipy, and what few cases must not claim."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_llmeval import Case, Metric, Result, get_evaluator, score
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, get_evaluator, score
+from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.intervals import (
@@ -160,3 +162,36 @@ def test_the_mean_of_equal_resamples_may_be_rounded_below_them() -> None:
     resampled = Resampled(np.concatenate([np.full(200, 0.7), np.linspace(-1, 0.6, 800)]))
     tails = resampled.tails(0.9)
     assert 0 <= tails.below <= 0.001
+
+
+@dataclass(frozen=True)
+class Hits(Evaluator):
+    """Numbers of right answers, of one or two that each case has."""
+
+    name = "hits"
+    each: int = 1
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("hits", high=None, per_case=float(self.each)), Metric("rate")]
+
+    def measure(self, case: Case) -> Observation:
+        return Observation({"hits": float(case.prediction), "of": self.each})
+
+    def summarize(self, sums: Sums) -> Mapping[str, FloatArray]:
+        return {"hits": sums["hits"], "rate": sums["hits"] / sums["of"]}
+
+
+@pytest.mark.parametrize("hits", [[0] * 6, [1] * 5 + [0], [1] * 6])
+def test_a_number_of_cases_has_the_interval_of_their_share(hits: list[int]) -> None:
+    cases = [Case(str(number), prediction=each) for number, each in enumerate(hits)]
+    for metrics in (score(Hits(), cases).metrics, score(Hits(), cases, partial=True).result().metrics):
+        share = np.array([metrics["rate"].low, metrics["rate"].high])
+        assert [metrics["hits"].low, metrics["hits"].high] == pytest.approx(share * len(hits))
+
+
+@pytest.mark.parametrize("hits", [[0] * 6, [2] * 6, [2, 2, 2, 2, 2, 1]])
+def test_the_interval_of_a_total_stays_within_what_its_cases_can_add(hits: list[int]) -> None:
+    total = score(Hits(2), [Case(str(number), prediction=each) for number, each in enumerate(hits)]).metrics["hits"]
+    assert total.low is not None
+    assert total.high is not None
+    assert 0 <= total.low < total.high <= 2 * len(hits)

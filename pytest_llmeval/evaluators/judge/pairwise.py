@@ -152,11 +152,12 @@ class Pairwise(JudgedEvaluator):
         mode = self._mode()
         signature = f"mode:{mode.name}@{mode.version}|against:{','.join(self._named)}|orders:2|lang:{self.language}"
         signature = f"{signature}|v:{self.version}"
+        most = None if SYSTEMS in self._named else float(len(self._named))
         metrics = [
             Metric("win_rate", signature=signature),
-            Metric("wins", high=None, signature=signature),
-            Metric("losses", higher_is_better=False, high=None, signature=signature),
-            Metric("ties", high=None, signature=signature),
+            Metric("wins", high=None, signature=signature, per_case=most),
+            Metric("losses", higher_is_better=False, high=None, signature=signature, per_case=most),
+            Metric("ties", high=None, signature=signature, per_case=most),
             Metric("flip_rate", higher_is_better=False, signature=signature),
         ]
         return [*metrics, Metric("win_rate[opponent]", signature=signature)] if self._has_family else metrics
