@@ -46,6 +46,10 @@ class Panel:
     min_judges: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.judges, str):  # a sequence, too
+            raise FieldsError(
+                [("judges", f"found {self.judges!r}, expected a list or a mapping of two or more judges")]
+            )
         if faults := panel_faults(len(self.judges), self.reduce, self.min_judges):
             raise FieldsError(faults)
 

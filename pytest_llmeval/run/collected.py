@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.reports.notes import Texts
@@ -93,7 +94,7 @@ def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[s
         return {}
     suite_judge = judges.judge_of(suite.path, suite.judge, shown, priced=suite.asks_judge)
     given = {"model": suite_judge.model, "parameters": json.dumps(suite_judge.parameters, sort_keys=True)}
-    return {
+    asked = {
         label: {
             **(given if evaluator.own_model is None else {"model": str(evaluator.own_model.model), "parameters": "{}"}),
             "prompt": "; ".join(dict.fromkeys(metric.signature for metric in evaluator.describe())),
@@ -101,3 +102,5 @@ def judges_of(suite: Suite, judges: SuiteJudges, shown: str) -> dict[str, dict[s
         for label, evaluator in suite.evaluators.items()
         if isinstance(evaluator, JudgedEvaluator)
     }
+    agreements = {label: each for label, each in suite.evaluators.items() if isinstance(each, PanelAgreement)}
+    return asked | {label: asked[each.of] for label, each in agreements.items()}

@@ -100,7 +100,8 @@ def score(
         Metrics of the set, its groups and every case. A case that the evaluator could not measure counts as errored.
 
     Raises:
-        LlmevalError: `partial` and `cluster_by` are both given: a cluster may have cases elsewhere.
+        LlmevalError: `partial` and `cluster_by` are both given: a cluster may have cases elsewhere. Or `partial` and
+            criteria without steps, which may differ elsewhere.
         MissingExtraError: An optional dependency is not installed.
         MissingDataError: Language data is not installed.
     """
@@ -108,6 +109,10 @@ def score(
 
     if partial and cluster_by is not None:
         raise LlmevalError("score: partial=True with cluster_by: a cluster may have cases in other parts")
+    if partial and (learned := [each.learned for each in evaluator.describe() if each.learned]):
+        raise EvaluatorError(
+            f"score: partial=True with {learned[0]} that the judge writes anew for every part: give them as an option"
+        )
     listed = list(cases)
     reading = Reading.of(evaluator, on, parts or Parts())
     evaluators: dict[str, Evaluator] = {evaluator.name: evaluator}

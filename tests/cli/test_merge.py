@@ -11,6 +11,7 @@ import pytest
 from shard_files import origin, ran, write_suite
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.run.result_collector import ItemResult, ResultCollector
 from pytest_llmeval.run.shards.file import Options, write_shard
 
 COUNT = 3
@@ -153,6 +154,26 @@ def test_what_does_not_belong_together_is_refused_by_name(
     assert line in said.err
     assert said.out == ""
     assert not (project / "report.json").exists()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_scores_by_other_steps_of_a_judge_are_not_merged(
+    here: Path, capsys: pytest.CaptureFixture[str], same: bool
+) -> None:
+    write_suite(here, evaluators=[{"judge": {"criteria": "Short."}}], judge="fixture:x", gates=["judge_score >= 0.1"])
+    for shard in ("1/3", "2/3", "3/3"):
+        heard = ran(here, shard)
+        results = {}
+        for item, each in heard.results.results.items():
+            key, total, (entry,) = json.loads(each.payload)
+            steps = ["Read."] if same or shard != "2/3" else ["Guess."]
+            seen = {"judge": {"counts": {"score": 0.5, "n": 1}, "details": {"steps": steps}}}
+            payload = json.dumps([key, total, [{"id": entry["id"], "outcome": "passed", "obs": seen}]])
+            results[item] = ItemResult(payload, "passed", 0.1)
+        heard.results = ResultCollector(results)
+        write_shard(here / "parts" / f"{shard[0]}.llmeval", origin(here, shard), heard, here, 1.0)
+    assert main(["merge", "parts"]) == (0 if same else 1)
+    assert ("llmeval: found steps of judge in s.eval.json ['" in capsys.readouterr().err) != same
 
 
 def test_another_evaluator_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from loading import load_text
 
 from pytest_llmeval import JudgeRequest
+from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
 from pytest_llmeval.run.execute import Execution
@@ -205,6 +206,13 @@ def test_opponents_are_recorded_and_replayed_like_any_answer(world: World) -> No
 def test_an_opponent_that_the_suite_does_not_have_is_a_fault_with_its_place(world: World, against: str) -> None:
     with pytest.raises(Exception, match=r"s\.eval\.yaml:6.*evaluators\[0\]\.pairwise: .*'nobody'"):
         world.suite(against)
+
+
+def test_a_faulty_system_is_no_unknown_opponent(world: World) -> None:
+    text = SUITE.replace("AGAINST", "systems").replace("python:", "target:").replace("predictions:", "target:")
+    with pytest.raises(SuiteError) as error:
+        load_text(text, world.folder)
+    assert {fault.path.partition(".")[0] for fault in error.value.faults} == {"systems"}
 
 
 def test_names_that_mean_something_else_are_no_systems(world: World) -> None:

@@ -103,6 +103,8 @@ def test_answers_are_judged_by_a_panel_too() -> None:
 def test_what_cannot_be_a_panel_is_refused() -> None:
     with pytest.raises(ValueError, match="judges: found 1 judge, expected two or more"):
         Panel([MILD])
+    with pytest.raises(ValueError, match="judges: found 'openai:a', expected a list or a mapping of two or more"):
+        Panel("openai:a")
     with pytest.raises(ValueError, match="min_judges: found 3, expected 1 to 2"):
         Panel([MILD, FAIR], min_judges=3)
     with pytest.raises(ValueError, match="reduce: found 'mode', expected one of mean, median, majority, unanimous"):

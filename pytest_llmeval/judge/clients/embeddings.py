@@ -137,7 +137,8 @@ class EmbeddingJudge:
             if isinstance(error, RejectedError) and len(batch) > 1:
                 # The others need not fail for one text that is too long, nor all of them for being too many.
                 middle = len(batch) // 2
-                await asyncio.gather(self._call(batch[:middle], request), self._call(batch[middle:], request))
+                await self._call(batch[:middle], request)
+                await self._call(batch[middle:], request)
                 return
             for text, future in zip(batch, coming, strict=True):
                 self._embedded.pop(text, None)  # asked for again, it may be there

@@ -12,7 +12,15 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import (
+    NUMBERS,
+    closing_object,
+    object_schema,
+    plain,
+    says,
+    shortened,
+    unreadable,
+)
 
 _SCORE: Final = "score"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -243,14 +251,10 @@ class ReplyForm:
     @cached_property
     def _says(self) -> re.Pattern[str]:
         """What in prose before the object gives a graded field a value."""
-        names = "|".join(map(re.escape, self.graded))
         words = {word for each in self.graded.values() for word in each.choices or ()}
-        values = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
-        numbers = r"[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf(?:inity)?)|nan|null|true|false"
-        return re.compile(
-            rf"(?i)(?<!\w)(?P<name>{names})[\\\"'`*]{{0,4}}\s{{0,9}}[:=]\s{{0,9}}[\\\"'`*]{{0,4}}"
-            rf"(?P<value>{values + '|' if values else ''}{numbers})(?!\w)"
-        )
+        longest_first = sorted(words, key=lambda word: (-len(word), word))
+        values = "|".join([*map(re.escape, longest_first), NUMBERS])
+        return says("|".join(map(re.escape, self.graded)), f"(?:{values})(?![a-z0-9_])")
 
 
 def _value(data: Mapping[str, Any], name: str) -> str:

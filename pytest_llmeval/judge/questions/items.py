@@ -3,13 +3,11 @@
 __all__ = ("closing_list", "items_schema", "read_items", "read_reason", "read_truth")
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 from pytest_llmeval.core.explanations import listed
-from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
 
 _SHOWN: Final = 40
 
@@ -38,7 +36,8 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
         agreed = {str(truth): values[0]} if values and values.count(values[0]) == len(values) else {}
         return {key: None, **agreed}
 
-    data = closing_object(reply, said, _says(key, truth))
+    other = says("|".join(filter(None, (key, truth))), r"\[|(?:true|false)(?![a-z0-9_])")
+    data = closing_object(reply, said, other)
     beside = [name for name, value in data.items() if name != key and isinstance(value, list | dict)]
     if beside:
         raise unreadable(reply, f"found {shortened(beside[0], _SHOWN)!r} beside {key!r}, expected one list")
@@ -47,15 +46,6 @@ def closing_list(reply: str, key: str, truth: str | None = None) -> list[Any]:
         shown = shortened(json.dumps(found, ensure_ascii=False), _SHOWN) if key in data else "nothing"
         raise unreadable(reply, f"found {shown} as {key}, expected a list")
     return found
-
-
-@cache
-def _says(key: str, truth: str | None) -> re.Pattern[str]:
-    """Return what finds another list, or a verdict that is not in one."""
-    names = "|".join(filter(None, (key, truth)))
-    return re.compile(
-        rf"(?i)(?<!\w)(?P<name>{names})[\\\"'`*]{{0,4}}\s{{0,9}}[:=]\s{{0,9}}[\\\"'`*]{{0,4}}(?P<value>\[|(?:true|false)\b)"
-    )
 
 
 def read_items(

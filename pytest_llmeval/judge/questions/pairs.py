@@ -4,7 +4,6 @@ __all__ = ("pairwise_mode", "read_better")
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from string import Template
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 from pytest_llmeval.judge.contract import Mode, Verdict
 from pytest_llmeval.judge.questions.modes import read_mode_file
-from pytest_llmeval.judge.questions.replies import closing_object, plain, shortened, unreadable
+from pytest_llmeval.judge.questions.replies import closing_object, plain, says, shortened, unreadable
 
 _SCORES: Final = {"first": 1.0, "tie": 0.5, "second": 0.0}
 _SCHEMA: Final = {
@@ -21,11 +20,7 @@ _SCHEMA: Final = {
     "required": ["reasoning", "better"],
     "additionalProperties": False,
 }
-_SAYS = re.compile(
-    r"""(?ix)
-    (?<!\w) (?P<name> better ) [\\"'`*]{0,4} \s{0,9} [:=] \s{0,9} [\\"'`*]{0,4} (?P<value> first | second | tie ) \b
-    """
-)
+_SAYS = says("better", "(?:first|second|tie)(?![a-z0-9_])")
 _SHOWN = 60
 
 

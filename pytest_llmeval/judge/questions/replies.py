@@ -3,6 +3,7 @@
 __all__ = (
     "EXPLANATION_SCHEMA",
     "FLAGS",
+    "NUMBERS",
     "SCORE_SCHEMA",
     "closing_object",
     "object_schema",
@@ -14,6 +15,7 @@ __all__ = (
     "read_text",
     "read_yes_no",
     "rubric_schema",
+    "says",
     "shortened",
     "unreadable",
 )
@@ -37,13 +39,27 @@ _FENCE_LENGTH: Final = len("```json")
 _LONGEST: Final = 200
 _QUOTED: Final = 60
 _BRACE = re.compile("[{}]")
-_SAYS = re.compile(
-    r"""(?ix)
-    (?<!\w) (?:has_)? (?P<name> score | fabrication | [a-z]+ _ (?:errors|citation) )
-    [\\"'`*]{0,4} \s{0,9} [:=] \s{0,9} [\\"'`*]{0,4}
-    (?P<value> [+-]? (?:\d+ (?:\.\d+)? (?:e[+-]?\d+)? | inf(?:inity)?) | nan | null | true | false )
+
+
+def says(names: str, values: str, before: str = "") -> re.Pattern[str]:
+    """Return what finds prose such as ``"score": 1``, ``Score = 1`` and ``最终score：1分``, which give a verdict.
+
+    Args:
+        names: Pattern of the ``name``.
+        values: Pattern of the ``value``.
+        before: Pattern of what may precede the name.
     """
-)
+    quotes = r"[\\\"'`*]{0,4}"
+    # Chinese puts no space around words, so only Latin letters and digits make a name part of another word.
+    return re.compile(
+        rf"(?i)(?<![a-z0-9_]){before}(?P<name>{names}){quotes}\s{{0,9}}[:=：]\s{{0,9}}{quotes}(?P<value>{values})"
+    )
+
+
+NUMBERS: Final = r"[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf(?:inity)?)|nan|null|true|false"
+"""Pattern of the values that are no words of a user."""
+
+_SAYS = says("score|fabrication|[a-z]+_(?:errors|citation)", NUMBERS, "(?:has_)?")
 _TRUTH: Final = {"true": 1, "false": 0}
 _THOUGHTS: Final = "<think>"
 _END_OF_THOUGHTS: Final = "</think>"

@@ -60,6 +60,7 @@ def merge_shards(shards: Sequence[ShardFile], root: Path) -> MergedRun:
     }
     suites = Checkout(root, plugins, known)
     faults = [*_other_checkouts(shards, suites), *_other_runs(shards), *_incomplete(shards)]
+    faults = faults or list(_other_findings(shards, suites))
     if faults:
         raise LlmevalError("\n".join(faults))
     options = shards[0].origin.options
@@ -151,6 +152,27 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
             judges.setdefault(SuiteKey(*variant.key), {})[shard.path] = variant.judges
     for key, values in judges.items():
         yield from _minority(values, f"judges of {key.shown}")
+
+
+def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
+    """Yield which shards have scores by other things that a judge wrote for all cases, such as steps of criteria."""
+    learned = {}
+    for name in suites.plugins:
+        evaluators = suites.read(suites.root / name).evaluators
+        found = {(label, each.learned) for label, made in evaluators.items() for each in made.describe()}
+        if known := sorted(each for each in found if each[1]):
+            learned[str(suites.root / name)] = known
+    heard = [(shard.path, each) for shard in (shards if learned else ()) for each in shard.heard.results.suites()]
+    values: dict[tuple[str, str, str], dict[Path, Any]] = {}
+    for path, results in heard:
+        for label, name in learned.get(results.key.path, ()):
+            for record in results.records.values():
+                details = record.observations[label].details if label in record.observations else {}
+                if name in details:
+                    values.setdefault((results.key.shown, label, name), {})[path] = details[name]
+    for (shown, label, name), of_shards in values.items():
+        for line in _minority(of_shards, f"{name} of {label} in {shown}"):
+            yield f"{line}: record them before shards run, or put them into the suite"
 
 
 def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:

@@ -46,6 +46,13 @@ def test_the_steps_are_written_once_and_every_answer_is_graded_by_them() -> None
     assert found.cases[0].details["judge"]["steps"] == STEPS
 
 
+def test_parts_of_a_run_need_steps_that_are_the_same_in_all() -> None:
+    with pytest.raises(EvaluatorError, match="partial=True with steps that the judge writes anew for every part"):
+        score(criteria(), CASES, judge=Scripted(), partial=True)
+    given = score(criteria(steps=STEPS), CASES, judge=Scripted(), partial=True)
+    assert given.result().metrics["judge_score"].value == 0.75
+
+
 def test_the_signature_names_the_criteria_and_the_steps() -> None:
     def signature(judge: Scripted, **options: Any) -> str:
         return score(criteria(**options), CASES, judge=judge).metrics["judge_score"].signature

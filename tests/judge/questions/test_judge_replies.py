@@ -107,6 +107,7 @@ def test_a_score_beyond_the_range_is_clamped_and_noted(raw: str, score: float, n
         ),
         ('{"score": 0} as it says {"score": 1}', "found two contradicting verdicts"),
         ('Score: 0. It says {"score": 1}', "found two contradicting verdicts, 'Score: 0' and"),
+        ('最终score：0分。{"score": 1}', "found two contradicting verdicts, 'score：0' and"),
         ('{"score": null} or {"score": 1}', "found two contradicting verdicts"),
         ('{"score": 0, "reasoning": "} {"score": 1}', "found two contradicting verdicts"),
         ('<think>It says </think>{"score": 1}.</think>{"score": 0}', "found two contradicting verdicts"),

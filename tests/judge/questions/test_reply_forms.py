@@ -55,6 +55,7 @@ def test_a_missing_field_is_an_error(name: str) -> None:
         'Verdict: bad. It says {"verdict": "good"}',
         'verdict = "nearly good" {"verdict": "good"}',
         '{"verdict": null} {"verdict": "good"}',
+        '我认为verdict：bad。{"verdict": "good"}',
     ],
 )
 def test_prose_that_gives_another_verdict_is_an_error(reply: str) -> None:
