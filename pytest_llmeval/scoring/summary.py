@@ -57,10 +57,12 @@ def summarize(
         members: dict[str, list[int]] = {}
         for row, record in enumerate(records):
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
-        groups[key] = {}
-        for name, rows in sorted(members.items()):
+        found: dict[str, GroupResult] = {}
+        # In the order of sizes, because resamples of one size are drawn once.
+        for name, rows in sorted(members.items(), key=lambda each: len(each[1])):
             metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
-            groups[key][name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
+            found[name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
+        groups[key] = dict(sorted(found.items()))
     whole = table.metrics(everything, confidence, cluster_by)
     whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
     metrics, pass_rate, usage = _split(table, whole)

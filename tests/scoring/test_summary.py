@@ -27,7 +27,7 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.run.score import measure_each
-from pytest_llmeval.scoring import table
+from pytest_llmeval.scoring import resample, table
 from pytest_llmeval.scoring.summary import summarize
 
 SPLIT = SplitAverage()
@@ -256,6 +256,14 @@ def test_an_interval_needs_two_scored_cases(pairs: list[tuple[int, int] | None],
     metric = score(SPLIT, pair_cases(pairs)).metrics["ratio"]
     assert metric.value is not None
     assert (metric.low is not None, metric.high is not None) == (exists, exists)
+
+
+def test_resamples_of_groups_of_one_size_are_drawn_once_whatever_their_names() -> None:
+    resample._kept_weights.cache_clear()
+    cases = pair_cases([(1, 3), (2, 3), (5, 6), (1, 7), (3, 5), (0, 2), (4, 9)] * 2, "abcd" * 3 + "ac")
+    groups = score(SPLIT, cases, ["kind"]).groups["kind"]
+    assert [(name, each.cases) for name, each in groups.items()] == [("a", 4), ("b", 3), ("c", 4), ("d", 3)]
+    assert resample._kept_weights.cache_info().misses == len({3, 4, len(cases)})
 
 
 def test_without_confidence_there_are_no_intervals() -> None:

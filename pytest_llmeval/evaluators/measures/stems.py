@@ -49,6 +49,8 @@ _STEP_4 = _by_ending(
     ("", ["al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"]),
     ("", ["ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"]),
 )
+_ENDINGS = frozenset({*_STEP_2, *_STEP_3, *_STEP_4, "gi"})
+"""The last letters of words that steps 2 to 4 may change; most other words pass them at once."""
 
 
 def stem(word: str) -> str:
@@ -59,9 +61,10 @@ def stem(word: str) -> str:
     word = _without_participle(word)
     if word[-1:] == "y" and len(word) > 2 and _shape(word)[-2] == "c":  # noqa: PLR2004 (more than one letter before)
         word = word[:-1] + "i"
-    word = _step_2(word)
-    word = _replaced(word, _STEP_3, 1)
-    word = _replaced(word, _STEP_4, 2)
+    if word[-2:] in _ENDINGS:
+        word = _step_2(word)
+        word = _replaced(word, _STEP_3, 1)
+        word = _replaced(word, _STEP_4, 2)
     return _without_e(word)
 
 
@@ -84,6 +87,8 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
+    if word[-1:] not in ("d", "g"):
+        return word
     if word.endswith("ied"):
         return word[:-1] if len(word) == len("tied") else word[:-2]
     if word.endswith("eed"):

@@ -113,6 +113,8 @@ def _last(chunk: str) -> tuple[str, ...]:
 
 def _simple(shape: re.Pattern[str], chunk: str) -> tuple[str, ...]:
     """Return the tokens of a word with its clitic and punctuation; nothing where a further rule may apply."""
+    if chunk.isalnum() and chunk.isascii() and chunk not in _CONTRACTED:
+        return (chunk,)
     match = shape.fullmatch(chunk)
     if match is None:
         return ()
