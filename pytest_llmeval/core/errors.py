@@ -92,10 +92,12 @@ class JudgeError(LlmevalError):
 
     Attributes:
         reply: The reply as it came; ``None`` where there is none.
+        rejected: Whether the server rejects what was sent, such as too long a text, and would take another request.
     """
 
-    def __init__(self, message: str, reply: str | None = None) -> None:
+    def __init__(self, message: str, reply: str | None = None, *, rejected: bool = False) -> None:
         self.reply = reply
+        self.rejected = rejected
         super().__init__(message)
 
 

@@ -1,6 +1,6 @@
 """Attempts of a judge call: classification of failures, advice, and total usage."""
 
-__all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "RejectedError", "failed_status", "message_in")
+__all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "message_in")
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,10 +21,6 @@ _TOO_MANY = 429
 _BAD_REQUEST = 400
 _REJECTED: Final = frozenset({_BAD_REQUEST, 413, 422})
 _NOTHING_USED: Final = Usage()
-
-
-class RejectedError(JudgeError):
-    """The server rejects what was sent, such as too long a text, and would take another request."""
 
 
 class CallError(AttemptError):
@@ -166,8 +162,9 @@ class Patience:
             reply = await retried(counted, self.retries, self.sleep, self.calls, f"{self.provider} {address}")
         except AttemptError as failure:
             text, attempts = str(failure), failure.attempts
-            kind = RejectedError if isinstance(failure, CallError) and failure.rejected else JudgeError
+            rejected = isinstance(failure, CallError) and failure.rejected
         else:
             return replace(reply, usage=added(wasted, reply.usage))
         # Raised out here, without the exceptions before it: those have frames that hold the key.
-        raise kind(f"{self.provider}: {text}" + (f" (after {attempts} attempts)" if attempts > 1 else ""))
+        tried = f" (after {attempts} attempts)" if attempts > 1 else ""
+        raise JudgeError(f"{self.provider}: {text}{tried}", rejected=rejected)

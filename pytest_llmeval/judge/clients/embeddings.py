@@ -12,7 +12,6 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.judge.clients.attempts import RejectedError
 from pytest_llmeval.judge.clients.base import AsyncJudge, count
 from pytest_llmeval.judge.clients.openai import OpenAI
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Message, Usage
@@ -134,7 +133,7 @@ class EmbeddingJudge:
             reply = await self.model.complete(asked)
             vectors = _vectors(reply.text, len(batch))
         except Exception as error:  # noqa: BLE001 (whoever waits gets it)
-            if isinstance(error, RejectedError) and len(batch) > 1:
+            if isinstance(error, JudgeError) and error.rejected and len(batch) > 1:
                 # The others need not fail for one text that is too long, nor all of them for being too many.
                 middle = len(batch) // 2
                 await self._call(batch[:middle], request)
