@@ -10,6 +10,7 @@ from itertools import repeat
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.shared_answers import OrphanedError
+from pytest_llmeval.services.background import waited
 from pytest_llmeval.suite.suite import SuiteKey
 
 
@@ -74,7 +75,7 @@ class Prefetch:
         __tracebackhide__ = True
         if started is None:
             return self.answering.now(job)
-        answer = started.result() if isinstance(started, Future) else started
+        answer = waited(started) if isinstance(started, Future) else started
         return self.answering.now(job) if isinstance(answer.error, OrphanedError) else answer
 
 

@@ -1,6 +1,6 @@
 """An event loop in a background thread, for waiting on the network while tests run."""
 
-__all__ = ("Background", "caught", "in_thread")
+__all__ = ("Background", "caught", "in_thread", "waited")
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import asyncio
 
 _T = TypeVar("_T")
+
+_WAKE_S = 0.5
+"""How long a wait lasts before signals are looked at."""
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Background:
             BaseException: Whatever it raises, without the frames of the event loop.
         """
         __tracebackhide__ = True
-        value, error = self.submit(caught(work)).result()
+        value, error = waited(self.submit(caught(work)))
         if error is not None:
             raise error
         return cast("_T", value)
@@ -73,6 +76,20 @@ class Background:
             with suppress(Exception):  # what cannot be closed any more is gone with the process
                 await close()
         await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+def waited(future: "Future[_T]") -> _T:
+    """Wait for a future and return its result.
+
+    The wait is in slices: a signal that comes at the moment before a wait is only seen once that wait has ended.
+    """
+    __tracebackhide__ = True
+    while True:
+        try:
+            return future.result(_WAKE_S)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:

@@ -4,11 +4,12 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import Future
 
 import pytest
 from llm_server import PATIENCE
 
-from pytest_llmeval.services.background import Background, in_thread
+from pytest_llmeval.services.background import Background, in_thread, waited
 
 
 @pytest.fixture
@@ -118,3 +119,33 @@ def test_a_function_that_hangs_keeps_nobody_from_closing() -> None:
     hanging = next((each for each in threading.enumerate() if each.name == "hangs"), None)
     if hanging is not None:
         hanging.join(PATIENCE)
+
+
+class Slow(Future[str]):
+    """A future that is done once it has been waited for twice; a wait without end fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    def result(self, timeout: float | None = None) -> str:
+        if self.done():
+            return super().result()
+        assert timeout is not None
+        self.waits += 1
+        if self.waits > 1:
+            self.set_result("done")
+        raise TimeoutError
+
+
+def test_a_wait_wakes_up_for_signals() -> None:
+    slow = Slow()
+    assert waited(slow) == "done"
+    assert slow.waits == 2
+
+
+def test_a_timeout_of_the_work_itself_ends_the_wait() -> None:
+    failed: Future[str] = Future()
+    failed.set_exception(TimeoutError("too slow"))
+    with pytest.raises(TimeoutError, match="too slow"):
+        waited(failed)
