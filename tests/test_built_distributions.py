@@ -30,7 +30,7 @@ def run(*command: str | Path, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that was made from it, so that who tests this tests both."""
+    """A folder with the source distribution, and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
     return folder
@@ -69,11 +69,21 @@ def test_addresses_in_the_readme_lead_somewhere_on_the_package_index(distributio
     assert [path for path in files if not path.exists()] == []
 
 
+def run_suites(environment: Path, suites: str, folder: Path) -> str:
+    """Copy suites into a project of their own and run them in an environment; return what pytest printed."""
+    shutil.copytree(ROOT / suites, folder / "project" / "evals")
+    command = ("-m", "pytest", *WITHOUT_UNUSED, "-q", "--llmeval")
+    return run(environment / "bin" / "python", *command, folder=folder / "project")
+
+
 def test_the_wheel_runs_the_example_suites_out_of_tree(distributions: Path, tmp_path: Path) -> None:
     (wheel,) = distributions.glob("*.whl")
     environment = installed(wheel, tmp_path)
-    project = tmp_path / "project"
-    shutil.copytree(ROOT / "example_suites", project / "evals")
-    command = ("-m", "pytest", *WITHOUT_UNUSED, "-q", "--llmeval")
-    assert "snapshots passed" in run(environment / "bin" / "python", *command, folder=project)
+    assert "snapshots passed" in run_suites(environment, "example_suites", tmp_path)
     assert run(environment / "bin" / "llmeval", "--version", folder=tmp_path)
+
+
+def test_the_source_distribution_installs_and_runs_a_suite(distributions: Path, tmp_path: Path) -> None:
+    (source,) = distributions.glob("*.tar.gz")
+    environment = installed(source, tmp_path)
+    assert " passed in " in run_suites(environment, "example_suites/extraction", tmp_path)

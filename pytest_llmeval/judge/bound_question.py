@@ -95,14 +95,7 @@ class BoundQuestion:
     @cached_property
     def key(self) -> str:
         """What the judgement is stored under."""
-        suite_judge = self.suite_judge
-        return judgement_key(
-            self.question,
-            self.messages,
-            model=suite_judge.model,
-            parameters=suite_judge.parameters,
-            repeat=self._number,
-        )
+        return judgement_key(self.question, self.messages, **self._asked)
 
     @property
     def singles(self) -> "tuple[BoundQuestion, ...]":
@@ -111,19 +104,17 @@ class BoundQuestion:
 
     def components(self) -> dict[str, Any]:
         """Return what the key is made of."""
-        suite_judge = self.suite_judge
-        return components(
-            self.question,
-            self.messages,
-            model=suite_judge.model,
-            parameters=suite_judge.parameters,
-            repeat=self._number,
-        )
+        return components(self.question, self.messages, **self._asked)
 
     @property
-    def _number(self) -> int:
-        """The repeat, which a question that all repeats share does not have."""
-        return 0 if self.question.shared else self.repeat
+    def _asked(self) -> dict[str, Any]:
+        """What a key is made of besides the question; one that all repeats share is that of the first."""
+        judge = self.suite_judge
+        return {
+            "model": judge.model,
+            "parameters": judge.parameters,
+            "repeat": 0 if self.question.shared else self.repeat,
+        }
 
     def request(self) -> JudgeRequest:
         """Return the request for a client."""

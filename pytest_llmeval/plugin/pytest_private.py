@@ -72,7 +72,7 @@ def record_whole_name(function: pytest.Function) -> None:
 
 def deselected_by_pytest() -> bool:
     """Return whether pytest itself calls the hook ``pytest_deselected``, which does not say who has chosen."""
-    frame = sys._getframe(1)  # noqa: SLF001
+    frame = sys._getframe(1)  # noqa: SLF001 (no hook says who calls)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "pluggy",
         "pytest_llmeval",

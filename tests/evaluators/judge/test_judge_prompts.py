@@ -198,4 +198,4 @@ def test_people_are_compared_on_the_grades_of_the_form(tmp_path: Path) -> None:
     assert signature.startswith("levels:1,2,3,4,5|mode:prompt@")
     case = Case("a", input={"question": "?"}, prediction="x", expected={"reference": None, "human": 5})
     found = score(compared, [case], judge=lambda _: json.dumps({"reason": "", "score": 4, "clear": True}))
-    assert found.metrics["bias"].value == pytest.approx(-0.25) or found.metrics["bias"].value == -1
+    assert found.metrics["bias"].value == -1

@@ -122,7 +122,7 @@ def width(metric: MetricValue) -> float:
 
 @pytest.mark.parametrize(
     ("evaluator", "cases"),
-    [(F1, text_cases(3_000)), (LONG, text_cases(3_000, longest=40))],
+    [(F1, text_cases(10_000)), (LONG, text_cases(10_000, longest=40))],
 )
 def test_intervals_of_merged_statistics_are_as_wide_as_those_of_resampled_cases(
     evaluator: Evaluator, cases: list[Case]
