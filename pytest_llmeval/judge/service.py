@@ -24,6 +24,7 @@ from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.replies import read_reply, read_text
 from pytest_llmeval.judge.spending import Spending
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.services.background import together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +163,7 @@ class JudgeService:
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
         if isinstance(asked, BoundPanel):
-            return _of_panel(asked, await asyncio.gather(*map(self.judge, asked.singles)))
+            return _of_panel(asked, await together([self.judge(each) for each in asked.singles]))
         try:
             judgement = await self._known_or_asked(asked)
         except LlmevalError as error:

@@ -13,6 +13,9 @@ from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import waited
 from pytest_llmeval.suite.suite import SuiteKey
 
+_PORTIONS = 16
+"""How many looks it takes until all cases of a window are others."""
+
 
 @dataclass
 class Prefetch:
@@ -27,6 +30,18 @@ class Prefetch:
     window: int
     _pending: "dict[tuple[SuiteKey, str, int], Answer | Future[Answer]]" = field(default_factory=dict)
     _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
+    _since_look: int = 0
+
+    def looks_ahead(self, loaded: LoadedCase) -> bool:
+        """Return whether the cases to come are looked at before this one: many at a time, which costs less.
+
+        A case that was not foreseen, as where another process has run those before it, is a reason to look at once.
+        """
+        self._since_look += 1
+        if self.considered(loaded) and self._since_look <= self.window // _PORTIONS:
+            return False
+        self._since_look = 0
+        return True
 
     def considered(self, loaded: LoadedCase) -> bool:
         """Return whether a case to come has been considered already."""
@@ -62,14 +77,14 @@ class Prefetch:
     def _start(self, job: Job, early: EarlyCalls) -> "Answer | Future[Answer] | None":
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
-        answer = self.answering.at_once(job)
-        if answer is not None:
-            return answer
-        asks_target = self.answering.needs_target(job)
+        found = self.answering.at_once(job)
+        if isinstance(found, Answer):
+            return found
+        asks_target = found is None
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
-        return self.answering.predictor.background.submit(self.answering.answer(job))
+        return self.answering.predictor.background.submit(self.answering.answer(job, found))
 
     def _wait(self, job: Job, started: "Answer | Future[Answer] | None") -> Answer:
         __tracebackhide__ = True

@@ -1,9 +1,9 @@
 """An event loop in a background thread, for waiting on the network while tests run."""
 
-__all__ = ("Background", "caught", "in_thread", "waited")
+__all__ = ("Background", "caught", "in_thread", "together", "waited")
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
@@ -105,6 +105,13 @@ async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
         raise
     except BaseException as error:  # noqa: BLE001 (for the waiting thread)
         return None, error
+
+
+async def together(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Run coroutines at the same time and return their results in order; a single one needs no task of its own."""
+    import asyncio
+
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
 async def in_thread(work: Callable[[], _T], name: str) -> _T:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_llmeval import Case
+from pytest_llmeval.run.answering import Pending
 from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -41,17 +42,18 @@ class Answers:
     def background(self) -> "Answers":
         return self
 
-    def at_once(self, job: Job) -> Answer | None:
-        return Answer(job.case) if job.case.id in self.known else None
-
-    def needs_target(self, job: Job) -> bool:
-        return job.case.id not in self.predicted
+    def at_once(self, job: Job) -> Answer | Pending | None:
+        answer = Answer(job.case)
+        if job.case.id in self.known:
+            return answer
+        return Pending(answer, []) if job.case.id in self.predicted else None
 
     def now(self, job: Job) -> Answer:
         self.log.append(f"now {job.case.id}{job.repeat}")
         return Answer(job.case)
 
-    def answer(self, job: Job) -> Job:
+    def answer(self, job: Job, pending: Pending | None) -> Job:
+        assert (pending is not None) == (job.case.id in self.predicted)
         return job
 
     def submit(self, job: Job) -> "Future[Answer]":

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import pytest
 from llm_server import PATIENCE
 
-from pytest_llmeval.services.background import Background, in_thread, waited
+from pytest_llmeval.services.background import Background, in_thread, together, waited
 
 
 @pytest.fixture
@@ -149,3 +149,12 @@ def test_a_timeout_of_the_work_itself_ends_the_wait() -> None:
     failed.set_exception(TimeoutError("too slow"))
     with pytest.raises(TimeoutError, match="too slow"):
         waited(failed)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_works_run_together_and_their_results_are_in_order(number: int, background: Background) -> None:
+    async def work(each: int) -> int:
+        await asyncio.sleep(0)
+        return each
+
+    assert background.run(together([work(each) for each in range(number)])) == list(range(number))
