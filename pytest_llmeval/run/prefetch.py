@@ -2,10 +2,11 @@
 
 __all__ = ("Prefetch",)
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
@@ -30,6 +31,7 @@ class Prefetch:
     window: int
     _pending: "dict[tuple[SuiteKey, str, int], Answer | Future[Answer]]" = field(default_factory=dict)
     _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
+    _starting: "list[tuple[Coroutine[Any, Any, Answer], Future[Answer]]]" = field(default_factory=list)
     _since_look: int = 0
 
     def looks_ahead(self, loaded: LoadedCase) -> bool:
@@ -56,15 +58,24 @@ class Prefetch:
             early: What may be called for them, and in the background for this one.
         """
         __tracebackhide__ = True
-        own = list(map(self._own, jobs, repeat(early)))  # a comprehension would show in tracebacks
-        self._considered -= {_place(job.loaded) for job in jobs}
-        for job in (job for each in following for job in each):
-            place = _place(job.loaded)
-            self._considered.add(place)
-            started = self._start(job, early)
-            if started is not None:
-                self._pending[*place, job.repeat] = started
-        return [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
+        background = self.answering.predictor.background
+        try:
+            own = list(map(self._own, jobs, repeat(early)))  # a comprehension would show in tracebacks
+            self._considered -= {_place(job.loaded) for job in jobs}
+            for job in (job for each in following for job in each):
+                place = _place(job.loaded)
+                self._considered.add(place)
+                started = self._start(job, early)
+                if started is not None:
+                    self._pending[*place, job.repeat] = started
+        finally:
+            starting, self._starting = self._starting, []
+            if starting:
+                background.submit_all(starting)
+        answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
+        if self.answering.limit.activity.in_flight:
+            background.give_way()
+        return answers
 
     def finish(self) -> None:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""
@@ -84,7 +95,9 @@ class Prefetch:
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
-        return self.answering.predictor.background.submit(self.answering.answer(job, found))
+        answer: Future[Answer] = Future()
+        self._starting.append((self.answering.answer(job, found), answer))
+        return answer
 
     def _wait(self, job: Job, started: "Answer | Future[Answer] | None") -> Answer:
         __tracebackhide__ = True

@@ -139,13 +139,13 @@ def test_slots_of_all_processes_are_looked_for_once_for_all_calls_that_wait(monk
 def test_what_is_wrong_with_the_shared_slots_is_an_error_of_the_calls_that_wait_for_one() -> None:
     class Broken(Slots):
         def take(self, wanted: int) -> Sequence[int]:
-            raise LlmevalError("the disk is full")
+            raise LlmevalError(f"no disk for {wanted}")
 
     limit = CallLimit(2, Broken(2))
 
     async def work() -> None:
         told = await asyncio.gather(*(Traffic(limit).call() for _ in range(3)), return_exceptions=True)
-        assert [str(each) for each in told] == ["the disk is full"] * 3
+        assert [str(each) for each in told] == ["no disk for 2"] * 3
 
     run(work())
 
