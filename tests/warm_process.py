@@ -187,32 +187,23 @@ def _remember_distributions() -> None:
 
 
 def _remember_plugins() -> None:
-    """Have pytest look only once through all names of a plugin for hooks, and not at all where there is no fixture."""
-    from _pytest.config import PytestPluginManager as Plugins
-    from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
-
-    find_hook, find_fixtures = Plugins.parse_hookimpl_opts, FixtureManager.parsefactories
-    hooks: dict[tuple[ModuleType, str], Any] = {}
+    """Have pytest look only once through all names of a module for hooks, and of a module or a class for fixtures."""
+    from _pytest import fixtures
+    from pluggy import _manager
 
     @cache
-    def has_fixtures(holder: ModuleType | type) -> bool:
+    def hooks(plugin: ModuleType) -> list[str]:
+        return [name for name in dir(plugin) if name.startswith("pytest_")]
+
+    @cache
+    def fixtures_of(holder: ModuleType | type) -> list[str]:
         places = holder.__mro__ if isinstance(holder, type) else (holder,)
-        return any(FixtureFunctionDefinition in map(type, vars(place).values()) for place in places)
+        made = fixtures.FixtureFunctionDefinition
+        return sorted({name for place in places for name, value in vars(place).items() if type(value) is made})
 
-    def hook(plugins: Plugins, plugin: Any, name: str) -> Any:
-        if type(plugin) is not ModuleType:
-            return find_hook(plugins, plugin, name)
-        if (plugin, name) not in hooks:
-            hooks[plugin, name] = find_hook(plugins, plugin, name)
-        return hooks[plugin, name]
-
-    def fixtures(manager: FixtureManager, *place: Any, **named: Any) -> None:
-        holder = named.get("holder")
-        if holder is None or has_fixtures(holder if isinstance(holder, ModuleType | type) else type(holder)):
-            find_fixtures(manager, *place, **named)
-
-    replaced: Any = Plugins, FixtureManager
-    replaced[0].parse_hookimpl_opts, replaced[1].parsefactories = hook, fixtures
+    replaced: Any = _manager, fixtures
+    replaced[0].dir = lambda plugin: hooks(plugin) if type(plugin) is ModuleType else dir(plugin)
+    replaced[1].dir = lambda holder: fixtures_of(holder if isinstance(holder, ModuleType | type) else type(holder))
 
 
 def _rehearse() -> None:
