@@ -222,3 +222,29 @@ def test_nothing_is_compared_with_another_number_of_repeats() -> None:
 def test_a_metric_that_is_computed_otherwise_is_not_comparable() -> None:
     old, new = scores(accuracy=score(0.5, signature="v:1")), scores(accuracy=score(0.5, signature="v:2"))
     assert judged(old, new)["accuracy"].reason == "not comparable: computed as 'v:2', 'v:1' when approved"
+
+
+def panel(*jurors: str, how: str = "mean") -> str:
+    return f"panel ({how}, 2 of 2): {', '.join(jurors)}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "command"),
+    [
+        ("openai:a", "openai:b", "--to openai:b"),
+        ("fixture:a", "openai:b", "--to openai:b"),
+        (panel("openai:a", "openai:a"), panel("openai:a", "openai:b"), '--from "openai:a #2" --to openai:b'),
+        (panel("openai:a", "openai:b"), panel("openai:c", "openai:d"), '--from "JUROR" --to PROVIDER:NAME'),
+        (panel("openai:a", "openai:b"), panel("openai:a", "openai:c", how="median"), ""),
+        (panel("openai:a", "openai:b"), panel("openai:a", "openai:b", "openai:c"), ""),
+        (panel("openai:a", "openai:b"), "openai:a", ""),
+        ("openai:a", panel("openai:a", "openai:b"), ""),
+        ("openai:a", "fixture:b", ""),
+    ],
+)
+def test_a_changed_judge_names_the_command_where_it_can_measure_the_change(old: str, new: str, command: str) -> None:
+    one, other = (replace(COMPARABLE, judges={"errors": {"model": model}}) for model in (old, new))
+    reason = judged(scores(one, accuracy=score(0.5)), scores(other, accuracy=score(0.5)))["accuracy"].reason
+    told = reason.partition("llmeval judge migrate SUITE ")[2]
+    assert f"the judge's model of 'errors' is {new}, {old} when approved" in reason
+    assert told.startswith(command) if command else not told
