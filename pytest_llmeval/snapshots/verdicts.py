@@ -5,6 +5,7 @@ __all__ = (
     "changed_measure",
     "changed_signature",
     "compare_scores",
+    "first_approved",
     "judge_scores",
     "not_comparable",
     "not_judged",
@@ -47,6 +48,12 @@ def not_comparable(
     """Return the verdict on what cannot be compared, as the suite's policy wants it."""
     outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
     return Verdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
+
+
+def first_approved(metric: str, value: float | None) -> Verdict:
+    """Return the verdict on a metric of scores that are approved for the first time."""
+    reason = "has no value" if value is None else f"is {_text(value)}"
+    return Verdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
 
 def compare_scores(

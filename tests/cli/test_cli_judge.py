@@ -98,6 +98,7 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
         (("--to", "new"), "expected PROVIDER:NAME"),
         (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), "--concurrency: found 0"),
+        (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
         (("--to", NEW, "--from", "openai:third"), "found nothing to compare: JudgeError: case 'w00'"),
     ],
 )
@@ -107,6 +108,7 @@ def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tup
     code, told = suites.llmeval("judge", "migrate", suites.path.name, *arguments)
     assert code == 1
     assert message in told
+    assert "--llmeval-cache" not in told
 
 
 def test_an_evaluator_with_a_model_of_its_own_keeps_it(suites: Suites) -> None:
