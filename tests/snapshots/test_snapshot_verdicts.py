@@ -225,7 +225,10 @@ def test_a_metric_that_is_computed_otherwise_is_not_comparable() -> None:
 
 
 def test_a_first_approval_says_where_a_metric_has_no_value() -> None:
-    assert [first_approved("m", value).reason for value in (0.5, None)] == ["approved: is 0.5", "approved: has no value"]
+    assert [first_approved("m", value).reason for value in (0.5, None)] == [
+        "approved: is 0.5",
+        "approved: has no value",
+    ]
 
 
 def panel(*jurors: str, how: str = "mean") -> str:
