@@ -305,6 +305,14 @@ class ControllerHooks:
         self._run.expect((item.nodeid for item in session.items), self._keys_of(session.items))
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
+        """Measure what workers cost, if every test runs in one of them and all are on this machine."""
+        if config.getoption("numprocesses") and config.getoption("dist") != "each":
+            from pytest_llmeval.plugin.worker_time import WorkerTime
+
+            config.pluginmanager.register(WorkerTime(self._run, len(specs)), "llmeval_worker_time")
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of which run it is a part."""
         from pytest_llmeval.plugin.pytest_private import COLUMNS, terminal_columns
