@@ -65,7 +65,7 @@ class WorkerTime:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Note that the run is faster without workers, if it clearly is; one process collects as long as each of them."""
+        """Note that the run is faster without workers, if it clearly is; collecting takes one process no longer."""
         complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not self._lost
         if not complete or self._first is None or not self.run.heard.results.results:
             return
