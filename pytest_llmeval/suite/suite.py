@@ -236,7 +236,7 @@ class Suite:
         """The file and the system, which name the cases and the target together."""
         return self.path, self.system
 
-    @property
+    @cached_property
     def secret_variables(self) -> tuple[str, ...]:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
@@ -246,23 +246,23 @@ class Suite:
         keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
 
-    @property
+    @cached_property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
 
-    @property
+    @cached_property
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
         judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
         return any(each.own_model is None for each in judged)
 
-    @property
+    @cached_property
     def opponents(self) -> Sequence[str]:
         """The systems with whose answers its evaluators compare."""
         return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
 
-    @property
+    @cached_property
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
         labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]
