@@ -45,7 +45,7 @@ LEFT_OUT = "llmeval_left_out"
 
 @contextmanager
 def _growing() -> Iterator[None]:
-    """Leave out garbage collection while what lives until the end is made: it would look at all of it and find nothing."""
+    """Leave out garbage collection while what lives until the end is made: it would walk all of it for nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

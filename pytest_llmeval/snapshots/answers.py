@@ -11,7 +11,6 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.snapshots.files import answers_file, score_file
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import fingerprint
 
 _NONE = "no answer is approved: set 'snapshot: true' in the suite, and run pytest --llmeval --snapshot-update"
 
@@ -23,6 +22,8 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
         cases: Of the suite.
         rows: Recordings of the answers to them.
     """
+    from pytest_llmeval.targets.python import fingerprint
+
     inputs = {case.id: fingerprint(case.input) for case in cases}
     lines = {}
     for row in rows:
@@ -76,6 +77,8 @@ class ApprovedAnswers:
 
     def find(self, case: Case, repeat: int) -> Any:
         """Return the approved answer to a case, or why there is none."""
+        from pytest_llmeval.targets.python import fingerprint
+
         if self.fault:
             return NoAnswer(self.fault)
         row = self.rows.get((case.id, repeat))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
@@ -15,6 +15,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.reduction import Reduce
@@ -24,10 +25,12 @@ from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule, Test
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
-from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.system import Only, System
-from pytest_llmeval.targets.spec import STRICT, TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.targets.spec import TargetSpec
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
@@ -168,7 +171,7 @@ class Suite:
     gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
     snapshot: SnapshotSettings | None = None
-    target: TargetSpec | None = None
+    target: "TargetSpec | None" = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
     bulk: bool = False
@@ -185,7 +188,7 @@ class Suite:
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
     systems: Mapping[str, System] = field(default_factory=dict)
     system: str = ""
-    model: ModelSystem | None = None
+    model: "ModelSystem | None" = None
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
