@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
@@ -108,7 +109,7 @@ class Planner:
                 self._add_likely_questions(tally, job, case.prediction, others)
             else:
                 self._add_questions(tally, job, put_beside(case, others))
-        elif has_target or suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture):
+        elif has_target or _is_answered(suite):
             self._add_target_calls(tally, job, has_target=has_target)
             text = _placeholder(job)
             prediction = {"answer": text} if suite.model is not None else text
@@ -121,7 +122,10 @@ class Planner:
         others = self.answering.opponents.at_hand(job)
         for name, opponent in job.opponents.items():
             if isinstance(opponent, Job) and others[name] is None:
-                self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+                if _is_answered(opponent.suite):
+                    self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+                else:
+                    others[name] = NoAnswer(f"nothing answers for {name}")
         return others
 
     def _tally(self, job: Job) -> _Tally:
@@ -303,6 +307,11 @@ class Planner:
         for unit, limit, spread in (("tokens", limits.tokens, used.tokens), ("usd", limits.usd, used.usd)):
             if limit is not None:
                 yield BudgetUse(unit, limit, spread.median, spread.high, is_open, spread.least)
+
+
+def _is_answered(suite: "Suite") -> bool:
+    """Return whether something other than a fixture answers cases that carry no prediction."""
+    return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 
 
 def _placeholder(job: Job) -> str:

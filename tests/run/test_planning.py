@@ -323,3 +323,13 @@ def test_what_the_jurors_of_a_panel_may_be_asked_later_counts_for_each_of_them(p
     suite = load_text(json.dumps(content), planned.folder)
     plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}))
     assert (plan.judge.calls, plan.judge.more) == (2, 4)
+
+
+def test_an_opponent_that_nothing_answers_for_costs_no_call_and_leaves_the_other_pairs_exact(planned: Planned) -> None:
+    for name, answers in (("a", {"x": "A", "y": "AA"}), ("b", {"x": "B", "y": "BB"}), ("c", {"x": "C"})):
+        (planned.folder / f"{name}.json").write_text(json.dumps(answers), encoding="utf-8")
+    systems = {name: {"predictions": f"{name}.json"} for name in ("a", "b", "c")}
+    suite = planned.suite([case("x"), case("y")], systems=systems, evaluators=[{"pairwise": {"against": "systems"}}])
+    plan = planned.plan(suite)
+    # Three pairs about x and one about y, in two orders.
+    assert (plan.judge.calls, plan.judge.likely, plan.target.calls) == (8, 0, 0)
