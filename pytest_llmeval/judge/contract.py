@@ -184,6 +184,7 @@ class Question:
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
         shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
+        foreseen: What stands for its verdict when a run is planned, if as many questions follow whatever it says.
 
     Raises:
         TypeError: The language is no text.
@@ -193,6 +194,7 @@ class Question:
     texts: Mapping[str, str]
     language: str = "en"
     shared: bool = False
+    foreseen: Verdict | None = None
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)

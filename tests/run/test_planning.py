@@ -333,3 +333,12 @@ def test_an_opponent_that_nothing_answers_for_costs_no_call_and_leaves_the_other
     plan = planned.plan(suite)
     # Three pairs about x and one about y, in two orders.
     assert (plan.judge.calls, plan.judge.likely, plan.target.calls) == (8, 0, 0)
+
+
+def test_grades_by_steps_that_are_not_written_yet_are_exact(planned: Planned) -> None:
+    criteria = [{"judge": {"criteria": "Short."}}]
+    cases = [*answered("a", "b"), case("a", prediction="a") | {"id": "a again"}]
+    plan = planned.plan(planned.suite(cases, evaluators=criteria, repeats=2))
+    assert (plan.judge.calls, plan.judge.likely, plan.judge.more) == (5, 0, 0)
+    asked = planned.plan(planned.suite([case("a"), case("b")], evaluators=criteria, target="app:answer"))
+    assert (asked.judge.calls, asked.judge.likely, asked.judge.more) == (1, 2, 0)
