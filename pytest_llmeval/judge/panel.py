@@ -1,6 +1,16 @@
 """A panel of judges: several models are asked each question."""
 
-__all__ = ("Bound", "BoundPanel", "PanelSpec", "SuitePanel", "jurors_of", "numbered", "panel_faults")
+__all__ = (
+    "Bound",
+    "BoundPanel",
+    "PanelSpec",
+    "SuitePanel",
+    "is_panel",
+    "jurors_of",
+    "numbered",
+    "panel_faults",
+    "replaced_jurors",
+)
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +30,8 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
 
 _FEWEST = 2
+_PANEL = "panel ("
+_JURORS = "): "
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,25 @@ def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str,
     return faults
 
 
+def is_panel(model: str) -> bool:
+    """Return whether what decides verdicts is a panel; see `SuitePanel.model`."""
+    return model.startswith(_PANEL)
+
+
+def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
+    """Return who left a panel and who took the place, unless more than that has changed; see `SuitePanel.model`.
+
+    >>> replaced_jurors("panel (mean, 2 of 2): openai:a, openai:a", "panel (mean, 2 of 2): openai:a, openai:b")
+    [('openai:a #2', 'openai:b')]
+    """
+    (how, _, before), (how_now, _, after) = (each.partition(_JURORS) for each in (old, new))
+    jurors, others = before.split(", "), after.split(", ")
+    if how != how_now or len(jurors) != len(others):
+        return []
+    named = zip(numbered(jurors), jurors, others, strict=True)
+    return [(name, now) for name, was, now in named if was != now]
+
+
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
     """Return the judges of a suite."""
     return spec.judges if isinstance(spec, PanelSpec) else (spec,)
@@ -110,7 +141,7 @@ class SuitePanel:
     def model(self) -> str:
         """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
         how = f"{self.spec.reduce or 'majority or mean'}, {self.spec.least} of {len(self.jurors)}"
-        return f"panel ({how}): {', '.join(each.model for each in self.singles)}"
+        return f"{_PANEL}{how}{_JURORS}{', '.join(each.model for each in self.singles)}"
 
     @property
     def parameters(self) -> "Sequence[Mapping[str, object]]":

@@ -164,7 +164,7 @@ class Planner:
                 known = [self._counted(tally, each) for each in put]
                 found = [each for each in known if each is not None]
                 if len(found) < len(put):
-                    tally.more = _plus(tally.more, max(0, _most_follow_ups(asking) - followed))
+                    tally.more = _plus(tally.more, _most_follow_ups(asking, followed))
                     break
                 asking.add(put, found)
 
@@ -261,9 +261,16 @@ class Planner:
             http = suite.target.http
             most += [each for each in (suite.target.concurrency, http and http.concurrency) if each]
         samples = list(self._past_answers(key, suite)) if tally.target else []
+        found = planned(tally.target, samples, concurrency=min(most))
+        figures = {"tokens": found.tokens.median, "cost": found.usd.median, "time": found.seconds}
         if suite.model is not None and tally.target and price_of(suite.model.spec) is None:
             self._reasons[f"the price of {suite.model.spec.model} is unknown: set 'price' beside 'model'"] = None
-        return planned(tally.target, samples, concurrency=min(most))
+            del figures["cost"]
+        if unknown := [name for name, figure in figures.items() if figure is None]:
+            named = f"{key.shown}[{key.variant}]" if key.variant else key.shown
+            told = f"no recorded prediction of {named} tells what its target takes: {', '.join(unknown)} unknown"
+            self._reasons[told] = None
+        return found
 
     def _past_answers(self, key: "SuiteKey", suite: "Suite") -> Iterator[CallSample]:
         recordings = self.answering.recordings
@@ -318,8 +325,10 @@ def _turns(job: Job) -> tuple[int, int]:
     return asked if most is None else min(asked, most), 0
 
 
-def _most_follow_ups(asking: Asking) -> int:
-    return sum(map(asking.rounds.evaluator.most_follow_ups, asking.rounds.views))
+def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
+    """Return how many calls may follow, to all jurors of a panel, where some questions are there already."""
+    most = sum(map(asking.rounds.evaluator.most_follow_ups, asking.rounds.views))
+    return max(0, most - followed) * len(asking.suite_judge.singles)
 
 
 def _plus(one: int | None, other: int) -> int | None:

@@ -170,7 +170,7 @@ class SettingsReader(JudgeReader):
     ) -> MetricIndex | None:
         try:
             with using(self.registry):
-                built: Evaluator | None = self.check(evaluator, options, path)
+                built: Evaluator | None = self.check(evaluator, self.without_judge(evaluator, options, path), path)
                 if built is None or self._names_files_outside(built, path):
                     return None
                 if not any(fault.path.partition(".")[0] == "systems" for fault in self.faults):

@@ -306,3 +306,20 @@ def test_how_much_is_asked_about_answers_of_an_unknown_kind_is_unknown(planned: 
     whole = replace(suite, evaluators={"in_rounds": InRounds()}, on={"in_rounds": "no.such.field"})
     assert planned.plan(whole).judge.more is None
     assert "judge: at least 0 calls" in planned.lines(planned.plan(whole))
+
+
+def test_what_no_recorded_prediction_tells_of_a_target_is_said(planned: Planned) -> None:
+    suite = planned.suite([case("a")], target="app:answer", evaluators=[{"text": {}}])
+    why = "no recorded prediction of s.eval.yaml tells what its target takes: {} unknown"
+    assert planned.plan(suite).notes == [why.format("tokens, cost, time")]
+    row = recording("s.eval.yaml", "", suite.cases[0].answered({"answer": "A", "usage": {"cost_usd": 0.5}}))
+    path = planned.folder / "predictions.jsonl"
+    path.write_text(json.dumps({**row, "figures": {"latency_s": 2.0}}) + "\n", encoding="utf-8")
+    assert planned.plan(suite, Recordings.open(path, "record")).notes == [why.format("tokens")]
+
+
+def test_what_the_jurors_of_a_panel_may_be_asked_later_counts_for_each_of_them(planned: Planned) -> None:
+    content = {"judges": [JUDGE, {**JUDGE, "model": "openai:n"}], "cases": answered("abc"), "evaluators": YES_NO}
+    suite = load_text(json.dumps(content), planned.folder)
+    plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}))
+    assert (plan.judge.calls, plan.judge.more) == (2, 4)

@@ -1,6 +1,6 @@
 """How far the jurors of a panel agree, as metrics of the suite."""
 
-__all__ = ("PanelAgreement",)
+__all__ = ("PanelAgreement", "agreement_name")
 
 import json
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ class PanelAgreement(Evaluator):
     @property
     def name(self) -> str:  # type: ignore[override]  # a class variable of evaluators that are classes of their own
         """The label that the suite gives it."""
-        return f"{self.of} panel"
+        return agreement_name(self.of)
 
     def _metric(self, name: str) -> str:
         return f"{self.of}_panel_{name}"
@@ -121,6 +121,11 @@ class PanelAgreement(Evaluator):
             self._metric("spread"): sums["spread"] / sums["units"],
             self._metric("missing"): sums["missing"] / sums["asked"],
         }
+
+
+def agreement_name(of: str) -> str:
+    """Return the name of the agreement about the questions of an evaluator, by its label."""
+    return f"{of} panel"
 
 
 def _cell(pair: tuple[int, int]) -> str:
