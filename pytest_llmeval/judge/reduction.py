@@ -57,15 +57,15 @@ def reduced(
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
     """
-    if mode.asks_one:
-        (only,) = given.values()
-        return only
     verdicts = [each for each in given.values() if isinstance(each, Verdict)]
     failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
-    votes = _votes(mode, given)
+    if mode.asks_one and verdicts:
+        return verdicts[0]
+    votes = () if mode.asks_one else _votes(mode, given)
+    least = 1 if mode.asks_one else least
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
