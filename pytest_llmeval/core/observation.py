@@ -48,7 +48,8 @@ class Observation:
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
         parts = (self.counts, self.details, self.undefined, self.errored)
-        if not all(isinstance(part, Mapping) for part in parts) or not isinstance(self.malformed, str | None):
+        mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
+        if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
             return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
         for name, count in self.counts.items():
             try:

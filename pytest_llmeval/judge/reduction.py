@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
@@ -105,8 +104,12 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
     >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
     ((1, []), (0, [0, 1]), (0, [0, 1]))
     """
+    if how == "median":
+        from statistics import median
+
+        return median(scores), []
     if how not in _VOTES:
-        return (median(scores) if how == "median" else math.fsum(scores) / len(scores)), []
+        return math.fsum(scores) / len(scores), []
     votes = Counter(scores)
     wanted = max(votes.values()) if how == "majority" else len(scores)
     winners = sorted(score for score, count in votes.items() if count >= wanted) or sorted(votes)
