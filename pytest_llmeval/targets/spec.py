@@ -63,7 +63,7 @@ class HttpSpec:
     concurrency: int = 4
 
 
-STRICT = {"extra": "forbid"}
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
 """Pydantic configuration of all parts of a suite file."""
 
 

@@ -18,7 +18,7 @@ _DEEPEST = 50
 _LARGEST = 2**53
 """Whole numbers below are the same as whole numbers and as floats."""
 
-_CONFIG = {"extra": "forbid", "arbitrary_types_allowed": True}
+_CONFIG = {"extra": "forbid", "arbitrary_types_allowed": True, "allow_inf_nan": False}
 """Settings of the validator that say nothing about data that fits."""
 
 

@@ -168,8 +168,6 @@ class CheckReader:
         kind = self.kinds.get(name)
         if kind is None:
             raise self._unknown(key, path if isinstance(entry, str) else place)
-        if argument is None and not kind.bare:
-            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
         if kind.each and isinstance(argument, list | tuple):
             leaves = [self._leaf(kind, key, each, (*place, n), on, negated) for n, each in enumerate(argument)]
             if not leaves:
@@ -231,6 +229,8 @@ class CheckReader:
         return composed, any(judged for _, _, judged in nodes)
 
     def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:
+        if argument is None and not kind.bare:
+            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
         return Leaf(self._test(kind, key, argument, place), negated, on, _written(key, argument))
 
     def _test(self, kind: CheckKind, key: str, argument: Any, place: Path) -> Test | JudgedTest:
