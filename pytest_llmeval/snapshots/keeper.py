@@ -234,7 +234,7 @@ def _errored(record: CaseRecord) -> bool:
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
-    """Return what gives the labels of the evaluators that decide a metric; thresholds and checks decide the pass rate."""
+    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
     checks = {_CHECKS} if suite.checked else set()
 
