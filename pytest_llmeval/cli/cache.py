@@ -16,6 +16,7 @@ from pytest_llmeval.core.wording import counted, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_llmeval.cli.cache_import import SuiteQuestions
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
@@ -157,10 +158,10 @@ def _import(options: Namespace) -> int:
 
 
 def _import_scores(options: Namespace) -> int:
-    from pytest_llmeval.cli.cache_import import import_scores, suite_questions
+    from pytest_llmeval.cli.cache_import import import_scores
     from pytest_llmeval.judge.score_file import ScoreFile
 
-    questions = suite_questions(options.suite, options.model)
+    questions = _questions(options, options.suite)
     if len(questions.models) > 1:
         options.refuse(f"found a panel of judges, expected --model with one of them: {', '.join(questions.models)}")
     found = import_scores(questions, ScoreFile.open(options.file).scores, options.file.name)
@@ -171,6 +172,16 @@ def _import_scores(options: Namespace) -> int:
         say([f"{counted(len(found.without), 'case')} without a score: {', '.join(found.without)}"])
     say((f"{options.file}: {fault}" for fault in found.faults), error=True)
     return 1 if found.faults else 0
+
+
+def _questions(options: Namespace, path: Path) -> "SuiteQuestions":
+    """Return the questions of a suite; a cache that does not exist is not made for them."""
+    from pytest_llmeval.cli.cache_import import suite_questions
+
+    if not options.cache.exists():
+        return suite_questions(path, options.model)
+    with _opened(options) as cache:
+        return suite_questions(path, options.model, cache.get)
 
 
 def _keep(options: Namespace, entries: "list[StoredJudgement]") -> int:
@@ -219,9 +230,7 @@ def _show(entries: "Iterable[StoredJudgement]") -> int:
 def _explain_suite(options: Namespace, path: Path) -> int:
     from tabulate import tabulate
 
-    from pytest_llmeval.cli.cache_import import suite_questions
-
-    found = suite_questions(path, options.model)
+    found = _questions(options, path)
     cached: set[str] = set()
     if options.cache.exists():
         with _opened(options) as cache:
@@ -244,6 +253,8 @@ def _explain_suite(options: Namespace, path: Path) -> int:
     if found.recordings.entries:
         say(missing)
     say(f"{case}: {why}" for case, why in found.unknown.items())
+    for (case, label), most in found.later.items():
+        say([f"{case}: up to {counted(most, 'question')} more of {label!r}, once the replies to these are stored"])
     if not rows and not found.unknown:
         say([f"{path}: no question for a judge"])
     return 0

@@ -5,19 +5,21 @@ __all__ = ("Imported", "SuiteQuestion", "SuiteQuestions", "import_scores", "suit
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_llmeval.cli.suite_file import open_suite
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode
+from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Verdict
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import jurors_of
+from pytest_llmeval.judge.panel import Bound, BoundPanel, PanelSpec, SuitePanel, jurors_of
+from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.suite.suite import Suite
+
+_Stored: TypeAlias = Callable[[str], StoredJudgement | None]
+"""Key to the verdict that is stored under it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class SuiteQuestion:
 
 @dataclass(frozen=True)
 class SuiteQuestions:
-    """All questions of a suite.
+    """All questions of a suite, as far as they are known: later ones may depend on replies that are not stored.
 
     Attributes:
         suite: The suite.
@@ -54,6 +59,7 @@ class SuiteQuestions:
         models: Of its judge, or of the jurors of its panel.
         questions: In file order, with one entry per juror and repeat.
         unknown: Case id to the reason why its questions are known only in a run.
+        later: Case id and label of an evaluator to how many questions may follow, once others have a verdict.
     """
 
     suite: "Suite"
@@ -61,14 +67,54 @@ class SuiteQuestions:
     models: list[str] = field(default_factory=list)
     questions: list[SuiteQuestion] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
+    later: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(
+        self, case: "Case", label: str, evaluator: JudgedEvaluator, judge: SuiteJudge | SuitePanel, stored: _Stored
+    ) -> None:
+        """Add what an evaluator asks about a case, round by round, up to the first reply that is not stored.
+
+        Raises:
+            EvaluatorError: The case cannot be judged.
+            PredictionError: The prediction lacks what the evaluator reads.
+        """
+        for repeat in range(self.suite.repeats.times):
+            rounds = Rounds.of(evaluator, case, self.suite.readings[label])
+            sizes = []
+            while put := [judge.bind(question, case.id, repeat) for question in rounds.next()]:
+                sizes.append(len(put))
+                self.questions.extend(SuiteQuestion(case, label, single) for each in put for single in each.singles)
+                verdicts = [verdict for each in put if (verdict := _verdict(each, stored)) is not None]
+                if len(verdicts) < len(put):
+                    most = sum(map(evaluator.most_follow_ups, rounds.views)) - sum(sizes[1:])
+                    self.later.update({(case.id, label): most} if most > 0 else {})
+                    break
+                rounds.add(verdicts)
 
 
-def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
+def _verdict(asked: Bound, stored: _Stored) -> Verdict | LlmevalError | None:
+    """Return what stored replies to a question say; ``None`` where one is missing."""
+    entries = [each.suite_judge.recordings.get(each.key) or stored(each.key) for each in asked.singles]
+    said = [_read(asked.question.mode, entry.reply) for entry in entries if entry is not None]
+    if len(said) < len(entries):
+        return None
+    return asked.reduced(said) if isinstance(asked, BoundPanel) else said[0]
+
+
+def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
+    try:
+        return read_text(mode, reply)
+    except JudgeError as error:
+        return error
+
+
+def suite_questions(path: Path, model: str | None = None, stored: _Stored = lambda _: None) -> SuiteQuestions:
     """Read a suite file and work out what it asks.
 
     Args:
         path: The suite file; its evaluators are shipped with this package or with an installed one.
         model: ``PROVIDER:NAME``; overrides the suite.
+        stored: Returns the verdict that is stored under a key besides the recorded ones.
 
     Raises:
         SuiteError: The suite, or its recorded judgements, have faults.
@@ -82,24 +128,21 @@ def suite_questions(path: Path, model: str | None = None) -> SuiteQuestions:
     recordings = Judgements.read(judgements_of(path))
     jurors = [_single(spec, recordings) for spec in jurors_of(chosen)]
     found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
-    for case in suite.cases:
+    judge: SuiteJudge | SuitePanel = jurors[0]
+    if isinstance(chosen, PanelSpec):
+        judge = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
+    judged = {label: each for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
+    for case, (label, evaluator) in product(suite.cases, judged.items()):
         if case.prediction is MISSING:
             found.unknown[case.id] = "its prediction is made during a run"
-            continue
-        for label, evaluator in suite.evaluators.items():
-            if not isinstance(evaluator, JudgedEvaluator):
-                continue
+        elif evaluator.opponents:
+            found.unknown[case.id] = f"the answers that {label!r} compares with are there during a run"
+        else:
+            asked = _single(evaluator.own_model, recordings) if evaluator.own_model is not None else judge
             try:
-                questions = Rounds.of(evaluator, case, suite.readings[label]).next()
+                found.add(case, label, evaluator, asked, stored)
             except (EvaluatorError, PredictionError) as error:
                 found.unknown[case.id] = str(error)
-                continue
-            found.questions.extend(
-                SuiteQuestion(case, label, suite_judge.bind(question, case.id, repeat))
-                for question in questions
-                for suite_judge in ([_single(evaluator.own_model, recordings)] if evaluator.own_model else jurors)
-                for repeat in range(suite.repeats.times)
-            )
     return found
 
 
@@ -139,12 +182,14 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
     imported = Imported()
     questions: dict[str, list[SuiteQuestion]] = defaultdict(list)
     for each in asked.questions:
-        if each.asked.repeat == 0:
+        if each.asked.repeat == 0 and not each.asked.question.shared:
             questions[each.case.id].append(each)
     given: dict[str, list[str]] = defaultdict(list)
     for case in asked.suite.cases:
         for name in {case.id, case.labels.get("question_id", case.id)}:
             given[name].append(case.id)
+    later = {case: f"{label!r} asks what depends on replies that are not stored" for case, label in asked.later}
+    unknown = later | asked.unknown
     used = set()
     for name, share in sorted(scores.items()):
         ids = next((given[each] for each in scored_ids(name) if each in given), [])
@@ -156,8 +201,8 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
             imported.faults.append(f"{name}: found a second score of case {case_id}, expected one")
             continue
         used.add(case_id)
-        if case_id in asked.unknown:
-            imported.faults.append(f"{name}: {asked.unknown[case_id]}")
+        if case_id in unknown:
+            imported.faults.append(f"{name}: {unknown[case_id]}")
         elif not questions[case_id]:
             imported.ruled.append(name)
         elif len(questions[case_id]) > 1:

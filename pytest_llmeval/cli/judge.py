@@ -59,11 +59,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _migrate(options: Namespace) -> int:
     from pytest_llmeval.data.files.places import display_path
+    from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.run.judge_migration import migrate
     from pytest_llmeval.suite.suite import SuiteKey
 
     suite = _suite(options.suite)
-    shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
+    with Cache(options.cache):  # one that cannot be used would be told once for each case
+        shown, recordings = display_path(suite.path, Path.cwd()), _recordings(options)
     for name in suite.systems or [""]:
         key, way = SuiteKey(str(suite.path), shown, variant=name), suite.of(name)
         judges = _judges(options, way, key)

@@ -4,13 +4,14 @@ Everything else builds on this module. An evaluator turns a case into an `Observ
 group, a resample or a shard is a sum of observations; a formula over sums is a metric. Nothing else aggregates.
 """
 
-__all__ = ("FloatArray", "Observation", "Sums", "Totals", "stack")
+__all__ = ("FloatArray", "Observation", "Sums", "Totals", "fits_a_byte", "stack")
 
 import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = npt.NDArray[np.float64]
 else:
     FloatArray: TypeAlias = Any
+
+
+_MOST_OF_A_BYTE = 127
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ class Observation:
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
         parts = (self.counts, self.details, self.undefined, self.errored)
-        if not all(isinstance(part, Mapping) for part in parts) or not isinstance(self.malformed, str | None):
+        mappings = all(type(part) is dict or isinstance(part, Mapping) for part in parts)  # abstract types ask slowly
+        if not (mappings and (self.malformed is None or isinstance(self.malformed, str))):
             return "found counts, details, undefined, errored or malformed of a wrong type, expected mappings and text"
         for name, count in self.counts.items():
             try:
@@ -182,11 +187,12 @@ class Sums(dict[str, FloatArray]):
         return np.zeros(self.length)
 
 
-def stack(observations: Sequence[Observation | None]) -> tuple[list[str], FloatArray]:
+def stack(observations: Sequence[Observation | None], *, compact: bool = False) -> "tuple[list[str], npt.NDArray[Any]]":
     """Put observations into a matrix.
 
     Args:
         observations: One per case; ``None`` where a case has none (its row is zero).
+        compact: Whether whole numbers from 0 to 127 may come as a byte each, if there are no others.
 
     Returns:
         The sorted count names, and an array of shape ``(cases, names)``.
@@ -194,14 +200,28 @@ def stack(observations: Sequence[Observation | None]) -> tuple[list[str], FloatA
     import numpy as np
 
     # Most cases of an evaluator have counts of the same names, which are put into the matrix at once.
-    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for row, each in enumerate(observations):
-        if each is not None:
-            alike[tuple(each.counts)].append(row)
-    names = sorted({name for shape in alike for name in shape})
+    numbers: dict[tuple[str, ...], int] = {}
+    shapes = np.array(
+        [-1 if each is None else numbers.setdefault(tuple(each.counts), len(numbers)) for each in observations], np.intp
+    )
+    names = sorted({name for shape in numbers for name in shape})
     position = {name: column for column, name in enumerate(names)}
-    matrix = np.zeros((len(observations), len(names)))
-    for shape, rows in alike.items():
-        values = [tuple(each.counts.values()) for row in rows if (each := observations[row]) is not None]
-        matrix[np.ix_(rows, [position[name] for name in shape])] = values
+    order = np.argsort(shapes, kind="stable")
+    first = np.searchsorted(shapes[order], np.arange(len(numbers)))
+    blocks = []
+    for shape, rows in zip(numbers, np.split(order, first)[1:], strict=True):
+        counts = chain.from_iterable(each.counts.values() for row in rows if (each := observations[row]) is not None)
+        values = np.fromiter(counts, float, len(rows) * len(shape)).reshape(len(rows), len(shape))
+        blocks.append((np.ix_(rows, np.array([position[name] for name in shape], np.intp)), values))
+    small = compact and all(fits_a_byte(values) for _, values in blocks)
+    matrix = np.zeros((len(observations), len(names)), np.int8 if small else float)
+    for place, values in blocks:
+        matrix[place] = values
     return names, matrix
+
+
+def fits_a_byte(values: "FloatArray") -> bool:
+    """Whether all numbers are whole ones from 0 to 127, so that signed bytes hold them without a change."""
+    import numpy as np
+
+    return not (np.signbit(values).any() or (values > _MOST_OF_A_BYTE).any() or (values != np.rint(values)).any())

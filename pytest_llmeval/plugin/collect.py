@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -23,7 +23,9 @@ from pytest_llmeval.run.execute import is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Target
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.python import Target
 
 _LISTED = 20
 _EXPLAINED = 5
@@ -53,7 +55,7 @@ class CaseItem(pytest.Function):
         """Return the place of the case in the suite file, and its name."""
         return self.path, _line(self.loaded.suite, self.loaded.case) - 1, self.name
 
-    def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
+    def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
         given = FromFixtures(target, FixtureJudge(request))

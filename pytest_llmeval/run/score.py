@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.streams.partial import PartialResult
 
 
+_BLOCK = 1_000
+_MOST_KINDS = 10_000
+_PLAIN = frozenset({int, float, bool})
+
+
 @overload
 def score(
     evaluator: Evaluator,
@@ -124,12 +129,48 @@ def score(
         agreement = _agreement_of(evaluator, judge)
         evaluators |= {} if agreement is None else {agreement.name: agreement}
         measured = _measure_asking(evaluator, agreement, listed, reading, judge, max_workers)
+        records = [record_of(case, each) for case, each in zip(listed, measured, strict=True)]
     else:
-        measured = [{evaluator.name: each} for each in measure_each(evaluator, listed, reading)]
-    records = [record_of(case, each) for case, each in zip(listed, measured, strict=True)]
+        records = list(_records(evaluator, listed, reading))
     if partial:
         return PartialResult.of(evaluators, records, group_by)
     return summarize(evaluators, records, group_by=group_by, confidence=confidence, cluster_by=cluster_by)
+
+
+def _records(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> Iterator[CaseRecord]:
+    """Measure cases in blocks; records of cases that measure alike share their parts, which saves most of the memory.
+
+    Args:
+        evaluator: Measures.
+        cases: With their whole predictions.
+        reading: What of them the evaluator sees.
+    """
+    known: dict[Any, CaseRecord] = {}
+    size = _BLOCK if evaluator.batch == 1 else max(1, len(cases))
+    for start in range(0, len(cases), size):
+        block = cases[start : start + size]
+        for case, each in zip(block, measure_each(evaluator, block, reading), strict=True):
+            key = _kind(each)
+            alike = known.get(key)
+            if alike is not None:
+                shared = alike.outcome, alike.observations, alike.errors, alike.reason
+                yield CaseRecord(case.id, case.labels, *shared, lines=alike.lines)
+                continue
+            record = record_of(case, {evaluator.name: each})
+            if key is not None and len(known) < _MOST_KINDS:
+                known[key] = record
+            yield record
+
+
+def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
+    """Return what two observations have in common only if they are written alike; ``None`` for rich ones."""
+    if isinstance(measured, Exception) or measured.details or measured.errored:
+        return None
+    numbers = measured.counts.values()
+    types = tuple(map(type, numbers))  # 1, 1.0 and True are equal
+    if not _PLAIN.issuperset(types):
+        return None
+    return (*measured.counts, *numbers, *types, repr(measured.undefined), measured.malformed)
 
 
 def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":

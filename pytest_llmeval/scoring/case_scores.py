@@ -1,14 +1,15 @@
-"""The scores of one case, read from the columns of all cases."""
+"""Results of single cases, read from the columns of all cases."""
 
-__all__ = ("CaseScores", "ScoreColumns")
+__all__ = ("CaseResults", "CaseScores", "ScoreColumns")
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, overload
 
-if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.scoring.packed import PackedColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class ScoreColumns:
         of_family: Metrics of which only the cases have scores that have the member.
     """
 
-    scores: "Mapping[str, FloatArray]"
+    scores: PackedColumns
     owner: Mapping[str, str]
     of_family: Container[str]
 
@@ -48,12 +49,12 @@ class CaseScores(Mapping[str, float | None]):
         columns = self._columns
         if not isinstance(name, str) or columns.owner.get(name) not in self._labels:
             return False
-        return name not in columns.of_family or math.isfinite(columns.scores[name][self._row])
+        return name not in columns.of_family or math.isfinite(columns.scores.at(name, self._row))
 
     def __getitem__(self, name: str) -> float | None:
         if name not in self:
             raise KeyError(name)
-        score = float(self._columns.scores[name][self._row])
+        score = self._columns.scores.at(name, self._row)
         return score if math.isfinite(score) else None
 
     def __iter__(self) -> Iterator[str]:
@@ -67,3 +68,55 @@ class CaseScores(Mapping[str, float | None]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)  # a copy needs none of the other cases
+
+
+class CaseResults(Sequence[CaseResult]):
+    """The results of all cases, each made when it is read: kept, they would take more memory than all columns."""
+
+    __slots__ = ("_columns", "_index", "_records")
+
+    def __init__(self, records: Sequence[CaseRecord], columns: ScoreColumns, index: MetricIndex) -> None:
+        self._records, self._columns, self._index = records, columns, index
+
+    @overload
+    def __getitem__(self, place: int) -> CaseResult: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[CaseResult]: ...
+
+    def __getitem__(self, place: int | slice) -> CaseResult | Sequence[CaseResult]:
+        rows = range(len(self._records))[place]
+        return self._result(rows) if isinstance(rows, int) else [self._result(row) for row in rows]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    def _result(self, row: int) -> CaseResult:
+        record = self._records[row]
+        details: dict[str, Any] = {}
+        undefined: dict[str, str] = {}
+        errors = {label or "prediction": why for label, why in record.errors.items()}
+        for label, seen in record.observations.items():
+            if seen.details:
+                details[label] = seen.details
+            undefined.update({self._index.full_name(label, name): why for name, why in seen.undefined.items()})
+            errors.update({self._index.full_name(label, name): why for name, why in seen.errored.items()})
+        if undefined:
+            details["undefined"] = undefined
+        if errors:
+            details["errors"] = errors
+        if record.repeats is not None:
+            details["repeats"] = record.repeats
+        metrics = CaseScores(self._columns, row, record.observations)
+        return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

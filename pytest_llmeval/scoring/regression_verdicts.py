@@ -248,8 +248,8 @@ def _unfit(gate: RegressionGate, pairing: Pairing) -> str:
     if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
         return f"no case has the label {gate.cluster_by!r} to cluster by"
     if gate.subject in pairing.shifts and (gate.by is not None or gate.rule == "anytime"):
-        parts = "groups" if gate.by is not None else "many runs together"
-        return f"not comparable: a change of judge is not bridged for {parts}; approve a new run"
+        parts = "for groups" if gate.by is not None else "for runs that are weighed together"
+        return f"not comparable: the bridge from the former judge does not hold {parts}; approve a run of the new judge"
     return ""
 
 

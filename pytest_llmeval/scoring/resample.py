@@ -8,11 +8,12 @@ draw the same ones.
 
 __all__ = ("SEED", "multinomial_totals", "resample_count", "resampled_totals", "swapped_totals")
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +31,7 @@ _MOST_DRAWS = 20_000_000
 _MOST_MULTINOMIAL = 40_000
 _MOST_DRAWN_ROWS = 2_000_000
 _SLICE_DRAWS = 1_000_000
+_MOST_KINDS = 256
 _WIDE = 64
 """Columns of a wide matrix; it is sparse where no more than one number in as many is not zero."""
 _COUNTED_DRAWS = 1 << 14
@@ -53,15 +55,17 @@ def resampled_totals(
         matrix: Shape ``(cases, counts)``.
         resamples: How many.
         seed: Equal seeds and shapes draw equal weights, which is what makes comparisons paired.
-        compact: Whether totals of few whole numbers may come as 32 bits each; they are the same.
+        compact: Whether totals of few whole numbers may come as 16 or 32 bits each; they are the same.
 
     Returns:
         Shape ``(resamples, counts)``.
     """
     cases = len(matrix)
-    if compact and _is_sparse(matrix):
-        return _sums_of_few(matrix, resamples, seed)
+    if compact and (kind := _type_of_totals(matrix)):
+        return _sums_of_few(matrix, resamples, seed, kind)
     if cases * resamples > _MOST_DRAWS:
+        if kinds := _Kinds.of(matrix):
+            return kinds.totals(resamples, seed)
         return _products(matrix, resamples, _drawing(cases, seed))
     kept = _kept_weights(cases, resamples, seed)
     copied = 0
@@ -74,17 +78,21 @@ def resampled_totals(
     return _products(matrix, resamples, copy)
 
 
-def _is_sparse(matrix: "FloatArray") -> bool:
-    """Whether a wide matrix holds few numbers, all of them whole and so small that no total is above 32 bits."""
+def _type_of_totals(matrix: "NDArray[Any]") -> "type[np.signedinteger[Any]] | None":
+    """Return the integers that hold all totals of a wide matrix of few whole numbers; ``None`` for other matrices."""
     import numpy as np
 
     if matrix.shape[1] < _WIDE or np.count_nonzero(matrix) * _WIDE > matrix.size:
-        return False
-    most = float(np.abs(matrix).max(initial=0.0)) * len(matrix)
-    return most <= np.iinfo(np.int32).max and bool((matrix == np.rint(matrix)).all())
+        return None
+    most = float(np.abs(matrix).max(initial=0)) * len(matrix)
+    if most > np.iinfo(np.int32).max or (matrix.dtype != np.int8 and (matrix != np.rint(matrix)).any()):
+        return None
+    return np.int16 if most <= np.iinfo(np.int16).max else np.int32
 
 
-def _sums_of_few(matrix: "FloatArray", resamples: int, seed: int) -> "NDArray[np.int32]":
+def _sums_of_few(
+    matrix: "NDArray[Any]", resamples: int, seed: int, kind: "type[np.signedinteger[Any]]"
+) -> "NDArray[Any]":
     """Return totals from the numbers of a sparse matrix alone."""
     import numpy as np
 
@@ -92,7 +100,7 @@ def _sums_of_few(matrix: "FloatArray", resamples: int, seed: int) -> "NDArray[np
     columns, rows = np.nonzero(matrix.T)
     values = matrix[rows, columns].astype(np.int32)
     counted, starts = np.unique(columns, return_index=True)
-    totals = np.zeros((resamples, counts), np.int32)
+    totals = np.zeros((resamples, counts), kind)
     draw = _drawing(cases, seed)
     buffer = np.empty((min(resamples, _slice_rows(cases)), cases), np.int32)
     for start in range(0, resamples, len(buffer)):
@@ -102,16 +110,66 @@ def _sums_of_few(matrix: "FloatArray", resamples: int, seed: int) -> "NDArray[np
     return totals
 
 
-def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
-    """Return what fills one slice of weights after the other."""
+class _Kinds(NamedTuple):
+    """Many cases that have few different rows of bytes.
+
+    Attributes:
+        rows: The different rows.
+        number: The place of each case's row among them.
+    """
+
+    rows: "NDArray[np.int8]"
+    number: "NDArray[np.uint8]"
+
+    @classmethod
+    def of(cls, matrix: "NDArray[Any]") -> "_Kinds | None":
+        """Look for the different rows; ``None`` where there are too many, or the numbers are no bytes."""
+        import numpy as np
+
+        sizes = [int(column.max(initial=0)) + 1 for column in matrix.T] if matrix.dtype == np.int8 else []
+        if not sizes or math.prod(sizes) > np.iinfo(np.int64).max:
+            return None
+        codes = np.zeros(len(matrix), np.int64)
+        for size, column in zip(sizes, matrix.T, strict=True):
+            codes *= size
+            codes += column
+        _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+        return cls(matrix[first], number.astype(np.uint8)) if len(first) <= _MOST_KINDS else None
+
+    def totals(self, resamples: int, seed: int) -> "FloatArray":
+        """Count how often each row is drawn; sums of whole numbers are exact, so they are those of the cases."""
+        import numpy as np
+
+        cases, kinds = len(self.number), len(self.rows)
+        indices = _indices(cases, seed)
+        drawn = np.empty((resamples, kinds))
+        slices = _slice_rows(cases)
+        for start in range(0, resamples, slices):
+            for row, each in enumerate(indices((min(slices, resamples - start), cases)), start):
+                drawn[row] = np.bincount(self.number[each], minlength=kinds)
+        with _one_thread_of_blas():
+            totals: FloatArray = drawn @ self.rows.astype(float)
+        return totals
+
+
+def _indices(cases: int, seed: int) -> "Callable[[tuple[int, ...]], NDArray[Any]]":
+    """Return what draws the cases of one slice after the other."""
     import numpy as np
 
     generator = np.random.Generator(np.random.SFC64(seed))
     index_type = np.uint16 if cases <= np.iinfo(np.uint16).max + 1 else np.uint32
+    return lambda shape: generator.integers(0, cases, size=shape, dtype=index_type)
+
+
+def _drawing(cases: int, seed: int) -> "Callable[[NDArray[Any]], None]":
+    """Return what fills one slice of weights after the other."""
+    import numpy as np
+
+    indices_of = _indices(cases, seed)
     first = np.arange(max(1, _COUNTED_DRAWS // max(cases, 1)))[:, np.newaxis] * cases
 
     def draw(weights: "NDArray[Any]") -> None:
-        drawn = generator.integers(0, cases, size=weights.shape, dtype=index_type)
+        drawn = indices_of(weights.shape)
         for start in range(0, len(drawn), len(first)):
             indices = drawn[start : start + len(first)]
             counts = np.bincount((indices + first[: len(indices)]).ravel(), minlength=indices.size)

@@ -4,7 +4,6 @@ __all__ = ("summarize",)
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
@@ -12,13 +11,12 @@ from pytest_llmeval.core.results import (
     PASS_RATE,
     UNLABELLED,
     CaseRecord,
-    CaseResult,
     Clusters,
     GroupResult,
     MetricValue,
     Result,
 )
-from pytest_llmeval.scoring.case_scores import CaseScores, ScoreColumns
+from pytest_llmeval.scoring.case_scores import CaseResults, ScoreColumns
 from pytest_llmeval.scoring.clusters import unit_numbers
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.usage import USAGE
@@ -70,7 +68,7 @@ def summarize(
     return Result(
         metrics,
         groups,
-        [_case(table, columns, row) for row in everything],
+        CaseResults(records, columns, index),
         pass_rate,
         table.scores,
         usage,
@@ -92,24 +90,3 @@ def _split(
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}
     return own, pass_rate, {name: each for name, each in usage.items() if each.scored}
-
-
-def _case(table: Table, columns: ScoreColumns, row: int) -> CaseResult:
-    record = table.records[row]
-    details: dict[str, Any] = {}
-    undefined: dict[str, str] = {}
-    for label, observation in record.observations.items():
-        if observation.details:
-            details[label] = observation.details
-        undefined.update({table.index.full_name(label, name): why for name, why in observation.undefined.items()})
-    if undefined:
-        details["undefined"] = undefined
-    errors = {label or "prediction": why for label, why in record.errors.items()}
-    for label, observation in record.observations.items():
-        errors.update({table.index.full_name(label, name): why for name, why in observation.errored.items()})
-    if errors:
-        details["errors"] = errors
-    if record.repeats is not None:
-        details["repeats"] = record.repeats
-    metrics = CaseScores(columns, row, record.observations)
-    return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)

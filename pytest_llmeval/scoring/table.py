@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
@@ -17,6 +17,7 @@ from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
 from pytest_llmeval.scoring.intervals import share_interval, value_interval
+from pytest_llmeval.scoring.packed import PackedColumns
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
@@ -75,10 +76,10 @@ class Table:
         blocks = []
         seen = {label: [_observation(record, label) for record in records] for label in self.evaluators}
         for label, observations in seen.items():
-            names, block = stack(observations)
+            names, block = stack(observations, compact=True)
             self.names[label] = names
             blocks.append(block)
-        self.matrix = np.hstack(blocks)
+        self._counts: npt.NDArray[Any] = np.hstack(blocks)
         self.records = records
         self._digests: dict[tuple[str, str], str] = {}
         ran = np.array([record.ran for record in records], dtype=bool)
@@ -87,7 +88,10 @@ class Table:
             label: ran & np.array([each is None for each in observations], dtype=bool)
             for label, observations in seen.items()
         }
-        self.scores = self._summarized(self.matrix)
+        self.scores = PackedColumns(len(records))
+        for start, columns in self._summarized(self._counts):
+            for name, column in columns.items():
+                self.scores.fill(name, start, column)
         self.owned = {name: owned for name in self.scores if (owned := self.index.find(name)) is not None}
         self.owner = {name: owned.label for name, owned in self.owned.items()}
         self.absent = {
@@ -125,34 +129,39 @@ class Table:
                 out.update(_declared(self.index, label, values))
         return out
 
-    def _summarized(self, matrix: "FloatArray", names: Collection[str] | None = None) -> "dict[str, FloatArray]":
+    def _summarized(
+        self, matrix: "npt.NDArray[Any]", names: Collection[str] | None = None
+    ) -> "Iterator[tuple[int, dict[str, FloatArray]]]":
         """Apply the formulas to rows of totals, to some rows at a time where there are many metrics.
 
         Args:
             matrix: The rows.
-            names: Metrics to return; default: all.
+            names: Metrics that are read; default: all.
+
+        Yields:
+            The first of some rows, and their metrics.
         """
         import numpy as np
 
         # Members of families need the counts of their own labels alone.
-        width = len(names) if names and self.of_family.issuperset(names) else max(1, self.matrix.shape[1])
+        width = len(names) if names and self.of_family.issuperset(names) else max(1, self._counts.shape[1])
         parts = max(1, -(-len(matrix) * width // _MOST_VALUES))
-        out: dict[str, FloatArray] = {}
         start = 0
         for part in np.array_split(matrix, min(parts, max(1, len(matrix) // 2))):
-            for name, column in self.summarize(part.astype(float, copy=False), names).items():
-                if names is None or name in names:
-                    whole = out.setdefault(name, np.full(len(matrix), np.nan))
-                    whole[start : start + len(part)] = column
+            yield start, self.summarize(part.astype(float, copy=False), names)
             start += len(part)
-        return out
+
+    @property
+    def matrix(self) -> "FloatArray":
+        """The counts, one row per case."""
+        return self._counts.astype(float, copy=False)
 
     def columns(self, label: str) -> "FloatArray":
         """Return the counts of one evaluator, one row per case."""
         start = 0
         for each, names in self.names.items():
             if each == label:
-                return self.matrix[:, start : start + len(names)]
+                return self._counts[:, start : start + len(names)].astype(float, copy=False)
             start += len(names)
         raise KeyError(label)
 
@@ -186,7 +195,7 @@ class Table:
         undefined = dict.fromkeys(self.owner, nowhere)  # those of thousands of labels share what they do not change
         for name, label in self.owner.items():
             if self.absent[label].any():
-                self.scores[name] = np.where(self.absent[label], np.nan, self.scores[name])
+                self.scores.erase(name, self.absent[label])
         for row, record in enumerate(records):
             for label, observation in record.observations.items():
                 # The approved run may have had an evaluator that the suite has no more.
@@ -196,7 +205,7 @@ class Table:
                         continue
                     if undefined[full] is nowhere:
                         undefined[full], self.failed[full] = nowhere.copy(), self.failed[full].copy()
-                    self.scores[full][row] = np.nan
+                    self.scores.erase(full, row)
                     if name in observation.errored:
                         undefined[full][row] = self.failed[full][row] = True
                     else:
@@ -206,16 +215,17 @@ class Table:
     def design_effects(self, cluster_by: str) -> dict[str, float]:
         """Return the design effects of the values over all cases, where there are any."""
         units = unit_numbers(self.records, cluster_by)
-        totals = self._totals(self.matrix)
-        value, without = self.summarize(totals), self.summarize(totals - self.matrix)
+        totals = self._totals(self._counts)
+        value, without = self.summarize(totals), self.summarize(totals - self._counts)
         found = {name: design_effect(value[name] - without[name], units) for name in self.owner}
         return {name: effect for name, effect in found.items() if effect is not None}
 
-    def _totals(self, part: "FloatArray") -> "FloatArray":
+    def _totals(self, part: "npt.NDArray[Any]") -> "FloatArray":
         import numpy as np
 
-        if not part.size:
-            return np.zeros((1, self.matrix.shape[1]))
+        if part.dtype == np.int8 or not part.size:
+            total: FloatArray = part.sum(axis=0, dtype=float, keepdims=True)
+            return total
         return np.array([[math.fsum(column) for column in part.T]])
 
     def metrics(
@@ -231,7 +241,7 @@ class Table:
         import numpy as np
 
         rows = np.array(members, dtype=np.intp)
-        part = self.matrix[rows]
+        part = self._counts[rows]
         values = self.summarize(self._totals(part))
         units = unit_numbers([self.records[row] for row in members], cluster_by)
 
@@ -269,7 +279,7 @@ class Table:
         return out
 
     def _resampled_intervals(
-        self, block: "FloatArray", undecided: Mapping[str, tuple[float, int, Metric]], confidence: float
+        self, block: "npt.NDArray[Any]", undecided: Mapping[str, tuple[float, int, Metric]], confidence: float
     ) -> Iterator[tuple[str, tuple[float, float]]]:
         """Yield the metrics that have an interval by resamples.
 
@@ -278,13 +288,18 @@ class Table:
             undecided: Metric name to its value, of how many independent draws it is, and the metric.
             confidence: Of the intervals.
         """
+        import numpy as np
+
         totals = resampled_totals(block, resample_count(len(block)), compact=True)
         size = max(1, _MOST_KEPT // len(totals))
         members = sorted(self.of_family & undecided.keys(), key=lambda name: (name.partition("[")[2], name))
         fixed = [name for name in undecided if name not in self.of_family]
         for each in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
-            names = frozenset(each)
-            for name, column in self._summarized(totals, names).items():
+            columns = {name: np.full(len(totals), np.nan) for name in each}
+            for start, part in self._summarized(totals, frozenset(each)):
+                for name in part.keys() & columns.keys():
+                    columns[name][start : start + len(part[name])] = part[name]
+            for name, column in columns.items():
                 bounds = value_interval(column, *undecided[name], confidence)
                 if bounds is not None:
                     yield name, bounds

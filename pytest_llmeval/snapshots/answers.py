@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import format_error
 from pytest_llmeval.core.missing import NoAnswer
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.snapshots.files import answers_file, score_file
+from pytest_llmeval.snapshots.runs import shown_beside
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import fingerprint
 
 _NONE = "no answer is approved: set 'snapshot: true' in the suite, and run pytest --llmeval --snapshot-update"
+_REPAIR = "restore the file from version control, or delete it and approve again"
 
 
 def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> str:
@@ -47,37 +52,45 @@ class ApprovedAnswers:
     """The approved answers of one suite, or of one of its systems.
 
     Attributes:
-        rows: Case and repeat to its line.
-        fault: Why there are none.
+        rows: Case and repeat to its line; ``None`` where none were approved.
     """
 
-    rows: Mapping[tuple[str, int], Mapping[str, Any]]
-    fault: str = ""
+    rows: Mapping[tuple[str, int], Mapping[str, Any]] | None
 
     @classmethod
     def read(cls, key: SuiteKey) -> "ApprovedAnswers":
-        """Read the answers that were approved with the scores of a suite."""
+        """Read the answers that were approved with the scores of a suite.
+
+        Raises:
+            SuiteError: The file cannot be read, or lines are no answers; all of them are listed.
+        """
         path = answers_file(score_file(key))
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return cls({}, _NONE)
-        except (OSError, UnicodeDecodeError) as error:
-            return cls({}, f"{path.name} cannot be read: {error}")
+        if not path.exists():
+            return cls(None)
+        shown = shown_beside(key, path)
+        faults = FaultLog(shown)
+        lines: dict[tuple[str, int], int] = {}
         rows = {}
-        for number, line in enumerate(text.rstrip("\n").split("\n"), 1):  # texts may hold other line separators
+        # Texts may hold other line separators.
+        for number, line in enumerate(decode(read_bytes(path, shown), shown).split("\n"), 1):
+            if not line.strip():
+                continue
             try:
                 row = json.loads(line)
-                rows[row["case"], row["repeat"]] = {"input": row["input"], "prediction": row["prediction"]}
-            except (KeyError, RecursionError, TypeError, ValueError):
-                expected = "expected an approved answer: restore the file from version control"
-                return cls({}, f"{path.name}:{number}: {expected}")
+                place = str(row["case"]), int(row["repeat"])
+                rows[place] = {"input": row["input"], "prediction": row["prediction"]}
+            except (KeyError, RecursionError, TypeError, ValueError) as error:
+                faults.add(number, 1, "", f"found no approved answer ({format_error(error)}), expected one: {_REPAIR}")
+                continue
+            if (first := lines.setdefault(place, number)) != number:
+                faults.add(number, 1, "case", f"found the answer of line {first} again, expected one: {_REPAIR}")
+        faults.check()
         return cls(rows)
 
     def find(self, case: Case, repeat: int) -> Any:
         """Return the approved answer to a case, or why there is none."""
-        if self.fault:
-            return NoAnswer(self.fault)
+        if self.rows is None:
+            return NoAnswer(_NONE)
         row = self.rows.get((case.id, repeat))
         if row is None:
             return NoAnswer("no answer to this case is approved")

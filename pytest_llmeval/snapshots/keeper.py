@@ -32,6 +32,7 @@ from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
 from pytest_llmeval.snapshots.verdicts import (
     changed_cases,
+    first_approved,
     judge_scores,
     not_comparable,
     not_judged,
@@ -148,13 +149,7 @@ class Keeper:
             return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
         warned = list(_warned(new))
         if old is None:
-            return [
-                *warned,
-                *(
-                    Verdict(name, "approved", "passed", score.value, reason=f"approved: is {score.value}")
-                    for name, score in new.metrics.items()
-                ),
-            ]
+            return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
         part = _unchanged_part(old, new, settings, suite_run)
         if part is not None:
             old, new = part.old, part.new

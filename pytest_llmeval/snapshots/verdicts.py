@@ -5,6 +5,7 @@ __all__ = (
     "changed_measure",
     "changed_signature",
     "compare_scores",
+    "first_approved",
     "judge_scores",
     "not_comparable",
     "not_judged",
@@ -19,6 +20,7 @@ from typing import Literal
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted, limit
+from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
@@ -46,6 +48,12 @@ def not_comparable(
     """Return the verdict on what cannot be compared, as the suite's policy wants it."""
     outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
     return Verdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
+
+
+def first_approved(metric: str, value: float | None) -> Verdict:
+    """Return the verdict on a metric of scores that are approved for the first time."""
+    reason = "has no value" if value is None else f"is {_text(value)}"
+    return Verdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
 
 def compare_scores(
@@ -209,14 +217,30 @@ def _changed_judge(label: str, old: Comparable, new: Comparable, shown: str) -> 
     changed = [name for name in sorted({*judge, *was}) if judge.get(name) != was.get(name)]
     for name in changed:
         yield f"the judge's {name} of {label!r} is {judge.get(name, 'none')}, {was.get(name, 'none')} when approved"
-    models = (was.get("model", ""), judge.get("model", ""))
-    if not changed or not all(models) or not _BRIDGED.issuperset(changed):
+    if not changed or not was or not judge or not _BRIDGED.issuperset(changed):
         return
-    command = f"measure what the change does with: llmeval judge migrate {shown}"
-    if all(each.startswith("panel ") for each in models):
-        yield f"{command} --from JUROR --to PROVIDER:NAME"
-    elif models[1].partition(":")[0] in PROVIDERS and not models[1].startswith("fixture:"):
-        yield f"{command} --to {models[1]}"
+    if _is_agreement(label, new):
+        yield "how far jurors agree holds for these jurors only: approve a run of the new panel"
+    elif way := _way_to_migrate(was.get("model", ""), judge.get("model", "")):
+        yield f"measure what the change does with: llmeval judge migrate {shown} {way}"
+
+
+def _is_agreement(label: str, comparable: Comparable) -> bool:
+    """Return whether an evaluator is the agreement of a panel, which no bridge is about."""
+    from pytest_llmeval.evaluators.judge.panel import agreement_name
+
+    printed = comparable.evaluators.get(label)
+    return printed is not None and printed.name == agreement_name(str(printed.options.get("of")))
+
+
+def _way_to_migrate(old: str, new: str) -> str:
+    """Return the arguments of the command that measures a change of judge; nothing where it cannot measure it."""
+    if is_panel(old) and is_panel(new):
+        replaced = replaced_jurors(old, new)
+        juror, model = replaced[0] if len(replaced) == 1 else ("JUROR", "PROVIDER:NAME")
+        return f'--from "{juror}" --to {model} (one juror at a time, in the approved panel)' if replaced else ""
+    is_askable = new.partition(":")[0] in PROVIDERS and not new.startswith("fixture:")
+    return f"--to {new}" if is_askable and not is_panel(old) else ""
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:

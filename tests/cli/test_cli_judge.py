@@ -98,6 +98,7 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
         (("--to", "new"), "expected PROVIDER:NAME"),
         (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), "--concurrency: found 0"),
+        (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
         (("--to", NEW, "--from", "openai:third"), "found nothing to compare: JudgeError: case 'w00'"),
     ],
 )
@@ -107,6 +108,7 @@ def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tup
     code, told = suites.llmeval("judge", "migrate", suites.path.name, *arguments)
     assert code == 1
     assert message in told
+    assert "--llmeval-cache" not in told
 
 
 def test_an_evaluator_with_a_model_of_its_own_keeps_it(suites: Suites) -> None:
@@ -145,10 +147,13 @@ def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Sui
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     found = suites.verdicts(suites.run())
     assert "which a change of judge moves by +0.0000" in found["judge_score"][1]
+    agreement = found["judge_panel_alpha"][1]
+    assert agreement.endswith("how far jurors agree holds for these jurors only: approve a run of the new panel")
+    assert "migrate" not in agreement
     jurors[1] = {**spec, "model": "openai:third"}
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     refused = suites.verdicts(suites.run())["judge_score"][1]
-    assert "llmeval judge migrate s.eval.yaml --from JUROR --to PROVIDER:NAME" in refused
+    assert 'llmeval judge migrate s.eval.yaml --from "JUROR" --to PROVIDER:NAME (one juror at a time' in refused
     code, told = suites.migrate()
     assert code == 1
     assert "--from: found none, expected a juror of the panel: openai:new, openai:third, openai:c" in told

@@ -91,3 +91,17 @@ def test_nothing_stacks_to_an_empty_matrix() -> None:
     names, matrix = stack([])
     assert names == []
     assert matrix.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("count", "small"),
+    [(0, True), (127, True), (1.0, True), (True, True), (128, False), (-1, False), (-0.0, False), (0.5, False)],
+)
+def test_small_whole_counts_may_come_as_bytes_and_are_the_same(count: float, small: bool) -> None:
+    observations = [Observation({"a": 1, "b": count}), None, Observation({"c": 3, "a": 2})]
+    names, matrix = stack(observations)
+    again, compact = stack(observations, compact=True)
+    assert names == again
+    assert (matrix.dtype, compact.dtype) == (np.float64, np.int8 if small else np.float64)
+    assert np.array_equal(np.signbit(compact), np.signbit(matrix))
+    assert np.array_equal(compact, matrix)

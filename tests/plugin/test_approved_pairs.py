@@ -64,6 +64,15 @@ def test_an_approval_keeps_the_answers_that_later_runs_are_compared_with(approve
     assert (third.code, metrics(third)["ties"]) == (0, 3)
 
 
+def test_damaged_answers_are_a_fault_of_the_suite_with_file_and_line(approved: "Judged") -> None:
+    approved.project.run("--snapshot-update")
+    path = approved.project.path / "__llmeval__" / "s.answers.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('{"case": "three"', '{"case'), encoding="utf-8")
+    ran = approved.project.run("--snapshot-update")
+    assert (ran.code, ran.suites) == (1, {})
+    assert "__llmeval__/s.answers.jsonl:2:1  found no approved answer" in ran.text
+
+
 def test_answers_are_approved_from_shards_and_forgotten_when_nothing_compares_with_them(approved: "Judged") -> None:
     folder, parts = approved.project.path, [f"--llmeval-report=part{part}.llmeval" for part in (1, 2)]
     for part, kept in enumerate(parts, 1):

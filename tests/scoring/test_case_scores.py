@@ -1,4 +1,4 @@
-"""Scores of a case are a mapping that reads the columns of all cases."""
+"""Results of single cases are made when they are read, from the columns of all cases."""
 
 import copy
 import pickle
@@ -8,13 +8,14 @@ import pytest
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.scoring.case_scores import CaseScores, ScoreColumns
+from pytest_llmeval.scoring.packed import PackedColumns
+
+PACKED = PackedColumns(2)
+for metric, numbers in {"f1": [0.5, np.nan], "support[joy]": [2.0, np.nan], "other": [1.0, 1.0]}.items():
+    PACKED.fill(metric, 0, np.array(numbers))
 
 COLUMNS = ScoreColumns(
-    {
-        "f1": np.array([0.5, np.nan]),
-        "support[joy]": np.array([2.0, np.nan]),
-        "other": np.array([1.0, 1.0]),
-    },
+    PACKED,
     {"f1": "text", "support[joy]": "text", "other": "absent"},
     {"support[joy]"},
 )
@@ -55,3 +56,18 @@ def test_cases_with_many_labels_share_their_columns() -> None:
     assert result.cases[7].metrics["support[label-7]"] == 1
     assert result.cases[7].metrics["support[label-8]"] == 0
     assert "recall[label-8]" not in result.cases[7].metrics
+
+
+def test_results_of_cases_are_a_sequence() -> None:
+    cases = [Case(str(number), "?", "a", "ab"[number % 2]) for number in range(5)]
+    found = score(get_evaluator("classification", metrics=["accuracy"]), cases, confidence=None).cases
+    assert [case.metrics["accuracy"] for case in found] == [1, 0, 1, 0, 1]
+    assert (len(found), found[-1].id, [case.id for case in found[1:4:2]]) == (5, "4", ["1", "3"])
+    with pytest.raises(IndexError):
+        found[5]
+    listed = list(found)
+    assert found == listed
+    assert found != listed[:4]
+    assert found != "other"
+    assert pickle.loads(pickle.dumps(found)) == listed
+    assert repr(found) == repr(listed)

@@ -83,13 +83,34 @@ def test_a_fault_while_multiplying_is_raised() -> None:
         resampled_totals(np.array([[object()]]), 3)
 
 
+@pytest.mark.parametrize("size", [1, 200])
 @pytest.mark.parametrize("cases", [200, 3_000])
-def test_totals_of_a_sparse_matrix_are_those_of_the_whole_matrix(cases: int) -> None:
+def test_totals_of_a_sparse_matrix_are_those_of_the_whole_matrix(cases: int, size: int) -> None:
     matrix = np.zeros((cases, 130))
-    matrix[np.arange(cases), np.arange(cases) * 7 % 129] = np.arange(cases) % 5 - 1
+    matrix[np.arange(cases), np.arange(cases) * 7 % 129] = (np.arange(cases) % 5 - 1) * size
     compact = resampled_totals(matrix, 40, compact=True)
-    assert compact.dtype == np.int32
+    assert compact.dtype == (np.int16 if size == 1 else np.int32)
     assert np.array_equal(compact, resampled_totals(matrix, 40))
+
+
+@pytest.mark.parametrize("slices", [1_000, 1_000_000])
+@pytest.mark.parametrize(("kinds", "counted"), [(1, True), (256, True), (257, False)])
+def test_totals_of_few_kinds_of_rows_are_those_of_all_rows(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, counted: bool, slices: int
+) -> None:
+    kind = np.arange(600) * 7 % kinds
+    matrix = np.column_stack([kind % 100, kind // 100, np.full(600, 127)]).astype(np.int8)
+    monkeypatch.setattr(resample, "_MOST_DRAWS", 0)
+    monkeypatch.setattr(resample, "_SLICE_DRAWS", slices)
+    assert (resample._Kinds.of(matrix) is not None) == counted
+    assert np.array_equal(resampled_totals(matrix, 40), resampled_totals(matrix.astype(float), 40))
+
+
+def test_rows_of_too_many_numbers_to_tell_them_apart_are_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.full((50, 20), 127, np.int8)
+    monkeypatch.setattr(resample, "_MOST_DRAWS", 0)
+    assert resample._Kinds.of(matrix) is None
+    assert np.array_equal(resampled_totals(matrix, 40), resampled_totals(matrix.astype(float), 40))
 
 
 @pytest.mark.parametrize("number", [0.5, 2.0**31])

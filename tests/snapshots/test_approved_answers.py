@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval import Case
+from pytest_llmeval import Case, SuiteError
 from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.snapshots.answers import ApprovedAnswers, answers_text
 from pytest_llmeval.snapshots.files import answers_file, score_file
@@ -67,16 +67,23 @@ def test_without_an_approval_the_reason_says_how_to_approve(tmp_path: Path) -> N
     assert "--snapshot-update" in found.reason
 
 
-@pytest.mark.parametrize("broken", ["<<<<<<< HEAD", "[]", '{"case": "b"}', "null"])
-def test_a_damaged_file_gives_no_answer_at_all(tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize("broken", ["<<<<<<< HEAD", "[]", '{"case": "b"}', "null", '{"case": "b", "repeat": "x"}'])
+def test_every_damaged_line_is_a_fault(tmp_path: Path, broken: str) -> None:
     good = answers_text(CASES, [row("a", "x")])
-    found = read(tmp_path, f"{good}{broken}\n").find(CASES[0], 0)
-    reason = "s.answers.jsonl:2: expected an approved answer: restore the file from version control"
-    assert found == NoAnswer(reason)
+    with pytest.raises(SuiteError) as error:
+        read(tmp_path, f"{good}{broken}\n\n{good}")
+    assert [str(each).partition(" (")[0].partition(", expected")[0] for each in error.value.faults] == [
+        "__llmeval__/s.answers.jsonl:2:1  found no approved answer",
+        "__llmeval__/s.answers.jsonl:4:1  case: found the answer of line 1 again",
+    ]
 
 
-def test_a_folder_in_its_place_is_the_reason(tmp_path: Path) -> None:
+def test_an_approval_without_an_answer_is_no_damage(tmp_path: Path) -> None:
+    assert read(tmp_path, answers_text(CASES, [])).find(CASES[0], 0) == NoAnswer("no answer to this case is approved")
+
+
+def test_a_folder_in_its_place_is_a_fault(tmp_path: Path) -> None:
     key = SuiteKey(str(tmp_path / "s.eval.yaml"), "s.eval.yaml")
     answers_file(score_file(key)).mkdir(parents=True)
-    found = ApprovedAnswers.read(key).find(CASES[0], 0)
-    assert found.reason.startswith("s.answers.jsonl cannot be read: ")
+    with pytest.raises(SuiteError, match=r"__llmeval__/s.answers.jsonl  found a directory, expected a file"):
+        ApprovedAnswers.read(key)

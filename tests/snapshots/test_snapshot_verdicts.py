@@ -13,7 +13,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.snapshots.scores import Cases, Score, SuiteScores
-from pytest_llmeval.snapshots.verdicts import compare_scores, judge_scores
+from pytest_llmeval.snapshots.verdicts import compare_scores, first_approved, judge_scores
 from pytest_llmeval.suite.snapshot import SnapshotSettings, Tolerance
 
 
@@ -222,3 +222,36 @@ def test_nothing_is_compared_with_another_number_of_repeats() -> None:
 def test_a_metric_that_is_computed_otherwise_is_not_comparable() -> None:
     old, new = scores(accuracy=score(0.5, signature="v:1")), scores(accuracy=score(0.5, signature="v:2"))
     assert judged(old, new)["accuracy"].reason == "not comparable: computed as 'v:2', 'v:1' when approved"
+
+
+def test_a_first_approval_says_where_a_metric_has_no_value() -> None:
+    assert [first_approved("m", value).reason for value in (0.5, None)] == [
+        "approved: is 0.5",
+        "approved: has no value",
+    ]
+
+
+def panel(*jurors: str, how: str = "mean") -> str:
+    return f"panel ({how}, 2 of 2): {', '.join(jurors)}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "command"),
+    [
+        ("openai:a", "openai:b", "--to openai:b"),
+        ("fixture:a", "openai:b", "--to openai:b"),
+        (panel("openai:a", "openai:a"), panel("openai:a", "openai:b"), '--from "openai:a #2" --to openai:b'),
+        (panel("openai:a", "openai:b"), panel("openai:c", "openai:d"), '--from "JUROR" --to PROVIDER:NAME'),
+        (panel("openai:a", "openai:b"), panel("openai:a", "openai:c", how="median"), ""),
+        (panel("openai:a", "openai:b"), panel("openai:a", "openai:b", "openai:c"), ""),
+        (panel("openai:a", "openai:b"), "openai:a", ""),
+        ("openai:a", panel("openai:a", "openai:b"), ""),
+        ("openai:a", "fixture:b", ""),
+    ],
+)
+def test_a_changed_judge_names_the_command_where_it_can_measure_the_change(old: str, new: str, command: str) -> None:
+    one, other = (replace(COMPARABLE, judges={"errors": {"model": model}}) for model in (old, new))
+    reason = judged(scores(one, accuracy=score(0.5)), scores(other, accuracy=score(0.5)))["accuracy"].reason
+    told = reason.partition("llmeval judge migrate SUITE ")[2]
+    assert f"the judge's model of 'errors' is {new}, {old} when approved" in reason
+    assert told.startswith(command) if command else not told

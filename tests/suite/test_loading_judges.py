@@ -113,3 +113,36 @@ def test_a_model_that_the_user_names_judges_alone_with_the_settings_of_the_juror
     moved = JudgeOptions(base_url="http://local/v1").chosen(panel)
     assert isinstance(moved, PanelSpec)
     assert {each.base_url for each in moved.judges} == {"http://local/v1"}
+
+
+TOP = "at the top level of the suite"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            'judge: {judges: ["openai:a", "openai:b"]}',
+            f"judge.judges: found 'judges' inside 'judge', expected it {TOP}",
+        ),
+        ("judge: {min_judges: 1}", f"judge.min_judges: found 'min_judges' inside 'judge', expected it {TOP}"),
+        (
+            "judges: ['openai:a', {model: 'openai:b', reduce: mean}]",
+            f"judges[1].reduce: found 'reduce' inside 'judges', expected it {TOP}",
+        ),
+        ("judge: {prompt: p.md}", "judge.prompt: found 'prompt' inside 'judge', expected it in an evaluator"),
+        ("judge: ['openai:a']", "judge: found a list of 1, expected PROVIDER:NAME or a mapping; several judges stand"),
+        ("judge: 3", "judge: found the number 3, expected PROVIDER:NAME or a mapping"),
+        ("judges: ['openai:a', 3]", "judges[1]: found the number 3, expected PROVIDER:NAME or a mapping"),
+    ],
+)
+def test_settings_in_the_place_of_others_are_told_where_they_belong(text: str, found: str, tmp_path: Path) -> None:
+    assert faults(f"{text}\n{BODY}", tmp_path)[0].startswith(found)
+
+
+@pytest.mark.parametrize("name", ["model", "judges", "reduce", "base_url"])
+def test_a_judge_of_one_evaluator_is_told_that_the_suite_has_it(name: str, tmp_path: Path) -> None:
+    text = BODY.replace("mode: preference", f"mode: preference, {name}: x")
+    (found,) = faults(f"gates: [judge_score >= 0.5]\n{text}", tmp_path)
+    assert found.startswith(f"evaluators[0].judge.{name}: found {name!r} inside an evaluator, expected it ")
+    assert TOP in found

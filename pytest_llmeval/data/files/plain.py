@@ -3,7 +3,7 @@
 What is not certain is left to the validator, which also says what is wrong.
 """
 
-__all__ = ("NotPlainError", "plain")
+__all__ = ("STRICT", "NotPlainError", "plain")
 
 import math
 from collections.abc import Callable
@@ -13,6 +13,9 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 Reader: TypeAlias = Callable[[Any], Any]
+
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
+"""Pydantic configuration of all parts of a suite file."""
 
 _DEEPEST = 50
 _LARGEST = 2**53

@@ -19,7 +19,6 @@ Side: TypeAlias = Literal["answer", "reference"]
 Source: TypeAlias = Literal["answer", "reference", "contexts"]
 
 _CONTEXTS = "contexts"
-_EXPECTED_CONTEXTS = "expected a list of texts"
 
 
 @dataclass(frozen=True)
@@ -91,13 +90,14 @@ def claim_texts(case: Case, language: str = "auto") -> ClaimTexts:
     answer, malformed = _answer(case.prediction)
     reference, fault = _reference(case.expected)
     found, why = _contexts(case)
-    given = case.input.get(_CONTEXTS, MISSING) if found is MISSING and isinstance(case.input, Mapping) else MISSING
-    contexts = _passages(given if found is MISSING else found)
-    if found is not MISSING and contexts is None:
-        malformed = malformed or f"found {describe_found(found)} as contexts, {_EXPECTED_CONTEXTS}"
-        contexts = []
-    elif given is not MISSING and contexts is None:
-        fault = fault or f"found {describe_found(given)} as contexts of the input, {_EXPECTED_CONTEXTS}"
+    if found is not MISSING:
+        contexts, wrong = _passages(found)
+        malformed = malformed or wrong
+    elif isinstance(case.input, Mapping) and _CONTEXTS in case.input:
+        contexts, wrong = _passages(case.input[_CONTEXTS], " of the input")
+        fault = fault or wrong
+    else:
+        contexts = None
     if language == "auto":
         language = instruction_language(question or answer, case.labels.get("language"))
     return ClaimTexts(question, answer, reference, contexts, why, malformed, fault, language)
@@ -143,7 +143,11 @@ def _contexts(case: Case) -> tuple[Any, str]:
         return MISSING, f"{error}, or give the input contexts"
 
 
-def _passages(value: Any) -> list[str] | None:
-    """Return passages as texts; ``None`` where these are none."""
-    listed = [value] if isinstance(value, str) else value
-    return list(map(_any_text, listed)) if isinstance(listed, list | tuple) else None
+def _passages(value: Any, of: str = "") -> tuple[list[str], str | None]:
+    """Return passages as texts, and what is wrong with them; in the place of null is nothing, which has a number."""
+    passages = [value] if isinstance(value, str) else value
+    if not isinstance(passages, list | tuple):
+        return [], f"found {describe_found(value)} as contexts{of}, expected a list of texts"
+    null = next((number for number, each in enumerate(passages) if each is None), None)
+    fault = None if null is None else f"found null as contexts[{null}]{of}, expected text"
+    return ["" if each is None else _any_text(each) for each in passages], fault

@@ -98,9 +98,12 @@ class Margins:
                 hits[position[right]] += column
         return cls(labels, gold, predicted, hits)
 
-    def only(self, labels: Collection[str]) -> "Margins":
+    def only(self, labels: Iterable[str]) -> "Margins":
         """Return the rows of some labels."""
-        rows = [index for index, label in enumerate(self.labels) if label in labels]
+        chosen = frozenset(labels)
+        rows = [index for index, label in enumerate(self.labels) if label in chosen]
+        if len(rows) == len(self.labels):
+            return self
         kept = tuple(self.labels[row] for row in rows)
         return Margins(kept, self.gold[rows], self.predicted[rows], self.hits[rows])
 

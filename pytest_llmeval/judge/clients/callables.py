@@ -34,9 +34,10 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     complete = getattr(judge, "complete", None)
     ask = complete if callable(complete) else judge
     if not callable(ask):
-        raise JudgeError(
-            f"found {type(judge).__name__} as the judge, expected an object with a method 'complete', or a callable"
-        )
+        several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
+        hint = "; a panel stands in the suite, as 'judges', and a fixture judges for each juror" if several else ""
+        wanted = "expected an object with a method 'complete', or a callable"
+        raise JudgeError(f"found {type(judge).__name__} as the judge, {wanted}{hint}")
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
 
 

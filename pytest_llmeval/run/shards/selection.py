@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.run.measured_blocks import cut
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.spec import TargetSpec
 
 _FORM = re.compile(r"(?P<index>[0-9]{1,9}|auto)(?:/(?P<count>[0-9]{1,9}))?", re.ASCII)
 _EXPECTED = "I/N with 1 <= I <= N such as 2/5, auto, or auto/N"
@@ -141,7 +144,7 @@ def groups_of(suite: Suite) -> Mapping[str, str]:
 
 
 def _together(
-    suite: Suite, cases: Sequence[Case], parts: Sequence[tuple[Sequence[Case], TargetSpec | None]]
+    suite: Suite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
 ) -> Iterator[Sequence[Case]]:
     """Yield clusters and batches."""
     clusters: dict[str, list[Case]] = {}

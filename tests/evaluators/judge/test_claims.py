@@ -1,6 +1,7 @@
 """Evaluator ``claims``: its metrics, what is asked for them, and what becomes of cases that lack something."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
@@ -237,10 +238,14 @@ def test_passages_are_found_in_the_input_and_wherever_the_suite_says(case: Case,
             replace(CASE, input={"contexts": {"a": 1}}, prediction="x"),
             "found an object as contexts of the input, expected a list of texts",
         ),
+        (
+            replace(CASE, input={"contexts": ["a", None]}, prediction="x"),
+            r"found null as contexts\[1\] of the input, expected text",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_case_is_a_fault_of_its_file(case: Case, message: str) -> None:
-    assert [each for each in Claims().check(case) if message in each]
+    assert [each for each in Claims().check(case) if re.search(message, each)]
     with pytest.raises(EvaluatorError, match=message):
         Claims().questions(case)
 
@@ -251,12 +256,22 @@ def test_what_is_wrong_with_a_case_is_a_fault_of_its_file(case: Case, message: s
         (None, "faithfulness and 5 more: the prediction is null; no 'contexts'"),
         ({"answer": None, "contexts": []}, "found null, expected an answer"),
         ({"answer": "It is free.", "contexts": {"a": 1}}, "found an object as contexts, expected a list of texts"),
+        ({"answer": "It is free.", "contexts": ["It is free.", None]}, "found null as contexts[1], expected text"),
         ({"answer": "It is free.", "contexts": None}, "found null as contexts, expected a list of texts"),
     ],
 )
 def test_a_prediction_that_cannot_be_read_fails_its_case(prediction: Any, message: str) -> None:
     result, _ = of_case(ClaimJudge(), replace(CASE, prediction=prediction))
     assert str(result.reason).startswith(message)
+
+
+def test_a_passage_of_null_keeps_its_number_and_is_not_shown() -> None:
+    judge = ClaimJudge()
+    hole = replace(CASE, prediction={**CASE.prediction, "contexts": [CONTEXTS[0], None, CONTEXTS[2]]})
+    found = values(measured(judge, hole))
+    blank = replace(CASE, prediction={**CASE.prediction, "contexts": [CONTEXTS[0], " ", CONTEXTS[2]]})
+    assert found == values(measured(ClaimJudge(), blank))
+    assert not any("passage_2" in texts for texts in judge.shown)
 
 
 def test_claims_of_all_cases_are_pooled_and_intervals_draw_cases() -> None:

@@ -9,6 +9,7 @@ import pytest
 from judge_clients import ASKED, KEY, once
 from llm_server import PATIENCE
 
+from pytest_llmeval import Panel
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.clients import as_client
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage
@@ -92,6 +93,12 @@ def test_a_reply_of_ones_own_that_could_not_be_kept_is_told(answer: JudgeReply, 
 def test_what_cannot_be_asked_is_told(judge: Any, found: str) -> None:
     with pytest.raises(JudgeError, match=rf"^found {found}, expected an "):
         as_client(judge)
+
+
+@pytest.mark.parametrize("several", [[Plain(), Plain()], Panel([Plain(), Plain()])], ids=["list", "Panel"])
+def test_several_judges_in_the_place_of_one_are_told_where_a_panel_stands(several: Any) -> None:
+    with pytest.raises(JudgeError, match=r"as the judge, .*; a panel stands in the suite, as 'judges'"):
+        as_client(several)
 
 
 def raiser(error: BaseException) -> Callable[[JudgeRequest], str]:

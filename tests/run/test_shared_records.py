@@ -1,0 +1,80 @@
+"""Records of many cases: measured in blocks, and sharing what is alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
+from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.run import score as scoring
+
+CASES = [Case(str(number), "?", "ab"[number % 2], "a", labels={"kind": str(number % 3)}) for number in range(7)]
+
+
+@dataclass(frozen=True)
+class Given(Evaluator):
+    """Its observations are the predictions."""
+
+    name = "given"
+
+    def describe(self) -> Sequence[Metric]:
+        return [Metric("sum", low=None, high=None)]
+
+    def measure(self, case: Case) -> Observation:
+        found: Observation | Exception = case.prediction
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def summarize(self, sums: Sums) -> dict[str, FloatArray]:
+        return {"sum": sums["n"]}
+
+
+def test_records_of_cases_that_measure_alike_share_the_observation() -> None:
+    records = score(get_evaluator("classification"), CASES).records
+    first, second = (record.observations for record in records[:2])
+    assert [record.observations is (second if number % 2 else first) for number, record in enumerate(records)] == [
+        True
+    ] * 7
+    assert [record.id for record in records] == list("0123456")
+    assert [record.labels for record in records] == [case.labels for case in CASES]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Observation({"n": 1.0}),
+        Observation({"n": True}),
+        Observation({"m": 1}),
+        Observation({"n": 1}, details={"why": "x"}),
+        Observation({"n": 1}, undefined={"sum": "x"}),
+        Observation({"n": 1}, undefined={"sum": ["x"]}),  # type: ignore[dict-item]  # users' code is not checked
+        Observation({"n": np.array(1.0)}),  # type: ignore[dict-item]  # works as a number
+        Observation({"n": 1}, malformed="x"),
+        Observation({"n": 1}, errored={"sum": "x"}),
+        ValueError("x"),
+    ],
+    ids=repr,
+)
+def test_records_differ_in_whatever_differs(other: Observation | Exception) -> None:
+    plain = Observation({"n": 1})
+    cases = [Case(str(number), prediction=each) for number, each in enumerate((plain, other, plain, other))]
+    records = score(Given(), cases).records
+    for first, second, expected in zip(records[:2], records[2:], (plain, other), strict=True):
+        assert replace(first, id="") == replace(second, id="")
+        if isinstance(expected, Observation):
+            assert repr(second.observations) == repr({"given": expected})
+            assert second.outcome == ("failed" if expected.malformed else "errored" if expected.errored else "passed")
+        else:
+            assert (second.outcome, second.observations) == ("errored", {})
+
+
+@pytest.mark.parametrize(("limit", "size"), [("_BLOCK", 1), ("_BLOCK", 3), ("_MOST_KINDS", 0), ("_MOST_KINDS", 1)])
+def test_blocks_and_sharing_change_no_result(monkeypatch: pytest.MonkeyPatch, limit: str, size: int) -> None:
+    whole = score(get_evaluator("classification"), CASES, ["kind"])
+    monkeypatch.setattr(scoring, limit, size)
+    parts = score(get_evaluator("classification"), CASES, ["kind"])
+    assert (parts.metrics, parts.groups, parts.records) == (whole.metrics, whole.groups, whole.records)
+    assert parts.cases == whole.cases
