@@ -1,6 +1,15 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
-__all__ = ("Execution", "execute", "execute_repeats", "is_skipped", "json_like", "skipped", "unanswered")
+__all__ = (
+    "Execution",
+    "as_expected",
+    "execute",
+    "execute_repeats",
+    "is_skipped",
+    "json_like",
+    "skipped",
+    "unanswered",
+)
 
 import json
 import time
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.job import Answer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
-_SKIP = "skip"
+_SKIP, _XFAIL = "skip", "xfail"
 
 
 @dataclass(frozen=True)
@@ -251,6 +260,13 @@ def is_skipped(case: Case) -> bool:
 def skipped(case: Case) -> Execution:
     """Return the execution of a case that has the tag ``skip``."""
     return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
+
+
+def as_expected(execution: Execution) -> Execution:
+    """Return an execution, or that of a skipped case if the case failed and has the tag ``xfail``, as with pytest."""
+    if _XFAIL not in execution.case.tags or execution.record.outcome not in ("failed", "errored"):
+        return execution
+    return replace(execution, record=replace(execution.record, outcome="skipped", observations={}, errors={}))
 
 
 def _from_users_frames(error: BaseException) -> BaseException:

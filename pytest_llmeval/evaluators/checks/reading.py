@@ -15,7 +15,7 @@ from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import adapter, describe, option_fault
-from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind, JudgedTest, Test
+from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
 from pytest_llmeval.evaluators.checks.tree import Check, Composed, InTurns, Leaf, Node
 
@@ -236,9 +236,7 @@ class CheckReader:
     def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:
         if argument is None and not kind.bare:
             raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
-        return Leaf(self._test(kind, key, argument, place), negated, on, _written(key, argument))
-
-    def _test(self, kind: CheckKind, key: str, argument: Any, place: Path) -> Test | JudgedTest:
+        written = _written(key, argument)
         if kind.bare and isinstance(argument, bool) and (kind.argument is None or kind.schema):
             if not argument:
                 other = key.removeprefix(_NOT) if key.startswith(_NOT) else f"{_NOT}{key}"
@@ -249,7 +247,7 @@ class CheckReader:
         if argument is not None:
             argument = self._argument(kind, argument, place)
         try:
-            return kind.prepare(argument)
+            return Leaf(kind.prepare, argument, negated, on, written)
         except ArgumentError as error:
             self.host.fault_inside(place, str(argument), error.offset, str(error))
         except ValueError as error:
