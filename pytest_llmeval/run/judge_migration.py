@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
