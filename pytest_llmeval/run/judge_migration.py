@@ -24,7 +24,7 @@ from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.snapshots.comparable import digests_of
-from pytest_llmeval.snapshots.keeper import deciding_labels
+from pytest_llmeval.snapshots.judged_scores import deciding_labels
 from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
