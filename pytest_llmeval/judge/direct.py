@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError, JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.panel import Reduce, candidates, numbered, panel_faults
+from pytest_llmeval.judge.panel import candidates, numbered, panel_faults
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.judge.reduction import reduced
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ __all__ = (
     "Bound",
     "BoundPanel",
     "PanelSpec",
-    "Reduce",
     "SuitePanel",
     "candidates",
     "is_panel",
@@ -17,11 +16,11 @@ __all__ = (
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
     from pytest_llmeval.judge.contract import Mode, Question, Verdict
-
-Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
-"""How verdicts become one."""
 
 _T = TypeVar("_T")
 _FEWEST = 2

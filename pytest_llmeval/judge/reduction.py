@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Mode, Verdict
-from pytest_llmeval.judge.panel import Reduce
 from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.judge.spec import Reduce
 
 _VOTES: Final = ("majority", "unanimous")
 

@@ -17,8 +17,8 @@ from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.panel import PanelSpec, Reduce, jurors_of
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.panel import PanelSpec, jurors_of
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule, Test
