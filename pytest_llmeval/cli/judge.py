@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 
@@ -76,11 +76,7 @@ def _migrate(options: Namespace) -> int:
 
 
 def _suite(path: Path) -> "Suite":
-    try:
-        suite = open_suite(path.resolve())
-    except SuiteError as error:
-        say(notes(path, error.faults), error=True)
-        raise
+    suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     if not suite.asks_judge:

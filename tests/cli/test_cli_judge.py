@@ -112,6 +112,15 @@ def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tup
     assert "--llmeval-cache" not in told
 
 
+def test_faults_name_the_file_as_it_was_given_and_say_that_conftests_are_not_read(suites: Suites) -> None:
+    (suites.path.parent / "conftest.py").touch()
+    suites.write([GOOD], evaluators=["mine"])
+    told = suites.migrate()[1].splitlines()
+    assert told[0].startswith("note: s.eval.yaml: evaluators and sources that a conftest.py registers are unknown")
+    assert told[1].startswith("s.eval.yaml:1:17  evaluators[0]: found evaluator 'mine', expected one of ")
+    assert suites.llmeval("cache", "explain", "s.eval.yaml")[1].splitlines() == told
+
+
 def test_an_evaluator_with_a_model_of_its_own_keeps_it(suites: Suites) -> None:
     def answer(call: Call) -> Sent:
         if "messages" in call.body:
