@@ -96,7 +96,9 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
     [
         (("--to", OLD), "which judges already, expected another judge"),
         (("--to", "fixture:mine"), "expected a model: a fixture judges in pytest only"),
-        (("--to", "new"), "expected PROVIDER:NAME"),
+        (("--to", "new"), "--to: found 'new', expected PROVIDER:NAME"),
+        (("--to", NEW, "--from", "old"), "--from: found 'old', expected PROVIDER:NAME"),
+        (("--to", NEW, "--base-url", "local"), "--base-url: found 'local', expected an address"),
         (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), "--concurrency: found 0"),
         (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
