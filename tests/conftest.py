@@ -16,12 +16,18 @@ settings.register_profile("steady", deadline=None, derandomize=True, max_example
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
+# What collection makes lives as long as the run: the garbage collector would look at all of it again and again.
+gc.disable()
+
 # A shell ignores Ctrl-C for what it starts with '&', and every process that the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FIRST = ("test_built_distributions.py", "test_page_in_chromium.py", "test_public_api.py")
+FIRST = (
+    *("test_built_distributions.py", "test_page_in_chromium.py", "test_public_api.py"),
+    *("test_cache_kills.py", "test_same_report_everywhere.py", "test_stream_dask.py"),
+)
 """Files whose tests take many seconds each: at the end of a run, all cores but one would wait for them."""
 
 
@@ -45,8 +51,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector thousands of items that live as long as the run."""
+    """Spare the garbage collector what was collected, and have it look at what tests leave less often."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,8 +20,11 @@ from llm_server import PATIENCE
 WITHOUT_UNUSED = ("-pno:anyio", "-pno:hypothesispytest", "-pno:platformdirs")
 """Arguments of pytest that leave out plugins of other distributions; each would take its time to load."""
 
-START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON", "TZ")
-"""How the environment variables begin that Python and its libraries read when they start, and only then."""
+START = ("LANG", "LC_", "OMP_", "OPENBLAS_", "PYTHON")
+"""How the environment variables begin that Python and its libraries read when they start, and only then.
+
+All but `PYTHONPATH`, whose folders a fork can still add.
+"""
 
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
 """What the warm process starts in."""
@@ -76,7 +79,7 @@ def run_python(
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(START)}
+    return {name: value for name, value in environment.items() if name.startswith(START) and name != "PYTHONPATH"}
 
 
 def changed_at_start() -> dict[str, str | None]:

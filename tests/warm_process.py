@@ -20,6 +20,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
@@ -112,11 +113,14 @@ def _lend(spares: list[Spare]) -> None:
 def _move(state: Any) -> None:
     os.environ.clear()
     os.environ.update(state["environment"])
+    time.tzset()
     os.chdir(state["folder"])
 
 
 def _run(command: Any) -> None:
     """Do what ``python -m MODULE ...`` and ``python -c CODE ...`` do."""
+    from xdist import workermanage
+
     for descriptor, name in enumerate((os.devnull, command["out"], command["err"])):
         opened = os.open(name, os.O_RDWR)
         os.dup2(opened, descriptor)
@@ -128,6 +132,9 @@ def _run(command: Any) -> None:
     for _ in range(command["workers"]):
         spares.append(Spare(spares))
     _lend(spares)
+    folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    for path in (sys.path, workermanage._sys_path):  # xdist gives workers what the path was when Python started
+        path[:0] = folders
     how, what, *rest = command["arguments"]
     sys.argv = [how, *rest]
     if how == "-m":
@@ -187,32 +194,36 @@ def _remember_distributions() -> None:
 
 
 def _remember_plugins() -> None:
-    """Have pytest look only once through all names of a plugin for hooks, and not at all where there is no fixture."""
+    """Have pytest look only once for hooks, their arguments and fixtures among the names of a module or class."""
+    from _pytest import fixtures
     from _pytest.config import PytestPluginManager as Plugins
-    from _pytest.fixtures import FixtureFunctionDefinition, FixtureManager
+    from pluggy import _hooks, _manager
 
-    find_hook, find_fixtures = Plugins.parse_hookimpl_opts, FixtureManager.parsefactories
-    hooks: dict[tuple[ModuleType, str], Any] = {}
-
-    @cache
-    def has_fixtures(holder: ModuleType | type) -> bool:
-        places = holder.__mro__ if isinstance(holder, type) else (holder,)
-        return any(FixtureFunctionDefinition in map(type, vars(place).values()) for place in places)
+    find = Plugins.parse_hookimpl_opts
+    found: dict[tuple[ModuleType, str], Any] = {}
 
     def hook(plugins: Plugins, plugin: Any, name: str) -> Any:
         if type(plugin) is not ModuleType:
-            return find_hook(plugins, plugin, name)
-        if (plugin, name) not in hooks:
-            hooks[plugin, name] = find_hook(plugins, plugin, name)
-        return hooks[plugin, name]
+            return find(plugins, plugin, name)
+        if (plugin, name) not in found:
+            found[plugin, name] = find(plugins, plugin, name)
+        return found[plugin, name]
 
-    def fixtures(manager: FixtureManager, *place: Any, **named: Any) -> None:
-        holder = named.get("holder")
-        if holder is None or has_fixtures(holder if isinstance(holder, ModuleType | type) else type(holder)):
-            find_fixtures(manager, *place, **named)
+    @cache
+    def hooks_of(plugin: ModuleType) -> list[str]:
+        return [name for name in dir(plugin) if name.startswith("pytest_")]
 
-    replaced: Any = Plugins, FixtureManager
-    replaced[0].parse_hookimpl_opts, replaced[1].parsefactories = hook, fixtures
+    @cache
+    def fixtures_of(holder: ModuleType | type) -> list[str]:
+        places = holder.__mro__ if isinstance(holder, type) else (holder,)
+        made = fixtures.FixtureFunctionDefinition
+        return sorted({name for place in places for name, value in vars(place).items() if type(value) is made})
+
+    replaced: Any = Plugins, _manager, _hooks, fixtures
+    replaced[0].parse_hookimpl_opts = hook
+    replaced[1].dir = lambda plugin: hooks_of(plugin) if type(plugin) is ModuleType else dir(plugin)
+    replaced[2].varnames = cache(_hooks.varnames)
+    replaced[3].dir = lambda holder: fixtures_of(holder if isinstance(holder, ModuleType | type) else type(holder))
 
 
 def _rehearse() -> None:
@@ -243,6 +254,7 @@ def _load() -> None:
         if not each.name.startswith(LEFT_TO_PYTEST):
             importlib.import_module(each.name)
     _rehearse()
+    importlib.import_module("xdist.dsession")  # pytest rewrites what plugins are only if it loads them first
     assert threading.enumerate() == [threading.main_thread()], f"forks would lose {threading.enumerate()}"
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at all this

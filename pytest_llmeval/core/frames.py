@@ -3,7 +3,6 @@
 __all__ = ("defined_at", "origin", "users_only")
 
 import inspect
-import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @cache
 def _foreign_folders() -> tuple[Path, ...]:
+    import sysconfig
+
     paths = sysconfig.get_paths()
     return (Path(__file__).parents[1], *(Path(paths[name]) for name in ("stdlib", "platstdlib", "purelib", "platlib")))
 

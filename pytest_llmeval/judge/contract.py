@@ -147,8 +147,8 @@ class Mode:
         decides: Whether scores are decisions, such as a winner, of which there is no mean; words always are.
         tied: The score that a vote which decides nothing gives; ``None``: the lowest of those that it is between.
         listing: How a panel decides, where a verdict grades numbered things.
-        asks_one: Whether of a panel only the first juror is asked, because the reply is no judgement but, for example,
-            a list of things to judge.
+        asks_one: Whether of a panel only the first juror is asked, or the next if it fails and the panel can do without
+            it, because the reply is no judgement but, for example, a list of things to judge.
         expected_of: The field of the reply whose value is taken as the mean over the probabilities of its tokens;
             `read` gets them with the reply. ``None``: the reply alone counts.
 
@@ -184,6 +184,7 @@ class Question:
         texts: Field name to text, for the fields of the mode; untrusted.
         language: Of the instructions.
         shared: Whether it is the same for all cases, and so is asked once for all cases and repeats.
+        foreseen: What stands for its verdict when a run is planned, if as many questions follow whatever it says.
 
     Raises:
         TypeError: The language is no text.
@@ -193,6 +194,7 @@ class Question:
     texts: Mapping[str, str]
     language: str = "en"
     shared: bool = False
+    foreseen: Verdict | None = None
 
     def __post_init__(self) -> None:
         _check_text("Question: language", self.language)

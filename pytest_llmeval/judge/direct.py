@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError, JudgeError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.panel import numbered, panel_faults
+from pytest_llmeval.judge.panel import candidates, numbered, panel_faults
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
@@ -149,13 +149,22 @@ class DirectJudge:
         if self.panel is None:
             (juror,) = self.jurors.values()
             return await juror.ask(question)
-        jurors = dict(list(self.jurors.items())[: 1 if question.mode.asks_one else None])
-        told = await asyncio.gather(*(self._given(each, question) for each in jurors.values()))
-        given = dict(zip(jurors, told, strict=True))
+        given = await self._all_given(question, candidates(self.jurors, question.mode, self.panel.least))
         verdict = reduced(question.mode, given, self.panel.reduce, self.panel.least)
         if isinstance(verdict, Verdict):
             return verdict
         raise verdict
+
+    async def _all_given(self, question: Question, jurors: Mapping[str, _Juror]) -> "dict[str, Verdict | JudgeError]":
+        if not question.mode.asks_one:
+            told = await asyncio.gather(*(self._given(each, question) for each in jurors.values()))
+            return dict(zip(jurors, told, strict=True))
+        given = {}
+        for name, juror in jurors.items():
+            given[name] = await self._given(juror, question)
+            if isinstance(given[name], Verdict):
+                break
+        return given
 
     async def _given(self, juror: _Juror, question: Question) -> Verdict | JudgeError:
         async with self._slots:

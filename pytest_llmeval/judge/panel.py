@@ -5,6 +5,7 @@ __all__ = (
     "BoundPanel",
     "PanelSpec",
     "SuitePanel",
+    "candidates",
     "is_panel",
     "jurors_of",
     "numbered",
@@ -15,7 +16,7 @@ __all__ = (
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.judge.contract import Question, Verdict
+    from pytest_llmeval.judge.contract import Mode, Question, Verdict
 
+_T = TypeVar("_T")
 _FEWEST = 2
 _PANEL = "panel ("
 _JURORS = "): "
@@ -115,6 +117,11 @@ def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
     return [(name, now) for name, was, now in named if was != now]
 
 
+def candidates(jurors: Mapping[str, _T], mode: "Mode", least: int) -> dict[str, _T]:
+    """Return who may be asked: all jurors, or for a mode that asks one, the first, and one for each that may fail."""
+    return dict(list(jurors.items())[: len(jurors) - least + 1 if mode.asks_one else None])
+
+
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
     """Return the judges of a suite."""
     return spec.judges if isinstance(spec, PanelSpec) else (spec,)
@@ -149,9 +156,9 @@ class SuitePanel:
         return [each.parameters for each in self.singles]
 
     def bind(self, question: "Question", case: str, repeat: int = 0, asker: str = "") -> "BoundPanel":
-        """Return a question to every juror, or to the first one if that is enough; see `BoundQuestion`."""
-        jurors = list(self.jurors.items())[: 1 if question.mode.asks_one else None]
-        asked = {name: each.bind(question, case, repeat, asker) for name, each in jurors}
+        """Return a question to every juror, or to one if that is enough; see `BoundQuestion` and `BoundPanel`."""
+        jurors = candidates(self.jurors, question.mode, self.spec.least)
+        asked = {name: each.bind(question, case, repeat, asker) for name, each in jurors.items()}
         return BoundPanel(self.spec, question, asked)
 
 
@@ -162,7 +169,8 @@ class BoundPanel:
     Attributes:
         spec: How their verdicts become one.
         question: What is asked.
-        jurors: Name to the question as the juror gets it.
+        jurors: Name to the question as the juror gets it. Of a mode that asks one, the others take the place of a juror
+            that fails.
     """
 
     spec: PanelSpec
@@ -172,16 +180,21 @@ class BoundPanel:
     @cached_property
     def key(self) -> str:
         """What the judgements are stored under."""
-        return " ".join(each.key for each in self.jurors.values())
+        return " ".join(each.key for each in self.singles)
+
+    @property
+    def asks_one(self) -> bool:
+        """Whether one verdict is enough."""
+        return self.question.mode.asks_one
 
     @property
     def singles(self) -> tuple[BoundQuestion, ...]:
-        """The question to each juror."""
-        return tuple(self.jurors.values())
+        """The question to each juror, as far as none fails."""
+        return tuple(self.jurors.values())[: 1 if self.asks_one else None]
 
     def reduced(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "Verdict | LlmevalError":
         """Return what the verdicts of the jurors, in their order, are as one."""
-        given = dict(zip(self.jurors, verdicts, strict=True))
+        given = dict(zip(self.jurors, verdicts, strict=not self.asks_one))
         return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
 
 

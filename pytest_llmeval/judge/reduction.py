@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
@@ -58,15 +57,15 @@ def reduced(
         reduce: How verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
         least: How many verdicts it takes.
     """
-    if mode.asks_one:
-        (only,) = given.values()
-        return only
     verdicts = [each for each in given.values() if isinstance(each, Verdict)]
     failed = {name: each for name, each in given.items() if not isinstance(each, Verdict)}
     # A spent budget, or a cache that cannot be used, is no failure of a juror: it holds for the run.
     if stopped := next((each for each in failed.values() if not isinstance(each, JudgeError)), None):
         return stopped
-    votes = _votes(mode, given)
+    if mode.asks_one and verdicts:
+        return verdicts[0]
+    votes = () if mode.asks_one else _votes(mode, given)
+    least = 1 if mode.asks_one else least
     if len(verdicts) < least:
         first = next(iter(failed.values()))
         if not verdicts and type(first) is not JudgeError and len(set(map(type, failed.values()))) == 1:
@@ -105,8 +104,12 @@ def decided(scores: Sequence[float], how: Reduce) -> tuple[float, list[float]]:
     >>> decided([1, 0, 1], "majority"), decided([1, 0], "majority"), decided([1, 0, 1], "unanimous")
     ((1, []), (0, [0, 1]), (0, [0, 1]))
     """
+    if how == "median":
+        from statistics import median
+
+        return median(scores), []
     if how not in _VOTES:
-        return (median(scores) if how == "median" else math.fsum(scores) / len(scores)), []
+        return math.fsum(scores) / len(scores), []
     votes = Counter(scores)
     wanted = max(votes.values()) if how == "majority" else len(scores)
     winners = sorted(score for score, count in votes.items() if count >= wanted) or sorted(votes)

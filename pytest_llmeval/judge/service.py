@@ -133,8 +133,7 @@ class JudgeService:
             LlmevalError: The cache cannot be used.
         """
         if isinstance(asked, BoundPanel):
-            found = [known for each in asked.singles if (known := self.known(each)) is not None]
-            return _of_panel(asked, found) if len(found) == len(asked.jurors) else None
+            return self._known_of_panel(asked)
         if self.mode == "off":
             return Judgement(JudgeOffError())
         if self.mode != "refresh":
@@ -144,6 +143,17 @@ class JudgeService:
         if self.mode == "replay":
             return Judgement(JudgeError(_miss(asked)))
         return self._cached(asked)
+
+    def _known_of_panel(self, asked: BoundPanel) -> Judgement | None:
+        found: list[Judgement] = []
+        for each in asked.jurors.values():
+            known = self.known(each)
+            if known is None:
+                return None
+            found.append(known)
+            if asked.asks_one and not isinstance(known.verdict, JudgeError):
+                break
+        return _of_panel(asked, found)
 
     def _cached(self, asked: BoundQuestion) -> Judgement | None:
         entry = self.cache.get(asked.key)
@@ -162,7 +172,7 @@ class JudgeService:
         No process of the run asks what has been asked, unless it got no verdict and the case runs again.
         """
         if isinstance(asked, BoundPanel):
-            return _of_panel(asked, await asyncio.gather(*map(self.judge, asked.singles)))
+            return _of_panel(asked, await self._judged_by_panel(asked))
         try:
             judgement = await self._known_or_asked(asked)
         except LlmevalError as error:
@@ -170,6 +180,16 @@ class JudgeService:
         if isinstance(judgement.verdict, JudgeError):
             self._failed.add(asked.turn)
         return judgement
+
+    async def _judged_by_panel(self, asked: BoundPanel) -> list[Judgement]:
+        if not asked.asks_one:
+            return await asyncio.gather(*map(self.judge, asked.singles))
+        found: list[Judgement] = []
+        for each in asked.jurors.values():
+            found.append(await self.judge(each))
+            if not isinstance(found[-1].verdict, JudgeError):
+                break
+        return found
 
     async def _known_or_asked(self, asked: BoundQuestion) -> Judgement:
         while True:
@@ -267,7 +287,7 @@ class JudgeService:
 def _of_panel(asked: BoundPanel, told: "Sequence[Judgement]") -> Judgement:
     """Return what came of a question to a panel."""
     verdict = asked.reduced([each.verdict for each in told])
-    return Judgement(verdict, jurors=dict(zip(asked.jurors, told, strict=True)))
+    return Judgement(verdict, jurors=dict(zip(asked.jurors, told, strict=not asked.asks_one)))
 
 
 def _failure_key(asked: BoundQuestion) -> str:

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -19,11 +19,13 @@ from pytest_llmeval.plugin.payload import PAYLOAD, conclude, failure_text, keep_
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
-from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Target
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.python import Target
 
 _LISTED = 20
 _EXPLAINED = 5
@@ -53,7 +55,7 @@ class CaseItem(pytest.Function):
         """Return the place of the case in the suite file, and its name."""
         return self.path, _line(self.loaded.suite, self.loaded.case) - 1, self.name
 
-    def run_case(self, target: Target | None, request: pytest.FixtureRequest | None = None) -> None:
+    def run_case(self, target: "Target | None", request: pytest.FixtureRequest | None = None) -> None:
         """Run the case, or every case; fail if one of them does."""
         __tracebackhide__ = True
         given = FromFixtures(target, FixtureJudge(request))
@@ -67,11 +69,12 @@ class CaseItem(pytest.Function):
     def _run_all(self, given: FromFixtures) -> None:
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
-        every = [replace(self.loaded, case=case) for case in self.bulk]
-        executions: list[Execution] = []
+        every = [replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        executions = [skipped(case) for case in self.bulk if is_skipped(case)]
+        runner.judges.calls.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
-                executions.append(runner.run(loaded, given, _from(every, number), self.early))
+                executions.append(as_expected(runner.run(loaded, given, _from(every, number), self.early)))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
                 runner.judges.calls.activity.done += 1

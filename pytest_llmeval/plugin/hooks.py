@@ -3,7 +3,8 @@
 __all__ = ()
 
 import gc
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +39,20 @@ if TYPE_CHECKING:
     from pytest_llmeval.plugin.suite_loader import SuiteLoader
     from pytest_llmeval.run.case_runner import CaseRunner
 
-_FREEZE_FROM = 2_000
 LEFT_OUT = "llmeval_left_out"
 """Key under which workers of xdist report what they collected and left out."""
+
+
+@contextmanager
+def _growing() -> Iterator[None]:
+    """Leave out garbage collection while what lives until the end is made: it would walk all of it for nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -64,7 +76,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not worker:
         config.pluginmanager.register(ScoreHooks(config), "llmeval_scores")
     if is_enabled(config):
-        register_suites(config, worker=worker)
+        with _growing():
+            register_suites(config, worker=worker)
     elif not worker:
         refuse_suite_arguments(config)
         refuse_idle_options(config)
@@ -90,7 +103,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     runner = make_runner(config)
     loader = SuiteLoader(config, runner.judges)
     config.stash[RUNNER], config.stash[LOADER] = runner, loader
-    config.pluginmanager.register(ItemHooks(config, runner, loader), "llmeval_items")
+    items = ItemHooks(config, runner, loader)
+    config.pluginmanager.register(items, "llmeval_items")
+    config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
     config.pluginmanager.register(Termination(), "llmeval_termination")
     config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if config.option.llmeval_plan:
@@ -188,13 +203,8 @@ class ItemHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
         """Collect without garbage collection: what collecting makes lives until the end."""
-        if not gc.isenabled():
+        with _growing():
             return (yield)
-        gc.disable()
-        try:
-            return (yield)
-        finally:
-            gc.enable()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -211,13 +221,13 @@ class ItemHooks:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Let cases know which come next; keep the garbage collector from walking thousands of items time and again."""
+        """Let cases know which come next; keep the garbage collector from walking modules and items time and again."""
         self._link_followers(session.items)
         self._note_selection(self._loader, self._collected, session.items)
         self._collected = []
         if session.config.option.llmeval_require_gates:
             self._loader.drop_all_but(self._keys_of(session.items).values())
-        if len(session.items) > _FREEZE_FROM:
+        if self._keys_of(session.items):
             self._froze = True
             gc.freeze()
 
@@ -230,10 +240,13 @@ class ItemHooks:
             self._runner.finish()
 
     def pytest_unconfigure(self) -> None:
-        """Undo the freeze, stop what runs in the background, let go of targets, close the cache."""
+        """Stop what runs in the background, let go of targets, close the cache."""
+        self._runner.close(whole_run=self._whole_run)
+
+    def unfreeze(self) -> None:
+        """Undo the freeze."""
         if self._froze:
             gc.unfreeze()
-        self._runner.close(whole_run=self._whole_run)
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Make a module of a suite file."""
@@ -303,6 +316,14 @@ class ControllerHooks:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note which suites are to run."""
         self._run.expect((item.nodeid for item in session.items), self._keys_of(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
+        """Measure what workers cost, if every test runs in one of them and all are on this machine."""
+        if config.getoption("numprocesses") and config.getoption("dist") != "each":
+            from pytest_llmeval.plugin.worker_time import WorkerTime
+
+            config.pluginmanager.register(WorkerTime(self._run, len(specs)), "llmeval_worker_time")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

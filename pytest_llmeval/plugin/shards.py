@@ -17,21 +17,23 @@ from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
 from pytest_llmeval.run.collected import CollectedRun
-from pytest_llmeval.run.shards.selection import Shard, groups_of
 from pytest_llmeval.services.addresses import redacted_url
 from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
     from pytest_llmeval.run.shards.file import Options, Origin
+    from pytest_llmeval.run.shards.selection import Shard
 
 _CONFTEST = "conftest.py"
 
 
-def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: Shard) -> None:
+def leave_to_others(config: pytest.Config, items: list[pytest.Item], shard: "Shard") -> None:
     """Deselect the items of other shards; the item of a suite in mode ``bulk`` keeps the cases of this one.
 
     Tests that are no cases stay together by file, since they may depend on each other.
     """
+    from pytest_llmeval.run.shards.selection import groups_of
+
     groups: dict[Path, Mapping[str, str]] = {}
     mine: list[pytest.Item] = []
     others: list[pytest.Item] = []

@@ -6,16 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.buckets import FilledBucket
-from pytest_llmeval.reports.changes import Changes
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
-from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.reports.timeline import Timeline
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.usage import UsageReport
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.changes import Changes
+    from pytest_llmeval.reports.systems import SystemsReport
+    from pytest_llmeval.reports.timeline import Timeline
 
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
@@ -66,8 +69,8 @@ class SuiteReport:
     worst: WorstCases | None = None
     left_out: int = 0
     variant: str = ""
-    changes: Changes | None = None
-    past: Timeline | None = None
+    changes: "Changes | None" = None
+    past: "Timeline | None" = None
 
     @property
     def base_name(self) -> str:
@@ -145,4 +148,4 @@ class RunReport:
     commit: str | None
     suites: Sequence[SuiteReport] = field(default_factory=tuple)
     faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    systems: Sequence[SystemsReport] = ()
+    systems: "Sequence[SystemsReport]" = ()

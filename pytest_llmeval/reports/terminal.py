@@ -5,6 +5,7 @@ __all__ = ("render", "write_plain_text")
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.explanations import cut
 from pytest_llmeval.core.wording import counted, number, printable
@@ -15,8 +16,10 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import overview, totals, warnings
-from pytest_llmeval.reports.systems import SystemsReport, system_tables
 from pytest_llmeval.scoring.gates import GateResult, Verdict
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.systems import SystemsReport
 
 _FILE_WIDTH = 100
 _READABLE = 160
@@ -74,8 +77,10 @@ def render(report: RunReport, *, verbosity: int, width: int) -> Iterator[Line]:
         yield totals(report.suites)
 
 
-def _systems(systems: SystemsReport, verbosity: int, width: int) -> Iterator[Line]:
+def _systems(systems: "SystemsReport", verbosity: int, width: int) -> Iterator[Line]:
     """Show the systems of a suite side by side."""
+    from pytest_llmeval.reports.systems import system_tables
+
     yield Line("")
     yield Line(printable(systems.title), "bold")
     for table in system_tables(systems, metrics=systems.metrics if verbosity >= _EVERYTHING else systems.compare_by):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
@@ -24,7 +24,9 @@ from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Recordings
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.python import Recordings
 
 
 @dataclass
@@ -143,7 +145,7 @@ def finish_run(
     suites: Suites,
     mode: Mode,
     *,
-    recordings: Recordings | None = None,
+    recordings: "Recordings | None" = None,
     duration_s: float | None = None,
 ) -> FinishedRun:
     """Turn what was heard of a run into verdicts, files and its report.

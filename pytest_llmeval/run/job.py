@@ -13,13 +13,13 @@ from pytest_llmeval.core.missing import MISSING, Itself, NoAnswer
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import Call, JudgingShown
 from pytest_llmeval.suite.suite import Suite, SuiteKey
-from pytest_llmeval.targets.python import Target
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.judges import JudgeAccess
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.targets.contract import BatchTarget
+    from pytest_llmeval.targets.python import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ __all__ = ("JudgedRun", "JudgedSuite", "SuiteVerdict", "judge_run")
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
-from pytest_llmeval.reports.changes import Changes
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
-from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.run.explaining import shown_value
@@ -28,6 +26,10 @@ from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp, day_of
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
+
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.changes import Changes
+    from pytest_llmeval.reports.systems import SystemsReport
 
 _MANY_SHARED = 10
 _SHARE_SHARED = 0.1
@@ -56,7 +58,7 @@ class JudgedRun:
     suites: Sequence[JudgedSuite]
     verdicts: Sequence[SuiteVerdict]
     notes: Sequence[str] = ()
-    systems: Sequence[SystemsReport] = ()
+    systems: "Sequence[SystemsReport]" = ()
 
     def complete(self) -> set[tuple[str, str]]:
         """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
@@ -221,7 +223,7 @@ def _regressions(
     return judge_regressions(examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged))
 
 
-def _changes(suite_run: SuiteRun) -> Changes | None:
+def _changes(suite_run: SuiteRun) -> "Changes | None":
     from pytest_llmeval.run.approved_changes import approved_changes
 
     return approved_changes(suite_run)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.files import WrittenReports, write_reports
-from pytest_llmeval.reports.timeline import timeline_of
 
 
 def with_past(report: RunReport, root: Path) -> RunReport:
@@ -18,6 +17,7 @@ def with_past(report: RunReport, root: Path) -> RunReport:
         report: The report.
         root: pytest's rootdir, from which it names suites, and whose history is read.
     """
+    from pytest_llmeval.reports.timeline import timeline_of
     from pytest_llmeval.snapshots.timelines import read_history
 
     found = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}

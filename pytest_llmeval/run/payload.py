@@ -14,7 +14,6 @@ from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import recording
 
 
 @dataclass(slots=True)
@@ -55,6 +54,8 @@ def encode(
             hidden = secret_values(secrets) if hidden is None else hidden
             entry |= _shown(record, hidden)
         if predictions:
+            from pytest_llmeval.targets.python import recording
+
             made = [
                 recording(key.shown, key.variant, case, repeat)
                 for repeat, case in enumerate(execution.answered)

@@ -5,6 +5,7 @@ __all__ = ("Persisted", "Stores", "persist")
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -19,7 +20,9 @@ from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import Recordings
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.python import Recordings
 
 _LISTED_CASES = 3
 
@@ -39,7 +42,7 @@ class Stores:
     root: Path
     keeper: Keeper
     judgements: UsedJudgements
-    recordings: Recordings | None = None
+    recordings: "Recordings | None" = None
     refreshes: bool = False
 
 

@@ -3,13 +3,14 @@
 __all__ = ("Planner",)
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
@@ -17,6 +18,7 @@ from pytest_llmeval.judge.contract import JudgedEvaluator, Usage
 from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.service import Judgement
 from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
 from pytest_llmeval.run.answering import Answering, Asking
 from pytest_llmeval.run.job import Answer, Job
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.panel import Bound
-    from pytest_llmeval.judge.service import Judgement, JudgeService
+    from pytest_llmeval.judge.service import JudgeService
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -108,7 +110,7 @@ class Planner:
                 self._add_likely_questions(tally, job, case.prediction, others)
             else:
                 self._add_questions(tally, job, put_beside(case, others))
-        elif has_target or suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture):
+        elif has_target or _is_answered(suite):
             self._add_target_calls(tally, job, has_target=has_target)
             text = _placeholder(job)
             prediction = {"answer": text} if suite.model is not None else text
@@ -121,7 +123,10 @@ class Planner:
         others = self.answering.opponents.at_hand(job)
         for name, opponent in job.opponents.items():
             if isinstance(opponent, Job) and others[name] is None:
-                self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+                if _is_answered(opponent.suite):
+                    self._add_target_calls(self._tally(opponent), opponent, has_target=False)
+                else:
+                    others[name] = NoAnswer(f"nothing answers for {name}")
         return others
 
     def _tally(self, job: Job) -> _Tally:
@@ -153,27 +158,33 @@ class Planner:
             tally.target += 1
 
     def _add_questions(self, tally: _Tally, job: Job, case: Case) -> None:
-        """Count the questions about an answer, round by round, up to the first reply that is not there."""
-        if self.options.mode == "off":
-            return
+        """Count the questions about an answer."""
+        if self.options.mode != "off":
+            self._count_rounds(tally, job, case, self._counted)
+
+    def _count_rounds(
+        self, tally: _Tally, job: Job, case: Case, count: "Callable[[_Tally, Bound], Judgement | None]"
+    ) -> Answer:
+        """Count questions round by round, up to the first reply that is not there and that more may depend on."""
         answer = Answer(case)
         for asking in self.answering.askings(job, answer):
             followed = 0
             while put := asking.next(answer):
                 followed += len(put) if asking.told else 0
-                known = [self._counted(tally, each) for each in put]
+                known = [count(tally, each) for each in put]
                 found = [each for each in known if each is not None]
                 if len(found) < len(put):
                     tally.more = _plus(tally.more, _most_follow_ups(asking, followed))
                     break
                 asking.add(put, found)
+        return answer
 
-    def _counted(self, tally: _Tally, asked: "Bound") -> "Judgement | None":
-        """Count one question, once for each juror; return what became of it if it needs no call."""
+    def _counted(self, tally: _Tally, asked: "Bound") -> Judgement | None:
+        """Count one question, once for each juror; return what became of it if it needs no call, or stands for that."""
         known = [self._counted_once(tally, each) for each in asked.singles]
-        return None if None in known else self.judges.known(asked)
+        return self.judges.known(asked) if None not in known else _foreseen(asked)
 
-    def _counted_once(self, tally: _Tally, asked: "BoundQuestion") -> "Judgement | None":
+    def _counted_once(self, tally: _Tally, asked: "BoundQuestion") -> Judgement | None:
         known = self._known(asked)
         if known is None and asked.key not in self._asked:
             self._asked.add(asked.key)
@@ -193,21 +204,19 @@ class Planner:
             for name, opponent in job.opponents.items()
             if isinstance(opponent, Job) and others[name] is None
         }
-        answer = Answer(put_beside(job.case.answered(prediction), {**others, **likely}))
-        for asking in self.answering.askings(job, answer):
-            for asked in asking.next(answer):
-                if asked.question.shared:
-                    self._counted(tally, asked)
-                else:
-                    new = [each for each in asked.singles if each.key not in self._asked]
-                    self._asked.update(each.key for each in new)
-                    tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in new)
-            if asking.label not in answer.failed:
-                tally.more = _plus(tally.more, _most_follow_ups(asking))
-        if answer.failed:
+        case = put_beside(job.case.answered(prediction), {**others, **likely})
+        if self._count_rounds(tally, job, case, self._counted_as_likely).failed:
             tally.more = None
 
-    def _known(self, asked: "BoundQuestion") -> "Judgement | None":
+    def _counted_as_likely(self, tally: _Tally, asked: "Bound") -> Judgement | None:
+        if asked.question.shared:
+            return self._counted(tally, asked)
+        new = [each for each in asked.singles if each.key not in self._asked]
+        self._asked.update(each.key for each in new)
+        tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in new)
+        return _foreseen(asked)
+
+    def _known(self, asked: "BoundQuestion") -> Judgement | None:
         """Return what needs no call; a cache that does not exist is not made."""
         if self.options.mode == "refresh":
             return None
@@ -303,6 +312,16 @@ class Planner:
         for unit, limit, spread in (("tokens", limits.tokens, used.tokens), ("usd", limits.usd, used.usd)):
             if limit is not None:
                 yield BudgetUse(unit, limit, spread.median, spread.high, is_open, spread.least)
+
+
+def _foreseen(asked: "Bound") -> Judgement | None:
+    verdict = asked.question.foreseen
+    return None if verdict is None else Judgement(verdict)
+
+
+def _is_answered(suite: "Suite") -> bool:
+    """Return whether something other than a fixture answers cases that carry no prediction."""
+    return suite.model is not None or (suite.target is not None and not suite.target.is_for_fixture)
 
 
 def _placeholder(job: Job) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.reports.systems import SystemsReport
 from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.scoring.comparison.strengths import Strengths
     from pytest_llmeval.scoring.regression_verdicts import Finding
 
@@ -53,11 +53,12 @@ def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
     return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
 
-def side_by_side(variants: Mapping[str, JudgedSuite]) -> SystemsReport | None:
+def side_by_side(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
     """Compare the systems of a suite; ``None`` unless several of them ran."""
     ran = {name: each for name, each in variants.items() if each.report.run}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
         return None
+    from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.scoring.comparison.systems import compare_systems
 
     first = next(iter(ran.values()))

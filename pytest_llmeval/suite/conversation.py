@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pytest_llmeval.targets.spec import STRICT
+from pytest_llmeval.data.files.plain import STRICT
 
 
 @dataclass(frozen=True)

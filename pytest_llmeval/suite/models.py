@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.formats.fields import ABSENT, json_text, pick
 from pytest_llmeval.judge.contract import Message, Role
 from pytest_llmeval.judge.spec import JudgeSpec
-from pytest_llmeval.targets.spec import STRICT
 
 _PLACEHOLDER = re.compile(r"\{\{\s*input((?:\.[\w-]+)*)\s*\}\}")
 _LIKE_ONE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)

@@ -5,7 +5,7 @@ __all__ = ("SUITE_METRICS", "SettingsReader")
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
@@ -35,8 +35,9 @@ from pytest_llmeval.suite.limit_faults import (
 )
 from pytest_llmeval.suite.registry import Registry, using
 from pytest_llmeval.suite.suite import GateEntry, LimitEntry
-from pytest_llmeval.targets.faults import target_faults
-from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.spec import TargetSpec
 
 SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
 """Metrics that suites have whatever their evaluators."""
@@ -252,7 +253,7 @@ class SettingsReader(JudgeReader):
 
     def _limit(self, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
         if isinstance(entry, int | float) and not isinstance(entry, bool):
-            return Limit(min=float(entry))
+            entry = {"min": entry}
         if not isinstance(entry, Mapping):
             hint = nearest_limit(entry) if isinstance(entry, str) else ""
             self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")
@@ -335,10 +336,13 @@ class SettingsReader(JudgeReader):
             return clustered(regression_from_mapping(vars(checked)), cluster_by)
         return gate_from_mapping(vars(checked))
 
-    def read_target(self, entry: Any) -> TargetSpec | None:
+    def read_target(self, entry: Any) -> "TargetSpec | None":
         """Read ``target``."""
         if entry is None:
             return None
+        from pytest_llmeval.targets.faults import target_faults
+        from pytest_llmeval.targets.spec import TargetSpec
+
         spec = TargetSpec(entry) if isinstance(entry, str) else self.check(TargetSpec, entry, ("target",))
         if spec is None:
             return None

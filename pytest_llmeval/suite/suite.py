@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
@@ -15,6 +15,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
 from pytest_llmeval.core.turns import Turn
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.reduction import Reduce
@@ -24,10 +25,12 @@ from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule, Test
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
-from pytest_llmeval.suite.models import ModelSystem
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.system import Only, System
-from pytest_llmeval.targets.spec import STRICT, TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.targets.spec import TargetSpec
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
@@ -168,7 +171,7 @@ class Suite:
     gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
     snapshot: SnapshotSettings | None = None
-    target: TargetSpec | None = None
+    target: "TargetSpec | None" = None
     group_by: tuple[str, ...] = ()
     cluster_by: str | None = None
     bulk: bool = False
@@ -185,7 +188,7 @@ class Suite:
     conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
     systems: Mapping[str, System] = field(default_factory=dict)
     system: str = ""
-    model: ModelSystem | None = None
+    model: "ModelSystem | None" = None
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
@@ -236,7 +239,7 @@ class Suite:
         """The file and the system, which name the cases and the target together."""
         return self.path, self.system
 
-    @property
+    @cached_property
     def secret_variables(self) -> tuple[str, ...]:
         """The environment variables that the suite names as secrets."""
         http = self.target.http if self.target is not None else None
@@ -246,23 +249,23 @@ class Suite:
         keys = [each.api_key_env for each in specs if each is not None]
         return (*headers, *filter(None, keys))
 
-    @property
+    @cached_property
     def judged(self) -> bool:
         """Whether a judge may be asked about its cases."""
         return any(isinstance(each, JudgedEvaluator) for each in self.evaluators.values())
 
-    @property
+    @cached_property
     def asks_judge(self) -> bool:
         """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
         judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
         return any(each.own_model is None for each in judged)
 
-    @property
+    @cached_property
     def opponents(self) -> Sequence[str]:
         """The systems with whose answers its evaluators compare."""
         return tuple(dict.fromkeys(name for each in self.evaluators.values() for name in each.opponents))
 
-    @property
+    @cached_property
     def against_approved(self) -> tuple[str, ...]:
         """The metrics that compare with approved answers: an approval changes what they are measured by."""
         labels = [label for label, each in self.evaluators.items() if APPROVED in each.opponents]

@@ -3,12 +3,14 @@
 __all__ = ("Only", "System")
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
-from pytest_llmeval.suite.models import ModelSystem
-from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.models import ModelSystem
+    from pytest_llmeval.targets.spec import TargetSpec
 
 Only: TypeAlias = Literal["predicted"]
 
@@ -26,8 +28,8 @@ class System:
     """
 
     cases: tuple[Case, ...]
-    target: TargetSpec | None = None
-    model: ModelSystem | None = None
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
     faults: tuple[Fault, ...] = ()
     left_out: int = 0
 

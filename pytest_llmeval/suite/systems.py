@@ -12,23 +12,24 @@ __all__ = (
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.patterns import matching_files
 from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import Source, shown_path
 from pytest_llmeval.data.formats.fields import id_fault
-from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.suite.models import MatrixSpec, ModelSpec, ModelSystem, Prompt, prompt_fault
 from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.system import Only, System
-from pytest_llmeval.targets.faults import target_faults
-from pytest_llmeval.targets.spec import STRICT, TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.suite.models import ModelSystem, Prompt
+    from pytest_llmeval.targets.spec import TargetSpec
 
 _KINDS = ("predictions", "python", "http", "command", "model")
 _MATRIX = "matrix"
@@ -64,8 +65,8 @@ class SystemSpec:
 
     name: str
     recorded: PredictionsSpec | None = None
-    target: TargetSpec | None = None
-    model: ModelSystem | None = None
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
     source: Source | None = None
 
 
@@ -109,6 +110,8 @@ class SystemReader:
         return [each for each in found.values() if each is not None]
 
     def _matrix(self, entry: Any, place: tuple[str | int, ...]) -> Sequence[tuple[str, Any]]:
+        from pytest_llmeval.suite.models import MatrixSpec
+
         spec: MatrixSpec | None = self.reader.check(MatrixSpec, entry, place)
         return [] if spec is None else list(spec.systems(lambda pattern: self._prompts(pattern, place)))
 
@@ -124,6 +127,9 @@ class SystemReader:
         return [path.relative_to(folder).as_posix() for path in found]
 
     def _system(self, name: str, entry: Any, place: tuple[str | int, ...]) -> SystemSpec | None:
+        from pytest_llmeval.targets.faults import target_faults
+        from pytest_llmeval.targets.spec import TargetSpec
+
         if fault := _name_fault(name):
             self.reader.fault(place, fault, key=True)
             return None
@@ -146,6 +152,8 @@ class SystemReader:
         return SystemSpec(name, target=target)
 
     def _model(self, name: str, entry: Mapping[str, Any], place: tuple[str | int, ...]) -> SystemSpec | None:
+        from pytest_llmeval.suite.models import ModelSpec, ModelSystem
+
         spec: ModelSpec | None = self.reader.check(ModelSpec, entry, place)
         if spec is None:
             return None
@@ -157,7 +165,9 @@ class SystemReader:
         )
         return SystemSpec(name, model=ModelSystem(spec, *prompts))
 
-    def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> Prompt | None:
+    def _prompt(self, file: str | None, place: tuple[str | int, ...]) -> "Prompt | None":
+        from pytest_llmeval.suite.models import Prompt, prompt_fault
+
         if file is None:
             return None
         text = self.read_file(file, place)
@@ -193,6 +203,8 @@ class SystemReader:
             loaded: What the source gives with the predictions of the system, and what is wrong with these.
             only: Which cases are wanted if the system does not say it itself.
         """
+        from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
+
         bare = {case.id: case.answered(MISSING) for case in cases}
         if spec.recorded is None:
             way = spec.model.way if spec.model is not None else ""

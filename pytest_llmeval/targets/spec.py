@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from pytest_llmeval.data.files.plain import STRICT
+
 
 @dataclass(frozen=True)
 class ResponseSpec:
@@ -61,10 +63,6 @@ class HttpSpec:
     timeout: float = 60
     retries: int = 2
     concurrency: int = 4
-
-
-STRICT = {"extra": "forbid"}
-"""Pydantic configuration of all parts of a suite file."""
 
 
 @dataclass(frozen=True)

@@ -176,3 +176,13 @@ def test_numbered_things_are_voted_on_one_by_one_with_the_reasons_of_the_winning
 def test_what_is_no_judgement_is_that_of_the_one_juror_who_was_asked() -> None:
     listed = Verdict(0, details={"claims": ["It rains."]})
     assert reduced(replace(SCORE, asks_one=True), {"a": listed}, None, 3) is listed
+
+
+def test_another_juror_takes_the_place_of_one_that_fails_where_one_is_enough() -> None:
+    mode, listed = replace(SCORE, asks_one=True), Verdict(0, details={"claims": ["It rains."]})
+    assert reduced(mode, {"a": JudgeError("down"), "b": listed}, None, 2) is listed
+    failed = reduced(mode, {"a": JudgeError("down"), "b": JudgeError("slow")}, None, 2)
+    assert isinstance(failed, PanelError)
+    assert (str(failed), failed.votes) == ("found 0 of 2 verdicts, expected at least 1: a: down; b: slow", ())
+    spent = BudgetError("spent")
+    assert reduced(mode, {"a": JudgeError("down"), "b": spent}, None, 2) is spent

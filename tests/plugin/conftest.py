@@ -114,6 +114,7 @@ class Project:
         self,
         *args: str,
         workers: int = 0,
+        replacements: int = 0,
         llmeval: bool = True,
         report: str = "report.json",
         without: Sequence[str] = _SLOW_PLUGINS,
@@ -124,6 +125,7 @@ class Project:
         Args:
             args: Of the command line.
             workers: Of xdist; 0 for none.
+            replacements: How many workers are forks as well that xdist starts in place of others.
             llmeval: Whether ``--llmeval`` and a JSON report are asked for.
             report: Name of that report.
             without: Entry points of plugins to leave out.
@@ -134,7 +136,7 @@ class Project:
         line = ["-m", "pytest", *WITHOUT_UNUSED, *(f"-pno:{name}" for name in without)]
         line += ["--llmeval", f"--llmeval-report={report}"] if llmeval else []
         line += [f"-n{workers}"] if workers else []
-        done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers, cold=cold)
+        done = run_python([*line, *args], os.environ, Path.cwd(), workers=workers + replacements, cold=cold)
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         return Ran(done.code, done.out + done.err, _counts(done.out.splitlines()), found)
 

@@ -42,7 +42,7 @@ def fragile(project: "Project") -> "Project":
 @pytest.mark.parametrize("restarts", [(), ("--max-worker-restart=0",)], ids=["restarted", "not restarted"])
 def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project", restarts: tuple[str, ...]) -> None:
     fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
-    ran = fragile.run("broken.eval.yaml", *restarts, workers=2)
+    ran = fragile.run("broken.eval.yaml", *restarts, workers=2, replacements=2)
     assert ran.code != 0
     outcomes = ran.outcomes("broken")
     assert outcomes["dies"] == "not_run"
@@ -60,7 +60,7 @@ def test_a_case_that_kills_its_worker_costs_one_other_at_most(fragile: "Project"
 
 def test_what_a_crash_costs_is_counted_once_and_stays_in_the_shard_file(fragile: "Project") -> None:
     fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
-    ran = fragile.run("--llmeval-shard=1/1", "--llmeval-report=p.llmeval", workers=2)
+    ran = fragile.run("--llmeval-shard=1/1", "--llmeval-report=p.llmeval", workers=2, replacements=2)
     lost = {f"broken.eval.yaml::{name}" for name, outcome in ran.outcomes("broken").items() if outcome == "not_run"}
     heard = read_shard(fragile.path / "p.llmeval", fragile.path).heard
     assert lost >= {"broken.eval.yaml::dies"}
@@ -71,7 +71,7 @@ def test_what_a_crash_costs_is_counted_once_and_stays_in_the_shard_file(fragile:
 
 def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fragile: "Project") -> None:
     fragile.asking("broken.eval.yaml", "bot:answer", "dies", gates=["f1 >= 0"])
-    ran = fragile.run("--dist=loadfile", "--max-worker-restart=2", workers=2)
+    ran = fragile.run("--dist=loadfile", "--max-worker-restart=2", workers=2, replacements=2)
     assert ran.code == 1
     assert ran.outcomes("broken") == {"dies": "not_run"}
     assert ran.gates("broken") == GATE

@@ -15,7 +15,7 @@ def test_the_foreign_distribution_is_a_usage_error_that_names_the_fix(
     metadata = "Metadata-Version: 2.1\nName: pytest-llmeval\nVersion: 1.0\n"
     capitals.write("site/pytest_llmeval-1.0.dist-info/METADATA", metadata)
     monkeypatch.setenv("PYTHONPATH", str(capitals.path / "site"))
-    ran = capitals.run(llmeval=llmeval)
+    ran = capitals.run(llmeval=llmeval, cold=True)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
     assert "the distribution pytest-llmeval 1.0 is installed beside pytest-llmeval-suite" in ran.text
     assert "Fix: pip uninstall -y pytest-llmeval && pip install " in ran.text
@@ -28,4 +28,4 @@ def test_a_distribution_with_a_longer_name_is_none_of_our_business(
     metadata = "Metadata-Version: 2.1\nName: pytest-llmeval-extras\nVersion: 1.0\n"
     capitals.write("site/pytest_llmeval_extras-1.0.dist-info/METADATA", metadata)
     monkeypatch.setenv("PYTHONPATH", str(capitals.path / "site"))
-    assert capitals.run("-k", "paris").code == 0
+    assert capitals.run("-k", "paris", cold=True).code == 0

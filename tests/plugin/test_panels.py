@@ -152,3 +152,22 @@ def test_a_plan_counts_the_calls_of_every_juror_once(judged: Judged) -> None:
     plan = judged.project.run("--llmeval-plan")
     assert plan.report["judge"]["calls"] == 24
     assert by_juror(judged) == {}
+
+
+def test_the_steps_of_criteria_are_those_of_the_next_juror_where_the_first_fails(judged: Judged) -> None:
+    def grades(call: Call) -> Sent:
+        if call.body["model"] == "a":
+            return status(400, "no such thing")(call)
+        steps = {"steps": [f"Look as {call.body['model']} does.", "Compare."]}
+        return reply(json.dumps(steps if "grades" in shown_to(call) else {"reasoning": "r", "score": 5}))(call)
+
+    panel(judged, "good", evaluators=[{"judge": {"criteria": "Short."}}], min_judges=2)
+    judged.server.script(grades)
+    assert judged.project.run("--llmeval-plan").report["judge"]["calls"] == 1
+    ran = judged.project.run("--llmeval-judge=record")
+    assert ran.outcomes("s") == {"good": "passed"}, ran.text
+    (good,) = ran.suites["s"]["cases"]
+    assert good["details"]["judge"]["steps"] == ["Look as b does.", "Compare."]
+    assert by_juror(judged) == {"a": 2, "b": 2, "c": 1}
+    shutil.rmtree(judged.cache.parent)
+    assert judged.project.run("--llmeval-judge=replay").suites["s"]["metrics"] == ran.suites["s"]["metrics"]

@@ -323,3 +323,22 @@ def test_what_the_jurors_of_a_panel_may_be_asked_later_counts_for_each_of_them(p
     suite = load_text(json.dumps(content), planned.folder)
     plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}))
     assert (plan.judge.calls, plan.judge.more) == (2, 4)
+
+
+def test_an_opponent_that_nothing_answers_for_costs_no_call_and_leaves_the_other_pairs_exact(planned: Planned) -> None:
+    for name, answers in (("a", {"x": "A", "y": "AA"}), ("b", {"x": "B", "y": "BB"}), ("c", {"x": "C"})):
+        (planned.folder / f"{name}.json").write_text(json.dumps(answers), encoding="utf-8")
+    systems = {name: {"predictions": f"{name}.json"} for name in ("a", "b", "c")}
+    suite = planned.suite([case("x"), case("y")], systems=systems, evaluators=[{"pairwise": {"against": "systems"}}])
+    plan = planned.plan(suite)
+    # Three pairs about x and one about y, in two orders.
+    assert (plan.judge.calls, plan.judge.likely, plan.target.calls) == (8, 0, 0)
+
+
+def test_grades_by_steps_that_are_not_written_yet_are_exact(planned: Planned) -> None:
+    criteria = [{"judge": {"criteria": "Short."}}]
+    cases = [*answered("a", "b"), case("a", prediction="a") | {"id": "a again"}]
+    plan = planned.plan(planned.suite(cases, evaluators=criteria, repeats=2))
+    assert (plan.judge.calls, plan.judge.likely, plan.judge.more) == (5, 0, 0)
+    asked = planned.plan(planned.suite([case("a"), case("b")], evaluators=criteria, target="app:answer"))
+    assert (asked.judge.calls, asked.judge.likely, asked.judge.more) == (1, 2, 0)

@@ -142,3 +142,15 @@ def test_claims_are_listed_by_one_judge_and_voted_on_one_by_one_by_all(language:
     assert faithfulness(mild, fair) == 0.5  # a tie about the second claim is no support
     with pytest.raises(LlmevalError, match="evaluator 'claims': found mean, expected majority or unanimous"):
         faithfulness(fair, mild, reduce="mean")
+
+
+def test_claims_are_listed_by_the_next_juror_where_the_first_fails_and_fewer_are_enough() -> None:
+    def down(_: JudgeRequest) -> str:
+        raise JudgeError("down")
+
+    case = Case("a", input="Free?", prediction={"answer": "It is free.", "contexts": ["All is free."]})
+    judges = {"down": down, "one": ClaimJudge(), "two": ClaimJudge()}
+    found = score(get_evaluator("claims"), [case], judge=Panel(judges, min_judges=2)).metrics
+    assert (found["faithfulness"].value, found["claims_panel_missing"].value) == (1.0, pytest.approx(1 / 3))
+    strict = score(get_evaluator("claims"), [case], judge=Panel(judges))
+    assert strict.cases[0].reason == "faithfulness: found 0 of 1 verdicts, expected at least 1: down: down"

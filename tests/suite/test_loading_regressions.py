@@ -90,11 +90,10 @@ def test_clusters_need_a_label_that_cases_have(load: Load) -> None:
 def test_the_schema_knows_them(load: Load, tmp_path: Path) -> None:
     load("[{metric: f1, max_drop: 0.02, rule: proven_safe, test: bca, confidence: 0.9, cluster_by: talk}]")
     data = read_document(tmp_path / "s.eval.yaml", "s.eval.yaml").data
-    schema = suite_schema(default_registry())
-    jsonschema.validate(data, schema)
+    validator = jsonschema.Draft202012Validator(suite_schema(default_registry()))
+    assert validator.is_valid(data)
     data["gates"][0]["test"] = "t"
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, schema)
+    assert not validator.is_valid(data)
 
 
 def test_the_clusters_of_a_suite_are_those_of_its_gates(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ __all__ = (
 import errno
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -154,7 +153,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def scratch_path(folder: Path) -> Path:
     """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
-    return folder / f".llmeval-{process_name()}-{secrets.token_hex(4)}.tmp"
+    return folder / f".llmeval-{process_name()}-{os.urandom(4).hex()}.tmp"
 
 
 def remove_leftovers(folder: Path) -> None:

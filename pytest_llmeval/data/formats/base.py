@@ -6,14 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.fields import id_fault
-from pytest_llmeval.data.formats.predictions import Answer, add_predictions, read_answers
+
+if TYPE_CHECKING:
+    from pytest_llmeval.data.formats.predictions import Answer
 
 
 class CaseFile:
@@ -141,8 +143,10 @@ class FileSource(Source):
         del case
         return True
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[Answer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[Answer]":
         """Return the recorded answers of a file to cases, which are given by id."""
+        from pytest_llmeval.data.formats.predictions import read_answers
+
         del cases
         return read_answers(path, faults)
 
@@ -177,6 +181,8 @@ class FileSource(Source):
 
     def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases of the data file, with recorded answers if there are any."""
+        from pytest_llmeval.data.formats.predictions import add_predictions
+
         faults.extend(file.faults.listed())
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:

@@ -13,7 +13,6 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.labels import cell_name, read_cells
 from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, unit_moments, weighted_kappa
 from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, Votes
 
 if TYPE_CHECKING:
@@ -96,6 +95,8 @@ class PanelAgreement(Evaluator):
         return Observation(dict(counted), undefined=undefined)
 
     def _counts(self, votes: Votes) -> dict[str, float]:
+        from pytest_llmeval.evaluators.measures.agreement import unit_moments
+
         given = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}
         counts: dict[str, float] = {"asked": len(votes), "missing": len(votes) - len(given)}
         if len(given) < _FEWEST:
@@ -110,6 +111,8 @@ class PanelAgreement(Evaluator):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Compute the coefficients from summed cells and moments."""
+        from pytest_llmeval.evaluators.measures.agreement import krippendorff_alpha, weighted_kappa
+
         kappas = {}
         for name, pair in self._pairs.items():
             cells = read_cells(sums, _cell(pair))

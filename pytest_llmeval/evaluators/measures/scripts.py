@@ -4,9 +4,9 @@ __all__ = ("is_east_asian", "separate_east_asian", "unicode_words")
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
-_CHARACTER = re.compile(
+_CHARACTERS = (
     "["
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     "\U00020000-\U000323af"  # Han, supplementary planes
@@ -19,16 +19,25 @@ _MARKS = (
     r"\"'()\[\]{}<>:;\u00ab\u00bb\u00b7\u2010-\u2015\u2018-\u201f\u2039\u203a"
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301f\u3030\u303d\u30fb"
 )
-_MARK = re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
-"""Punctuation of East Asian text, unless it is between two letters or digits (``12:30``, ``don't``)."""
-
 _VARIATION_SELECTORS = range(0xFE00, 0xFE10)
 _ZERO_WIDTH_SPACE = 0x200B
 
 
+@cache
+def _character() -> re.Pattern[str]:
+    """Return what matches one character; texts in other scripts need not wait until it is compiled."""
+    return re.compile(_CHARACTERS)
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    """Return what matches punctuation of East Asian text, unless it is between two letters or digits (``12:30``)."""
+    return re.compile(rf"(?<![^\W_])[{_MARKS}]|[{_MARKS}](?![^\W_])")
+
+
 def is_east_asian(character: str) -> bool:
     """Return whether a character is Han, Kana, Bopomofo or Hangul."""
-    return _CHARACTER.match(character) is not None
+    return not character.isascii() and _character().match(character) is not None
 
 
 @lru_cache(maxsize=256)
@@ -46,10 +55,10 @@ def separate_east_asian(text: str, *, keep_marks: bool) -> str:
         The text, ready for a tokenizer that splits at spaces.
     """
     text = unicodedata.normalize("NFKC", text)
-    if not _CHARACTER.search(text):
+    if text.isascii() or not _character().search(text):
         return text
-    text = _CHARACTER.sub(r" \g<0> ", text)
-    return _MARK.sub(r" \g<0> " if keep_marks else " ", text)
+    text = _character().sub(r" \g<0> ", text)
+    return _mark().sub(r" \g<0> " if keep_marks else " ", text)
 
 
 class _WordTable(dict[int, int | str | None]):

@@ -39,7 +39,7 @@ def _steps_mode() -> Mode:
 def steps_question(criteria: str, form: ReplyForm, language: str) -> Question:
     """Return the question for the steps, which is the same for all cases and repeats."""
     texts = {"criteria": criteria, "grades": form.graded[form.score].expected(language)}
-    return Question(_steps_mode(), texts, language, shared=True)
+    return Question(_steps_mode(), texts, language, shared=True, foreseen=Verdict(1.0, details={_STEPS: ["a step"]}))
 
 
 def read_steps(reply: str) -> Verdict:

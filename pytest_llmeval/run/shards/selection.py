@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.run.measured_blocks import cut
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.targets.spec import TargetSpec
 
 _FORM = re.compile(r"(?P<index>[0-9]{1,9}|auto)(?:/(?P<count>[0-9]{1,9}))?", re.ASCII)
 _EXPECTED = "I/N with 1 <= I <= N such as 2/5, auto, or auto/N"
@@ -89,11 +92,10 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
 
 def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     """Read the variables of a job array; its tasks may be counted from any number, and in steps."""
-    first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("MIN", "STEP"))
-    count = _whole(environment, f"{_SLURM}COUNT")
-    task = _whole(environment, f"{_SLURM}ID") or 0
-    position, rest = divmod(task - (first or 0), step or 1)
-    if first is None or rest:
+    task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
+    first = 1 if first is None else first
+    position, rest = divmod((task or 0) - first, step or 1)
+    if rest:
         raise ValueError(
             f"auto: found {_SLURM}ID={task}, {_SLURM}MIN={first} and {_SLURM}STEP={step}, expected an array in even "
             "steps, such as --array=1-5; otherwise give I/N"
@@ -141,7 +143,7 @@ def groups_of(suite: Suite) -> Mapping[str, str]:
 
 
 def _together(
-    suite: Suite, cases: Sequence[Case], parts: Sequence[tuple[Sequence[Case], TargetSpec | None]]
+    suite: Suite, cases: Sequence[Case], parts: "Sequence[tuple[Sequence[Case], TargetSpec | None]]"
 ) -> Iterator[Sequence[Case]]:
     """Yield clusters and batches."""
     clusters: dict[str, list[Case]] = {}
