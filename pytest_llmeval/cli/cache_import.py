@@ -15,7 +15,8 @@ from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Verdict
+from pytest_llmeval.judge.contract import Mode, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import Bound, BoundPanel, PanelSpec, SuitePanel, jurors_of

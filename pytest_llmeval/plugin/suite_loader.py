@@ -15,7 +15,6 @@ from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -89,7 +88,11 @@ class SuiteLoader:
         Raises:
             SuiteError: A file has faults, which are those of the suite.
         """
-        for name in variants if suite.against_approved else ():
+        if not suite.against_approved:
+            return
+        from pytest_llmeval.snapshots.answers import ApprovedAnswers
+
+        for name in variants:
             ApprovedAnswers.read(self.key(suite, variant=name))
 
     def note_misnamed(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
