@@ -26,8 +26,9 @@ CASES = [
     {"id": "france", "input": "France?", "expected": "Paris", "labels": {"continent": "Europe"}},
     {"id": "italy", "input": {"of": "Italië"}, "expected": "Rome", "labels": {"continent": "Europe"}},
     {"id": "japan", "input": "Japan?", "expected": "Tokyo", "labels": {"continent": "Asia"}},
+    {"id": "peru", "input": "Peru?", "expected": "Lima", "tags": ["skip"]},
 ]
-ANSWERS = {"france": "It is Paris.", "italy": "Rome", "japan": "Kyoto"}
+ANSWERS = {"france": "It is Paris.", "italy": "Rome", "japan": "Kyoto", "peru": "Quito"}
 
 
 @pytest.fixture(autouse=True)

@@ -285,7 +285,7 @@ class Check:
         weight: How much it counts in ``check_rate``.
         judged: Whether a judge decides part of it.
         title: The name that the user gave it; empty if none.
-        entry: What it was read from.
+        entry: What it was read from; names of files with a digest of what they hold.
     """
 
     key: str

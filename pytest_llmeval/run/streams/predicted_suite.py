@@ -14,10 +14,9 @@ from threading import Thread
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
-from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
-from pytest_llmeval.run.execute import Execution, execute_repeats
+from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
 from pytest_llmeval.run.job import Answer
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.run.streams.stream import in_blocks, in_order
@@ -130,14 +129,9 @@ class _Task:
 
 
 def _execution(suite: Suite, case: Case) -> Execution:
-    """Score a case; its tags `skip` and `xfail` mean what they mean to pytest."""
-    tags = () if suite.bulk else case.tags
-    if "skip" in tags:
-        return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
-    done = _scored(suite, case)
-    if "xfail" in tags and done.record.outcome != "passed":
-        return replace(done, record=replace(done.record, outcome="skipped", observations={}, errors={}))
-    return done
+    if is_skipped(case):
+        return skipped(case)
+    return as_expected(_scored(suite, case))
 
 
 def _scored(suite: Suite, case: Case) -> Execution:
