@@ -14,8 +14,8 @@ from pytest_llmeval.judge.panel import candidates, numbered, panel_faults
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
-from pytest_llmeval.judge.reduction import Reduce, reduced
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.reduction import reduced
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:

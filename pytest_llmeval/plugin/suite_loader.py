@@ -15,7 +15,6 @@ from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -78,8 +77,11 @@ class SuiteLoader:
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
             self.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
-        for name in (suite.systems or [""]) if suite.against_approved else ():
-            ApprovedAnswers.read(self.key(suite, variant=name))  # so are those of approved answers
+        if suite.against_approved:
+            from pytest_llmeval.snapshots.answers import ApprovedAnswers
+
+            for name in suite.systems or [""]:
+                ApprovedAnswers.read(self.key(suite, variant=name))  # its faults are faults of the suite too
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
         return suite
