@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.core.errors import FieldsError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
@@ -76,11 +76,7 @@ def _migrate(options: Namespace) -> int:
 
 
 def _suite(path: Path) -> "Suite":
-    try:
-        suite = open_suite(path.resolve())
-    except SuiteError as error:
-        say(notes(path, error.faults), error=True)
-        raise
+    suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     if not suite.asks_judge:
@@ -122,13 +118,10 @@ def _judges(
     """
     from pytest_llmeval.judge.panel import PanelSpec
 
-    try:
-        if isinstance(suite.judge, PanelSpec):
-            return _panels(options, suite.judge, _approved_judge(suite, key))
-        old = _old(options.old, suite.judge, suite, key)
-        return old, _new(options, suite.judge, old)
-    except ValueError as error:
-        raise LlmevalError(str(error)) from None
+    if isinstance(suite.judge, PanelSpec):
+        return _panels(options, suite.judge, _approved_judge(suite, key))
+    old = _old(options.old, suite.judge, suite, key)
+    return old, _new(options, suite.judge, old)
 
 
 def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str]) -> "tuple[PanelSpec, PanelSpec]":
@@ -146,22 +139,21 @@ def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str])
     old = panel.judges[place] if named else _former(options.old, panel.judges[place], approved, place)
     new = _new(options, panel.judges[place], old)
     before, after = ((*panel.judges[:place], each, *panel.judges[place + 1 :]) for each in (old, new))
-    return replace(panel, judges=before), replace(panel, judges=after)
+    try:
+        return replace(panel, judges=before), replace(panel, judges=after)
+    except ValueError as error:
+        raise LlmevalError(f"--to: {error}") from None
 
 
 def _former(model: str, juror: "JudgeSpec", approved: Mapping[str, str], place: int) -> "JudgeSpec":
     """Return the juror that had a place, with the parameters of the approved scores."""
-    from pytest_llmeval.judge.options import JudgeOptions
-
-    spec = JudgeOptions(model=model.partition(" #")[0]).spec(juror)
+    spec = _spec_of("--from", model.partition(" #")[0], juror)
     parameters = json.loads(approved.get("parameters", "{}"))
     return _with(spec, parameters[place]) if isinstance(parameters, list) and place < len(parameters) else spec
 
 
 def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
-    from pytest_llmeval.judge.options import JudgeOptions
-
-    new = JudgeOptions(model=options.to, base_url=options.base_url).spec(judge)
+    new = _spec_of("--to", options.to, judge, options.base_url)
     if new.provider == "fixture":
         raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
     if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
@@ -171,15 +163,29 @@ def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec
 
 def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
     """Return the judge of the approved scores with its parameters, or that of the suite."""
-    from pytest_llmeval.judge.options import JudgeOptions
-
     known = _approved_judge(suite, key)
     if not known or model not in (None, known["model"]):
-        return JudgeOptions(model=model).spec(judge)
+        return _spec_of("--from", model, judge)
     parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
     if isinstance(parameters, list):
         raise LlmevalError(f"{key.shown}: found approved scores of a panel, expected those of one judge")
-    return _with(JudgeOptions(model=known["model"]).spec(judge), parameters)
+    return _with(_spec_of("--from", known["model"], judge), parameters)
+
+
+def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str | None = None) -> "JudgeSpec":
+    """Return the judge that an option names, in place of one of the suite.
+
+    Raises:
+        LlmevalError: It is none.
+    """
+    from pytest_llmeval.judge.options import JudgeOptions
+
+    try:
+        return JudgeOptions(model=model, base_url=base_url).spec(judge)
+    except FieldsError as error:
+        options = {"model": option, "base_url": "--base-url"}
+        faults = (f"{options.get(name, name)}: {fault}" for name, fault in error.faults)
+        raise LlmevalError("\n".join(faults)) from None
 
 
 def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:
@@ -261,8 +267,12 @@ def _named(title: str, lines: list[str]) -> Iterator[str]:
 def _approved(found: "Migration") -> str:
     from datetime import UTC, datetime
 
+    from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.run.bridging import approve_migration
     from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 
     shown = approve_migration(found, Stamp(day_of(datetime.now(UTC)), head_commit(found.suite.path.parent)))
-    return f"bridge written to {shown}: runs by the new judge are compared with the approved scores"
+    agreement = (
+        "; how far jurors agree is not, until a run is approved" if isinstance(found.suite.judge, PanelSpec) else ""
+    )
+    return f"bridge written to {shown}: runs by the new judge are compared with the approved scores{agreement}"

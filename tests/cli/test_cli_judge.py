@@ -96,7 +96,9 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
     [
         (("--to", OLD), "which judges already, expected another judge"),
         (("--to", "fixture:mine"), "expected a model: a fixture judges in pytest only"),
-        (("--to", "new"), "expected PROVIDER:NAME"),
+        (("--to", "new"), "--to: found 'new', expected PROVIDER:NAME"),
+        (("--to", NEW, "--from", "old"), "--from: found 'old', expected PROVIDER:NAME"),
+        (("--to", NEW, "--base-url", "local"), "--base-url: found 'local', expected an address"),
         (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), "--concurrency: found 0"),
         (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
@@ -110,6 +112,15 @@ def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tup
     assert code == 1
     assert message in told
     assert "--llmeval-cache" not in told
+
+
+def test_faults_name_the_file_as_it_was_given_and_say_that_conftests_are_not_read(suites: Suites) -> None:
+    (suites.path.parent / "conftest.py").touch()
+    suites.write([GOOD], evaluators=["mine"])
+    told = suites.migrate()[1].splitlines()
+    assert told[0].startswith("note: s.eval.yaml: evaluators and sources that a conftest.py registers are unknown")
+    assert told[1].startswith("s.eval.yaml:1:17  evaluators[0]: found evaluator 'mine', expected one of ")
+    assert suites.llmeval("cache", "explain", "s.eval.yaml")[1].splitlines() == told
 
 
 def test_an_evaluator_with_a_model_of_its_own_keeps_it(suites: Suites) -> None:
@@ -144,6 +155,7 @@ def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Sui
     assert len(suites.server.calls) - asked == 10
     assert "default_binary          10        6  0.6000  1.0000  0.4000" in told
     assert "scores that change, with their snapshots: none" in told
+    assert told.endswith("with the approved scores; how far jurors agree is not, until a run is approved\n")
     jurors[0] = {**spec, "model": NEW}
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     found = suites.verdicts(suites.run())
