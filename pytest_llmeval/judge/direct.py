@@ -46,7 +46,7 @@ class Panel:
     min_judges: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.judges, str):  # a sequence, too
+        if isinstance(self.judges, str) or not isinstance(self.judges, Mapping | Sequence):  # a text is a sequence, too
             raise FieldsError(
                 [("judges", f"found {self.judges!r}, expected a list or a mapping of two or more judges")]
             )

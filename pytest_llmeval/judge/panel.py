@@ -85,15 +85,15 @@ def numbered(names: "Sequence[str]") -> list[str]:
     ]
 
 
-def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str, str]]:
+def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a panel: name of the setting to fault."""
     faults = []
     if jurors < _FEWEST:
         faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
     if reduce is not None and reduce not in get_args(Reduce):
         faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
-    if least is not None and not 1 <= least <= jurors:
-        faults.append(("min_judges", f"found {least}, expected 1 to {jurors}, the number of judges"))
+    if least is not None and not (type(least) is int and 1 <= least <= jurors):
+        faults.append(("min_judges", f"found {least!r}, expected 1 to {jurors}, the number of judges"))
     return faults
 
 

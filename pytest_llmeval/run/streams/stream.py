@@ -188,7 +188,11 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-    except BrokenExecutor as error:
+    except (BrokenExecutor, KeyboardInterrupt) as error:
+        # A pool that breaks, as it does if its processes are interrupted too, stumbles over futures that are cancelled.
+        pending.clear()
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
     finally:
         for left in pending:
