@@ -202,10 +202,9 @@ class PartialResult:
         Raises:
             LlmevalError: The data are not such a result, or are of other evaluators.
         """
-        version = data.get("partial_result") if isinstance(data, Mapping) else None
-        if version != _VERSION:
-            raise LlmevalError(f"partial_result: found {version!r}, expected {_VERSION}")
         try:
+            if data.get("partial_result") != _VERSION:
+                raise LlmevalError(f"partial_result: found {data.get('partial_result')!r}, expected {_VERSION}")
             own = {
                 label: _evaluator(label, each, (evaluators or {}).get(label))
                 for label, each in data["evaluators"].items()

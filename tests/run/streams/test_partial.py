@@ -217,7 +217,7 @@ def test_data_of_another_evaluator_or_shape_are_refused() -> None:
     data = score(F1, text_cases(4), partial=True).to_json()
     with pytest.raises(LlmevalError, match=r"partial_result: found 9, expected 1"):
         PartialResult.from_json({**data, "partial_result": 9})
-    with pytest.raises(LlmevalError, match=r"partial_result: found None, expected 1"):
+    with pytest.raises(LlmevalError, match="data that cannot be read"):
         PartialResult.from_json([data])  # type: ignore[arg-type] # as found in a file
     for damage in (
         {"cases": 3},
