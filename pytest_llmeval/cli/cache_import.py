@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_llmeval.cli.suite_file import open_suite
+from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
@@ -120,7 +120,7 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
         SuiteError: The suite, or its recorded judgements, have faults.
         LlmevalError: The model is none.
     """
-    suite = open_suite(path)
+    suite = open_noted(path)
     try:
         chosen = JudgeOptions(model=model).chosen(suite.judge)
     except ValueError as error:

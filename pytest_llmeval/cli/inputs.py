@@ -7,8 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
+from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.errors import SuiteError
 
 
@@ -23,11 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _inputs(options: Namespace) -> int:
-    try:
-        suite = open_suite(options.suite)
-    except SuiteError as error:
-        say(notes(options.suite, error.faults), error=True)
-        raise
+    suite = open_noted(options.suite)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     # Of several systems, some may lack cases that others have.

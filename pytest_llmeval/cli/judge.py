@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.suite_file import notes, open_suite
-from pytest_llmeval.core.errors import LlmevalError, SuiteError
+from pytest_llmeval.cli.suite_file import open_noted
+from pytest_llmeval.core.errors import FieldsError, LlmevalError, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number
 
 if TYPE_CHECKING:
@@ -76,11 +76,7 @@ def _migrate(options: Namespace) -> int:
 
 
 def _suite(path: Path) -> "Suite":
-    try:
-        suite = open_suite(path.resolve())
-    except SuiteError as error:
-        say(notes(path, error.faults), error=True)
-        raise
+    suite = open_noted(path.resolve(), path)
     if suite.all_faults:
         raise SuiteError(suite.all_faults)
     if not suite.asks_judge:
@@ -122,36 +118,42 @@ def _judges(
     """
     from pytest_llmeval.judge.panel import PanelSpec
 
-    place, judge = None, suite.judge
-    if isinstance(judge, PanelSpec):
-        place, judge = _juror(options.old, judge)
-    try:
-        old = _old(options.old, judge, suite, key) if place is None else judge
-        new = _new(options, judge, old)
-        if place is None or not isinstance(suite.judge, PanelSpec):
-            return old, new
-        jurors = suite.judge.judges
-        return suite.judge, replace(suite.judge, judges=(*jurors[:place], new, *jurors[place + 1 :]))
-    except ValueError as error:
-        raise LlmevalError(str(error)) from None
+    if isinstance(suite.judge, PanelSpec):
+        return _panels(options, suite.judge, _approved_judge(suite, key))
+    old = _old(options.old, suite.judge, suite, key)
+    return old, _new(options, suite.judge, old)
 
 
-def _juror(name: str | None, panel: "PanelSpec") -> "tuple[int, JudgeSpec]":
-    """Return place and settings of the juror whose place is taken.
+def _panels(options: Namespace, panel: "PanelSpec", approved: Mapping[str, str]) -> "tuple[PanelSpec, PanelSpec]":
+    """Return the panel before and after one juror is replaced; the suite may have either.
 
     Raises:
-        LlmevalError: None is named, or one that the panel does not have.
+        LlmevalError: No juror is named, or one that the panel does not have, or the new one cannot be asked here.
     """
-    for place, (known, spec) in enumerate(zip(panel.names, panel.judges, strict=True)):
-        if name in (known, spec.model):
-            return place, spec
-    raise LlmevalError(f"--from: found {name or 'none'}, expected a juror of the panel: {', '.join(panel.names)}")
+    named = [place for place, name in enumerate(panel.names) if options.old in (name, panel.judges[place].model)]
+    taken = [place for place, spec in enumerate(panel.judges) if options.to == spec.model]
+    if not named and (options.old is None or not taken):
+        known = ", ".join(panel.names)
+        raise LlmevalError(f"--from: found {options.old or 'none'}, expected a juror of the panel: {known}")
+    place = (named or taken)[0]
+    old = panel.judges[place] if named else _former(options.old, panel.judges[place], approved, place)
+    new = _new(options, panel.judges[place], old)
+    before, after = ((*panel.judges[:place], each, *panel.judges[place + 1 :]) for each in (old, new))
+    try:
+        return replace(panel, judges=before), replace(panel, judges=after)
+    except ValueError as error:
+        raise LlmevalError(f"--to: {error}") from None
+
+
+def _former(model: str, juror: "JudgeSpec", approved: Mapping[str, str], place: int) -> "JudgeSpec":
+    """Return the juror that had a place, with the parameters of the approved scores."""
+    spec = _spec_of("--from", model.partition(" #")[0], juror)
+    parameters = json.loads(approved.get("parameters", "{}"))
+    return _with(spec, parameters[place]) if isinstance(parameters, list) and place < len(parameters) else spec
 
 
 def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec":
-    from pytest_llmeval.judge.options import JudgeOptions
-
-    new = JudgeOptions(model=options.to, base_url=options.base_url).spec(judge)
+    new = _spec_of("--to", options.to, judge, options.base_url)
     if new.provider == "fixture":
         raise LlmevalError(f"--to: found {options.to!r}, expected a model: a fixture judges in pytest only")
     if (old.model, old.request_parameters()) == (new.model, new.request_parameters()):
@@ -161,7 +163,33 @@ def _new(options: Namespace, judge: "JudgeSpec", old: "JudgeSpec") -> "JudgeSpec
 
 def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey") -> "JudgeSpec":
     """Return the judge of the approved scores with its parameters, or that of the suite."""
+    known = _approved_judge(suite, key)
+    if not known or model not in (None, known["model"]):
+        return _spec_of("--from", model, judge)
+    parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
+    if isinstance(parameters, list):
+        raise LlmevalError(f"{key.shown}: found approved scores of a panel, expected those of one judge")
+    return _with(_spec_of("--from", known["model"], judge), parameters)
+
+
+def _spec_of(option: str, model: str | None, judge: "JudgeSpec", base_url: str | None = None) -> "JudgeSpec":
+    """Return the judge that an option names, in place of one of the suite.
+
+    Raises:
+        LlmevalError: It is none.
+    """
     from pytest_llmeval.judge.options import JudgeOptions
+
+    try:
+        return JudgeOptions(model=model, base_url=base_url).spec(judge)
+    except FieldsError as error:
+        options = {"model": option, "base_url": "--base-url"}
+        faults = (f"{options.get(name, name)}: {fault}" for name, fault in error.faults)
+        raise LlmevalError("\n".join(faults)) from None
+
+
+def _approved_judge(suite: "Suite", key: "SuiteKey") -> Mapping[str, str]:
+    """Return what is known of the judge of the approved scores; nothing where there are none."""
     from pytest_llmeval.run.judge_migration import judged_labels
     from pytest_llmeval.snapshots.files import read_if_there, score_file
     from pytest_llmeval.snapshots.runs import shown_beside
@@ -170,14 +198,12 @@ def _old(model: str | None, judge: "JudgeSpec", suite: "Suite", key: "SuiteKey")
     path = score_file(key)
     scores = read_if_there(path, shown_beside(key, path), SuiteScores)
     judges = {} if scores is None else scores.comparable.judges
-    known = next((judges[label] for label in judged_labels(suite) if label in judges), None)
-    if known is None or model not in (None, known["model"]):
-        return JudgeOptions(model=model).spec(judge)
-    parameters: Mapping[str, Any] | list[Any] = json.loads(known["parameters"])
-    if isinstance(parameters, list):
-        raise LlmevalError(f"{shown_beside(key, path)}: found scores of a panel, expected those of one judge")
+    return next((judges[label] for label in judged_labels(suite) if label in judges), {})
+
+
+def _with(spec: "JudgeSpec", parameters: Mapping[str, Any]) -> "JudgeSpec":
     return replace(
-        JudgeOptions(model=known["model"]).spec(judge),
+        spec,
         temperature=parameters.get("temperature"),
         max_tokens=parameters.get("max_tokens"),
         seed=parameters.get("seed"),
@@ -193,8 +219,7 @@ def _report(found: "Migration") -> Iterator[str]:
     old, new = (side.judges[label]["model"] for side in (found.old, found.new))
     compared = counted(len(found.old.records), "case")
     yield f"{found.key.shown}{variant}: {old} -> {new}, {compared} compared, {len(found.left_out)} left out"
-    asked = {call.id for record in found.new.records for call in record.calls if call.fresh}
-    yield f"{counted(len(asked), 'call')} of the new judge"
+    yield f"{counted(found.calls, 'call')} of the new judge"
     yield ""
     rows = []
     for each in found.agreement():

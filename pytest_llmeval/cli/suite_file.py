@@ -1,6 +1,6 @@
 """Finding and reading suite files without pytest, which leaves out what conftests register."""
 
-__all__ = ("notes", "open_suite", "suite_files")
+__all__ = ("notes", "open_noted", "open_suite", "suite_files")
 
 import os
 from collections.abc import Iterable, Iterator
@@ -8,6 +8,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_llmeval.cli.console import say
+from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.suite import SUITE_FILES
 
 if TYPE_CHECKING:
@@ -27,8 +29,12 @@ def suite_files(folder: Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
-def open_suite(path: Path) -> "Suite":
+def open_suite(path: Path, shown: Path | None = None) -> "Suite":
     """Read a suite file that names evaluators and sources of this package and of installed ones.
+
+    Args:
+        path: The suite file.
+        shown: Its name in messages, if that is another one.
 
     Raises:
         SuiteError: It has faults that concern every case.
@@ -38,7 +44,20 @@ def open_suite(path: Path) -> "Suite":
 
     here = Path.cwd()
     root = here if path.resolve().is_relative_to(here) else path.resolve().parent
-    return load_suite(path, default_registry(), root=root, shown=str(path))
+    return load_suite(path, default_registry(), root=root, shown=str(shown or path))
+
+
+def open_noted(path: Path, shown: Path | None = None) -> "Suite":
+    """Read a suite file; of a faulty one, print a note if the faults may come from what a conftest registers.
+
+    Raises:
+        SuiteError: As `open_suite`.
+    """
+    try:
+        return open_suite(path, shown)
+    except SuiteError as error:
+        say(notes(shown or path, error.faults), error=True)
+        raise
 
 
 def notes(path: Path, faults: "Iterable[Fault]") -> Iterator[str]:
@@ -47,5 +66,5 @@ def notes(path: Path, faults: "Iterable[Fault]") -> Iterator[str]:
     if named and any((folder / "conftest.py").is_file() for folder in path.resolve().parents):
         yield (
             f"note: {path}: evaluators and sources that a conftest.py registers are unknown to this command: run "
-            "the suite with pytest"
+            "the suite with pytest, or register them in a distribution"
         )

@@ -132,7 +132,7 @@ class TextEvaluator(Evaluator):
         counts: dict[str, float] = {}
         undefined: dict[str, str] = {}
         if "exact_match" in self.metrics:
-            counts["exact_match"] = max(exact_match(prediction or "", each) for each in references)
+            counts["exact_match"] = max([exact_match(prediction or "", each) for each in references])
             counts["exact_match.n"] = 1
         for family in _families(self.metrics, self.tokenizer, self.wordnet):
             best = family.best(prediction or "", references)

@@ -4,12 +4,13 @@ __all__ = ("CallLimit", "RunSlots", "SharedSlots")
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.services.activity import Activity
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ _within: "ContextVar[CallLimit | None]" = ContextVar("_within", default=None)
 class SharedSlots(Protocol):
     """The slots that all processes of a run share."""
 
-    def take(self) -> int | None:
-        """Return a slot, or ``None`` if all are taken."""
+    def take(self, wanted: int) -> Sequence[int]:
+        """Return slots, as many of those wanted as are free."""
 
-    def free(self, slot: int) -> None:
-        """Give a slot back."""
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
 
     def slow_down(self) -> None:
         """Halve the number of slots."""
@@ -43,6 +44,7 @@ class SharedSlots(Protocol):
 class CallLimit:
     """A limit on concurrent calls, halved on a rate limit and raised by one after a window of good calls.
 
+    Calls are admitted in the order in which they ask: the case in front must not wait for those that come after it.
     All methods but `within` run in one event loop.
 
     Attributes:
@@ -58,8 +60,9 @@ class CallLimit:
     _in_use: int = 0
     _good: int = 0
     _settled_at: float = 0.0
-    _waiting: "deque[asyncio.Future[None]]" = field(default_factory=deque)
+    _waiting: "deque[asyncio.Future[int | None]]" = field(default_factory=deque)
     _idle: list[int] = field(default_factory=list)
+    _exchange: "asyncio.Handle | None" = None
 
     def __post_init__(self) -> None:
         self.current = self.ceiling
@@ -79,14 +82,15 @@ class CallLimit:
 
     async def take(self) -> int | None:
         """Wait for one of the calls in flight; return what to give back."""
-        await self._enter()
+        turn: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._admit()
         try:
-            slot = await self._take_shared()
-        except BaseException:
-            self._leave(None)
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give_back(turn.result())  # handed on before the call was given up
             raise
-        self.activity.in_flight += 1
-        return slot
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -97,49 +101,54 @@ class CallLimit:
         finally:
             _within.reset(token)
 
-    async def _enter(self) -> None:
-        while self._in_use >= self.current:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._wake()  # the turn may have been this one's, and so the slot handed on for it
-                while self._idle and self.shared is not None:
-                    self.shared.free(self._idle.pop())
-                raise
-        self._in_use += 1
-
-    async def _take_shared(self) -> int | None:
-        if self.shared is None:
-            return None
-        while True:
-            slot = self._idle.pop() if self._idle else self.shared.take()
-            if slot is not None:
-                return slot
-            await asyncio.sleep(_POLL_S)
-
     def give_back(self, slot: int | None) -> None:
         """Let another call take its place."""
         self.activity.in_flight -= 1
-        self._leave(slot)
-
-    def _leave(self, slot: int | None) -> None:
         self._in_use -= 1
-        self._wake()
-        if slot is not None and self.shared is not None:
-            # Handed on inside the process where someone waits: polling would leave the slot unused for a while.
-            if self._waiting and self._in_use + len(self._idle) < self.current:
-                self._idle.append(slot)
-            else:
-                self.shared.free(slot)
+        if slot is not None:
+            self._idle.append(slot)
+        self._admit()
 
-    def _wake(self) -> None:
-        while self._waiting:
+    def _admit(self) -> None:
+        """Let those in who wait, as far as there are places; slots of this process are handed on inside it."""
+        while self._room() and (self.shared is None or self._idle):
             turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
+            self._in_use += 1
+            self.activity.in_flight += 1
+            turn.set_result(None if self.shared is None else self._idle.pop())
+        if self.shared is None:
+            return
+        if self._idle or (self._room() and self._exchange is None):
+            self._exchange_soon(self.shared)
+
+    def _room(self) -> int:
+        """Return how many of those who wait may come in."""
+        while self._waiting and self._waiting[0].done():  # given up
+            self._waiting.popleft()
+        return max(0, min(len(self._waiting), self.current - self._in_use))
+
+    def _exchange_soon(self, shared: SharedSlots) -> None:
+        if self._exchange is not None:
+            self._exchange.cancel()
+        self._exchange = asyncio.get_running_loop().call_soon(self._exchange_slots, shared)
+
+    def _exchange_slots(self, shared: SharedSlots) -> None:
+        """Give back the slots that nobody here uses, and take those that are wanted: once for many calls."""
+        self._exchange = None
+        spare, self._idle = self._idle, []
+        try:
+            if spare:
+                shared.free(spare)
+            if wanted := self._room():
+                self._idle.extend(shared.take(wanted))
+        except LlmevalError as error:
+            for turn in self._waiting:
+                if not turn.done():
+                    turn.set_exception(error)
+            return
+        self._admit()
+        if self._room():
+            self._exchange = asyncio.get_running_loop().call_later(_POLL_S, self._exchange_slots, shared)
 
     def slow_down(self) -> None:
         """Halve the limit; the rate limits of calls that were under way at that time count once."""
@@ -160,7 +169,7 @@ class CallLimit:
             self.current += 1
             if self.shared is not None:
                 self.shared.speed_up()
-            self._wake()
+            self._admit()
 
 
 _TTL_S = 30.0
@@ -182,14 +191,14 @@ class RunSlots:
     owner: str
     ceiling: int
 
-    def take(self) -> int | None:
-        """Return a slot, or ``None`` if all are taken."""
+    def take(self, wanted: int) -> Sequence[int]:
+        """Return slots, as many of those wanted as are free."""
         cache = self.cache.open()
-        return cache.take_slot(self.run, self.owner, cache.limit(self.run, self.ceiling), _TTL_S)
+        return cache.take_slots(self.run, self.owner, cache.limit(self.run, self.ceiling), _TTL_S, wanted)
 
-    def free(self, slot: int) -> None:
-        """Give a slot back."""
-        self.cache.open().free_slot(self.run, slot, self.owner)
+    def free(self, slots: Sequence[int]) -> None:
+        """Give slots back."""
+        self.cache.open().free_slots(self.run, slots, self.owner)
 
     def slow_down(self) -> None:
         """Halve the number of slots."""

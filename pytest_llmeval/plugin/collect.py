@@ -19,7 +19,7 @@ from pytest_llmeval.plugin.payload import PAYLOAD, conclude, failure_text, keep_
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
-from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -69,11 +69,12 @@ class CaseItem(pytest.Function):
     def _run_all(self, given: FromFixtures) -> None:
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
-        every = [replace(self.loaded, case=case) for case in self.bulk]
-        executions: list[Execution] = []
+        every = [replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        executions = [skipped(case) for case in self.bulk if is_skipped(case)]
+        runner.judges.calls.activity.done += len(executions)
         try:
             for number, loaded in enumerate(every, 1):
-                executions.append(runner.run(loaded, given, _from(every, number), self.early))
+                executions.append(as_expected(runner.run(loaded, given, _from(every, number), self.early)))
                 if isinstance(executions[-1].error, BudgetError):
                     raise executions[-1].error
                 runner.judges.calls.activity.done += 1

@@ -2,6 +2,7 @@
 
 __all__ = ("PlanHooks", "refuse_without_meaning", "stay_in_one_process")
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from pytest_llmeval.plugin.options import report_paths
 from pytest_llmeval.plugin.pytest_private import fixture_info, terminal_width
 from pytest_llmeval.reports.plan import RunPlan, plan_data, plan_lines
 from pytest_llmeval.run.case_runner import CaseRunner
+from pytest_llmeval.run.execute import is_skipped
 from pytest_llmeval.run.job import LoadedCase
 
 if TYPE_CHECKING:
@@ -111,5 +113,5 @@ def _cases(items: Iterable[pytest.Item]) -> Iterator[tuple[LoadedCase, bool]]:
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
             defined = fixture_info(item).name2fixturedefs.get("llmeval_target", ())[-1:]
             own = any(not each.func.__module__.startswith("pytest_llmeval.") for each in defined)
-            for case in item.bulk or (item.loaded.case,):
+            for case in itertools.filterfalse(is_skipped, item.bulk or (item.loaded.case,)):
                 yield LoadedCase(item.loaded.suite, case, item.loaded.key), own

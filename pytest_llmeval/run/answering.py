@@ -1,13 +1,13 @@
 """Obtaining the prediction of a case and the verdicts of its judges."""
 
-__all__ = ("Answering", "Asking")
+__all__ = ("Answering", "Asking", "Pending")
 
 import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
@@ -23,6 +23,7 @@ from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
+from pytest_llmeval.services.background import together
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.arguments import for_case
 from pytest_llmeval.targets.contract import BatchTarget
@@ -57,8 +58,8 @@ class Answering:
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
         self.opponents = Opponents(self.predicted, self._predict)
 
-    def at_once(self, job: Job) -> Answer | None:
-        """Return the answer if it requires no call."""
+    def at_once(self, job: Job) -> "Answer | Pending | None":
+        """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
         try:
             case = self.predicted(job)
         except LlmevalError as error:
@@ -72,7 +73,7 @@ class Answering:
             while put := each.next(answer):
                 known = [self._known(question) for question in put]
                 if None in known:
-                    return None
+                    return Pending(answer, asked)
                 each.add(put, [judgement for judgement in known if judgement is not None])
         _enter(answer, asked)
         return answer
@@ -84,10 +85,6 @@ class Answering:
             return self.judges.known(asked)
         except LlmevalError:
             return None  # faults of the store are reported when it is used
-
-    def needs_target(self, job: Job) -> bool:
-        """Return whether the target must be called, or that of an opponent."""
-        return self.predicted(job) is None or self.opponents.known(job) is None
 
     def now(self, job: Job) -> Answer:
         """Return the answer, calling the target in this thread.
@@ -151,8 +148,15 @@ class Answering:
     async def _give_back(self, slot: int | None) -> None:
         self.limit.give_back(slot)
 
-    async def answer(self, job: Job) -> Answer:
-        """Return the answer; many of these run at a time."""
+    async def answer(self, job: Job, pending: "Pending | None" = None) -> Answer:
+        """Return the answer; many of these run at a time.
+
+        Args:
+            job: The case.
+            pending: What `at_once` returned, if that was no answer.
+        """
+        if pending is not None:
+            return await self._told(pending)
         answer = Answer(job.case)
         try:
             answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
@@ -237,9 +241,12 @@ class Answering:
         return self._limits[suite.place]
 
     async def _judged(self, job: Job, answer: Answer) -> Answer:
-        asked = self.askings(job, answer)
+        return await self._told(Pending(answer, self.askings(job, answer)))
+
+    async def _told(self, pending: "Pending") -> Answer:
+        answer, asked = pending
         if self.judges is not None:
-            await asyncio.gather(*(_ask(each, answer, self.judges) for each in asked))
+            await together([_ask(each, answer, self.judges) for each in asked])
             _enter(answer, asked)
         return answer
 
@@ -276,9 +283,18 @@ class Asking:
     suite_judge: "SuiteJudge | SuitePanel"
     rounds: Rounds
     told: "list[tuple[Bound, Judgement]]" = field(default_factory=list)
+    _put: "list[Bound]" = field(default_factory=list)
 
     def next(self, answer: Answer) -> "list[Bound]":
-        """Return the questions of the next round; none where the evaluator cannot put them, which the answer says."""
+        """Return the questions of the next round; none where the evaluator cannot put them, which the answer says.
+
+        They stay the next ones until `add`.
+        """
+        if not self._put and self.label not in answer.failed:
+            self._put = self._bound(answer)
+        return self._put
+
+    def _bound(self, answer: Answer) -> "list[Bound]":
         key, job = self.job.key, self.job
         asker = " ".join((key.shown, key.test, key.variant))
         try:
@@ -292,14 +308,27 @@ class Asking:
 
     def add(self, asked: "Sequence[Bound]", told: "Sequence[Judgement]") -> None:
         """Add what came of the questions of a round."""
+        self._put = []
         self.rounds.add([each.verdict for each in told])
         self.told += zip(asked, told, strict=True)
+
+
+class Pending(NamedTuple):
+    """An answer without verdicts, or with some of them.
+
+    Attributes:
+        answer: The answer.
+        asked: What is asked about it; some rounds of questions may have been answered.
+    """
+
+    answer: Answer
+    asked: list[Asking]
 
 
 async def _ask(asking: Asking, answer: Answer, judges: "JudgeService") -> None:
     """Ask round by round, whatever other evaluators wait for."""
     while put := asking.next(answer):
-        asking.add(put, await asyncio.gather(*map(judges.judge, put)))
+        asking.add(put, await together([judges.judge(each) for each in put]))
 
 
 def _timeout(job: Job) -> float | None:

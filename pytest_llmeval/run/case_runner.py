@@ -153,7 +153,8 @@ class CaseRunner:
     ) -> Sequence[Answer]:
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
-        to_come = islice(following, self._window(loaded.suite)) if any(early) else ()
+        ahead = any(early) and self._prefetch.looks_ahead(loaded)
+        to_come = islice(following, self._window(loaded.suite)) if ahead else ()
         next_jobs = (self._jobs(each, given, early) for each in to_come if not self._prefetch.considered(each))
         return self._prefetch.take(self._jobs(loaded, given, early), next_jobs, early)
 

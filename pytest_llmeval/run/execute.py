@@ -1,6 +1,15 @@
 """One case from prediction to verdict, for items, bulk suites and Python tests."""
 
-__all__ = ("Execution", "execute", "execute_repeats", "json_like", "unanswered")
+__all__ = (
+    "Execution",
+    "as_expected",
+    "execute",
+    "execute_repeats",
+    "is_skipped",
+    "json_like",
+    "skipped",
+    "unanswered",
+)
 
 import json
 import time
@@ -17,7 +26,8 @@ from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.contract import JudgedEvaluator
 from pytest_llmeval.run.explaining import explained, failing_answers
-from pytest_llmeval.run.score import measure_answered, measure_each, not_computed
+from pytest_llmeval.run.records import not_computed
+from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
 from pytest_llmeval.scoring.repeats import Reduced, spread_of, status_of
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.run.job import Answer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
+_SKIP, _XFAIL = "skip", "xfail"
 
 
 @dataclass(frozen=True)
@@ -240,6 +251,23 @@ def unanswered(case: Case, error: BaseException, secrets: Sequence[str] = ()) ->
     reason = presentable(reason, secrets)
     record = CaseRecord(case.id, case.labels, "errored", errors={"": reason}, reason=reason)
     return Execution(case, record, error=_from_users_frames(error))
+
+
+def is_skipped(case: Case) -> bool:
+    """Return whether a case has the tag that skips it, for what runs cases without pytest's marks."""
+    return _SKIP in case.tags
+
+
+def skipped(case: Case) -> Execution:
+    """Return the execution of a case that has the tag ``skip``."""
+    return Execution(case, CaseRecord(case.id, case.labels, "skipped", reason="Skipped: unconditional skip"))
+
+
+def as_expected(execution: Execution) -> Execution:
+    """Return an execution, or that of a skipped case if the case failed and has the tag ``xfail``, as with pytest."""
+    if _XFAIL not in execution.case.tags or execution.record.outcome not in ("failed", "errored"):
+        return execution
+    return replace(execution, record=replace(execution.record, outcome="skipped", observations={}, errors={}))
 
 
 def _from_users_frames(error: BaseException) -> BaseException:

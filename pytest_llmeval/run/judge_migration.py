@@ -91,6 +91,7 @@ class Migration:
         old: By the judge so far.
         new: By the judge to come.
         left_out: Case id to the reason why it is not compared.
+        calls: How often the new judge was called, about these cases, too.
         shifts: Evaluator label to metric, or statistic of it, to how far it moves.
     """
 
@@ -99,6 +100,7 @@ class Migration:
     old: JudgedSide
     new: JudgedSide
     left_out: Mapping[str, str]
+    calls: int
     shifts: Mapping[str, Mapping[str, Shift]] = field(default_factory=dict)
 
     def agreement(self) -> list[ModeAgreement]:
@@ -164,13 +166,14 @@ def migrate(
         raise LlmevalError(_nothing(key, left_out))
     after, taken = _run(asked, key, replace(replay, mode="auto"), recordings)
     left_out |= {each.id: _why(each) for each in after if _lacks(each)}
+    calls = len({call.id for each in after for call in each.calls if call.fresh})
     sides = [
         JudgedSide(told, rows, _summary(suite, rows))
         for told, rows in ((known, _kept(before, left_out)), (taken, _kept(after, left_out)))
     ]
     if not sides[0].records:
         raise LlmevalError(_nothing(key, left_out))
-    return Migration(key, new, sides[0], sides[1], left_out, _shifts(suite, *sides))
+    return Migration(key, new, sides[0], sides[1], left_out, calls, _shifts(suite, *sides))
 
 
 def judged_labels(suite: Suite) -> list[str]:

@@ -2,16 +2,20 @@
 
 __all__ = ("Prefetch",)
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import waited
 from pytest_llmeval.suite.suite import SuiteKey
+
+_PORTIONS = 16
+"""How many looks it takes until all cases of a window are others."""
 
 
 @dataclass
@@ -27,6 +31,19 @@ class Prefetch:
     window: int
     _pending: "dict[tuple[SuiteKey, str, int], Answer | Future[Answer]]" = field(default_factory=dict)
     _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
+    _starting: "list[tuple[Coroutine[Any, Any, Answer], Future[Answer]]]" = field(default_factory=list)
+    _since_look: int = 0
+
+    def looks_ahead(self, loaded: LoadedCase) -> bool:
+        """Return whether the cases to come are looked at before this one: many at a time, which costs less.
+
+        A case that was not foreseen, as where another process has run those before it, is a reason to look at once.
+        """
+        self._since_look += 1
+        if self.considered(loaded) and self._since_look <= self.window // _PORTIONS:
+            return False
+        self._since_look = 0
+        return True
 
     def considered(self, loaded: LoadedCase) -> bool:
         """Return whether a case to come has been considered already."""
@@ -41,15 +58,24 @@ class Prefetch:
             early: What may be called for them, and in the background for this one.
         """
         __tracebackhide__ = True
-        own = list(map(self._own, jobs, repeat(early)))  # a comprehension would show in tracebacks
-        self._considered -= {_place(job.loaded) for job in jobs}
-        for job in (job for each in following for job in each):
-            place = _place(job.loaded)
-            self._considered.add(place)
-            started = self._start(job, early)
-            if started is not None:
-                self._pending[*place, job.repeat] = started
-        return [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
+        background = self.answering.predictor.background
+        try:
+            own = list(map(self._own, jobs, repeat(early)))  # a comprehension would show in tracebacks
+            self._considered -= {_place(job.loaded) for job in jobs}
+            for job in (job for each in following for job in each):
+                place = _place(job.loaded)
+                self._considered.add(place)
+                started = self._start(job, early)
+                if started is not None:
+                    self._pending[*place, job.repeat] = started
+        finally:
+            starting, self._starting = self._starting, []
+            if starting:
+                background.submit_all(starting)
+        answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
+        if self.answering.limit.activity.in_flight:
+            background.give_way()
+        return answers
 
     def finish(self) -> None:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""
@@ -62,14 +88,16 @@ class Prefetch:
     def _start(self, job: Job, early: EarlyCalls) -> "Answer | Future[Answer] | None":
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
-        answer = self.answering.at_once(job)
-        if answer is not None:
-            return answer
-        asks_target = self.answering.needs_target(job)
+        found = self.answering.at_once(job)
+        if isinstance(found, Answer):
+            return found
+        asks_target = found is None
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
-        return self.answering.predictor.background.submit(self.answering.answer(job))
+        answer: Future[Answer] = Future()
+        self._starting.append((self.answering.answer(job, found), answer))
+        return answer
 
     def _wait(self, job: Job, started: "Answer | Future[Answer] | None") -> Answer:
         __tracebackhide__ = True

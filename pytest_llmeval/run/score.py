@@ -1,8 +1,8 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_answered", "measure_each", "not_computed", "record_of", "score")
+__all__ = ("measure_answered", "measure_each", "score")
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -12,22 +12,18 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import (
     EvaluatorError,
     LlmevalError,
-    MissingDataError,
-    MissingExtraError,
     PredictionError,
-    format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.results import CaseRecord, Outcome, Result
+from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.run.records import SharedRecords, record_of
 from pytest_llmeval.run.rounds import Rounds, as_judge_errors
 from pytest_llmeval.run.turns import of_turns
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.services.secrets import presentable
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
@@ -37,8 +33,6 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1_000
-_MOST_KINDS = 10_000
-_PLAIN = frozenset({int, float, bool})
 
 
 @overload
@@ -138,39 +132,13 @@ def score(
 
 
 def _records(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> Iterator[CaseRecord]:
-    """Measure cases in blocks; records of cases that measure alike share their parts, which saves most of the memory.
-
-    Args:
-        evaluator: Measures.
-        cases: With their whole predictions.
-        reading: What of them the evaluator sees.
-    """
-    known: dict[Any, CaseRecord] = {}
+    """Measure cases in blocks, so that what measuring needs is never there for all of them at once."""
+    shared = SharedRecords()
     size = _BLOCK if evaluator.batch == 1 else max(1, len(cases))
     for start in range(0, len(cases), size):
         block = cases[start : start + size]
         for case, each in zip(block, measure_each(evaluator, block, reading), strict=True):
-            key = _kind(each)
-            alike = known.get(key)
-            if alike is not None:
-                shared = alike.outcome, alike.observations, alike.errors, alike.reason
-                yield CaseRecord(case.id, case.labels, *shared, lines=alike.lines)
-                continue
-            record = record_of(case, {evaluator.name: each})
-            if key is not None and len(known) < _MOST_KINDS:
-                known[key] = record
-            yield record
-
-
-def _kind(measured: Observation | Exception) -> tuple[Any, ...] | None:
-    """Return what two observations have in common only if they are written alike; ``None`` for rich ones."""
-    if isinstance(measured, Exception) or measured.details or measured.errored:
-        return None
-    numbers = measured.counts.values()
-    types = tuple(map(type, numbers))  # 1, 1.0 and True are equal
-    if not _PLAIN.issuperset(types):
-        return None
-    return (*measured.counts, *numbers, *types, repr(measured.undefined), measured.malformed)
+            yield shared.of(case, {evaluator.name: each})
 
 
 def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "PanelAgreement | None":
@@ -187,42 +155,6 @@ def _agreement_of(evaluator: JudgedEvaluator, judge: "Judgeable | Panel") -> "Pa
     if fault := evaluator.panel_fault(judge.reduce):
         raise LlmevalError(f"evaluator {evaluator.name!r}: {fault}")
     return PanelAgreement(evaluator.name, tuple(judge.named))
-
-
-def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> CaseRecord:
-    """Return the record of a case that evaluators measured.
-
-    Args:
-        case: The case.
-        measured: Evaluator label to the observation, or why there is none.
-
-    Raises:
-        MissingExtraError: An optional dependency is not installed.
-        MissingDataError: Language data is not installed.
-    """
-    observed: dict[str, Observation] = {}
-    errors: dict[str, str] = {}
-    for label, each in measured.items():
-        if isinstance(each, MissingDataError | MissingExtraError):
-            raise each
-        if isinstance(each, Observation):
-            observed[label] = each
-        else:
-            errors[label] = presentable(format_error(each) + origin(each))
-    malformed = [each.malformed for each in observed.values() if each.malformed is not None]
-    failed = [*errors.values(), *chain(*(not_computed(each.errored) for each in observed.values()))]
-    outcome: Outcome = "errored" if failed else "failed" if malformed else "passed"
-    reason = next(iter([*failed, *malformed]), None)
-    return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
-
-
-def not_computed(errored: Mapping[str, str]) -> Iterator[str]:
-    """Yield which metrics have no value and why, each reason once."""
-    names: dict[str, list[str]] = {}
-    for name, why in errored.items():
-        names.setdefault(why, []).append(name)
-    for why, (first, *others) in names.items():
-        yield f"{first}{f' and {len(others)} more' if others else ''}: {why}"
 
 
 def _measure_asking(

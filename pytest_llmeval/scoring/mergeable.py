@@ -46,10 +46,13 @@ class Statistics:
     @classmethod
     def of(cls, label: str, evaluator: Evaluator, observations: Iterable[Observation | None]) -> "Statistics":
         """Count observations; ``None`` is a case that could not be measured."""
-        found = Counter(
-            None if each is None else (tuple(each.counts.items()), tuple(each.undefined), tuple(each.errored))
-            for each in observations
-        )
+        listed = list(observations)
+        shared = {id(each): each for each in listed}  # most cases of a block share theirs
+        found: Counter[Any] = Counter()
+        for number, cases in Counter(map(id, listed)).items():
+            seen = shared[number]
+            key = None if seen is None else (tuple(seen.counts.items()), tuple(seen.undefined), tuple(seen.errored))
+            found[key] += cases
         rows: Counter[Row] = Counter()
         for each, cases in found.items():
             rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases

@@ -1,13 +1,14 @@
 """An event loop in a background thread, for waiting on the network while tests run."""
 
-__all__ = ("Background", "caught", "in_thread", "waited")
+__all__ = ("Background", "caught", "in_thread", "together", "waited")
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ _T = TypeVar("_T")
 
 _WAKE_S = 0.5
 """How long a wait lasts before signals are looked at."""
+
+_TURNS = 5
+"""Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""
 
 
 @dataclass
@@ -33,13 +37,33 @@ class Background:
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
         """Run a coroutine; its result can be waited for from any thread, and the wait can be interrupted."""
+        result: Future[_T] = Future()
+        self.submit_all([(work, result)])
+        return result
+
+    def submit_all(self, work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]") -> None:
+        """Run coroutines at the same time, each for a result; the loop is woken once for all of them."""
+        self._running().call_soon_threadsafe(_start, work)
+
+    def _running(self) -> "asyncio.AbstractEventLoop":
         import asyncio
 
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="llmeval")
             self._thread.start()
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return self._loop
+
+    def give_way(self) -> None:
+        """Let the loop do what it can do at once.
+
+        A thread that computes takes the interpreter whenever the loop sends or receives, and keeps it for up to 5 ms
+        (`sys.getswitchinterval`): replies would wait, and calls that could be made in their place.
+        """
+        if self._loop is not None:
+            idle = threading.Event()
+            self._loop.call_soon_threadsafe(_after, self._loop, _TURNS, idle.set)
+            idle.wait(_WAKE_S)
 
     def run(self, work: Awaitable[_T]) -> _T:
         """Run something to its end and return its result; the wait can be interrupted.
@@ -78,6 +102,32 @@ class Background:
         await asyncio.get_running_loop().shutdown_asyncgens()
 
 
+def _start(work: "Sequence[tuple[Coroutine[Any, Any, _T], Future[_T]]]") -> None:
+    import asyncio
+
+    for each, result in work:
+        asyncio.ensure_future(each).add_done_callback(partial(_pass_on, result))
+
+
+def _pass_on(result: "Future[_T]", task: "asyncio.Future[_T]") -> None:
+    if task.cancelled():
+        result.cancel()
+    if not result.set_running_or_notify_cancel():
+        return
+    error = task.exception()
+    if error is not None:
+        result.set_exception(error)
+    else:
+        result.set_result(task.result())
+
+
+def _after(loop: "asyncio.AbstractEventLoop", turns: int, then: Callable[[], None]) -> None:
+    if turns:
+        loop.call_soon(_after, loop, turns - 1, then)
+    else:
+        then()
+
+
 def waited(future: "Future[_T]") -> _T:
     """Wait for a future and return its result.
 
@@ -105,6 +155,13 @@ async def caught(work: Awaitable[_T]) -> tuple[_T | None, BaseException | None]:
         raise
     except BaseException as error:  # noqa: BLE001 (for the waiting thread)
         return None, error
+
+
+async def together(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Run coroutines at the same time and return their results in order; a single one needs no task of its own."""
+    import asyncio
+
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
 async def in_thread(work: Callable[[], _T], name: str) -> _T:

@@ -19,7 +19,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
@@ -68,8 +68,13 @@ def environment_secrets(environment: Mapping[str, str]) -> list[str]:
 
     A value has 6 characters and more; a plain word, such as ``ollama`` for a server without keys, has 8.
     """
-    values = ((name.upper(), value.strip()) for name, value in sorted(environment.items()))
-    return [value for name, value in values if _TELLING.search(name) and _is_secret(value)]
+    values = (environment.get(name, "").strip() for name in sorted(filter(_tells, environment)))
+    return [value for value in values if _is_secret(value)]
+
+
+@cache
+def _tells(name: str) -> bool:
+    return _TELLING.search(name.upper()) is not None
 
 
 def _is_secret(value: str) -> bool:

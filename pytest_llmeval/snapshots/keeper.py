@@ -44,6 +44,9 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 REST = "(suite)"
 """The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
 
+_CHECKS = "checks"
+"""The label of the evaluator of a suite's checks."""
+
 
 @dataclass
 class Keeper:
@@ -226,12 +229,14 @@ def _errored(record: CaseRecord) -> bool:
 
 
 def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
-    """Return what gives the labels of the evaluators that decide a metric; thresholds decide the pass rate."""
+    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
     limited = {metric for case in suite.cases for metric in suite.limits(case)}
+    checks = {_CHECKS} if suite.checked else set()
 
     def labels(metric: str) -> set[str]:
         owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
-        return {each.label for each in owned if each is not None}
+        found = {each.label for each in owned if each is not None}
+        return found | checks if metric == PASS_RATE else found
 
     return labels
 

@@ -237,8 +237,9 @@ def _way_to_migrate(old: str, new: str) -> str:
     """Return the arguments of the command that measures a change of judge; nothing where it cannot measure it."""
     if is_panel(old) and is_panel(new):
         replaced = replaced_jurors(old, new)
-        juror, model = replaced[0] if len(replaced) == 1 else ("JUROR", "PROVIDER:NAME")
-        return f'--from "{juror}" --to {model} (one juror at a time, in the approved panel)' if replaced else ""
+        if len(replaced) == 1:
+            return f'--from "{replaced[0][0]}" --to {replaced[0][1]}'
+        return "--from JUROR --to PROVIDER:NAME (one juror at a time)" if replaced else ""
     is_askable = new.partition(":")[0] in PROVIDERS and not new.startswith("fixture:")
     return f"--to {new}" if is_askable and not is_panel(old) else ""
 

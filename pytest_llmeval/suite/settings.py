@@ -253,7 +253,7 @@ class SettingsReader(JudgeReader):
 
     def _limit(self, entry: Any, place: tuple[str | int, ...]) -> Limit | None:
         if isinstance(entry, int | float) and not isinstance(entry, bool):
-            return Limit(min=float(entry))
+            entry = {"min": entry}
         if not isinstance(entry, Mapping):
             hint = nearest_limit(entry) if isinstance(entry, str) else ""
             self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")

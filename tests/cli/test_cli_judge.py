@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from changed_judges import BAD, GOOD, HALF, NEW, OLD, Suites, graded, milder
+from judged_projects import shown_to
 from llm_server import Call, Sent, reply
 
 from pytest_llmeval import Case
@@ -95,7 +96,9 @@ def test_the_old_judge_has_the_parameters_of_the_approved_run(suites: Suites) ->
     [
         (("--to", OLD), "which judges already, expected another judge"),
         (("--to", "fixture:mine"), "expected a model: a fixture judges in pytest only"),
-        (("--to", "new"), "expected PROVIDER:NAME"),
+        (("--to", "new"), "--to: found 'new', expected PROVIDER:NAME"),
+        (("--to", NEW, "--from", "old"), "--from: found 'old', expected PROVIDER:NAME"),
+        (("--to", NEW, "--base-url", "local"), "--base-url: found 'local', expected an address"),
         (("--to", NEW, "--budget", "calls"), "--budget: found 'calls'"),
         (("--to", NEW, "--concurrency", "0"), "--concurrency: found 0"),
         (("--to", NEW, "--cache", "s.eval.yaml"), "s.eval.yaml is not a judge cache"),
@@ -109,6 +112,15 @@ def test_a_migration_that_cannot_be_made_says_why(suites: Suites, arguments: tup
     assert code == 1
     assert message in told
     assert "--llmeval-cache" not in told
+
+
+def test_faults_name_the_file_as_it_was_given_and_say_that_conftests_are_not_read(suites: Suites) -> None:
+    (suites.path.parent / "conftest.py").touch()
+    suites.write([GOOD], evaluators=["mine"])
+    told = suites.migrate()[1].splitlines()
+    assert told[0].startswith("note: s.eval.yaml: evaluators and sources that a conftest.py registers are unknown")
+    assert told[1].startswith("s.eval.yaml:1:17  evaluators[0]: found evaluator 'mine', expected one of ")
+    assert suites.llmeval("cache", "explain", "s.eval.yaml")[1].splitlines() == told
 
 
 def test_an_evaluator_with_a_model_of_its_own_keeps_it(suites: Suites) -> None:
@@ -153,7 +165,34 @@ def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Sui
     jurors[1] = {**spec, "model": "openai:third"}
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     refused = suites.verdicts(suites.run())["judge_score"][1]
-    assert 'llmeval judge migrate s.eval.yaml --from "JUROR" --to PROVIDER:NAME (one juror at a time' in refused
+    assert "llmeval judge migrate s.eval.yaml --from JUROR --to PROVIDER:NAME (one juror at a time)" in refused
     code, told = suites.migrate()
     assert code == 1
     assert "--from: found none, expected a juror of the panel: openai:new, openai:third, openai:c" in told
+
+
+def test_a_panel_that_has_its_new_juror_already_is_compared_with_the_one_of_the_approved_scores(suites: Suites) -> None:
+    suites.server.script(graded(milder))
+    spec = {"base_url": suites.server.base_url, "retries": 0}
+    jurors = [{**spec, "model": OLD, "temperature": 0, "max_tokens": 5}, {**spec, "model": "openai:b"}]
+    suites.write(HALF, judges=jurors, judge=None)
+    suites.run(update=True)
+    jurors[0] = {**spec, "model": NEW, "seed": 1}
+    suites.write(HALF, judges=jurors, judge=None)
+    command = f'llmeval judge migrate s.eval.yaml --from "{OLD}" --to {NEW}'
+    assert suites.verdicts(suites.run())["judge_score"][1].endswith(command)
+    code, told = suites.migrate("--from", OLD, "--approve")
+    assert (code, "40 cases compared, 0 left out" in told) == (0, True), told
+    (bridge,) = suites.scores().bridges
+    assert json.loads(bridge.old["parameters"])[0] == {"max_tokens": 5, "temperature": 0.0}
+    assert json.loads(bridge.new["parameters"])[0] == {"seed": 1}
+    assert "which a change of judge moves by" in suites.verdicts(suites.run())["judge_score"][1]
+
+
+def test_calls_about_cases_that_are_left_out_are_counted(suites: Suites) -> None:
+    suites.write([GOOD] * 3 + [BAD])
+    suites.run(update=True)
+    suites.server.script(lambda call: reply("perhaps" if shown_to(call)["answer"] == BAD else "yes")(call))
+    told = suites.migrate()[1]
+    assert "3 cases compared, 1 left out" in told
+    assert "4 calls of the new judge" in told

@@ -76,6 +76,12 @@ def test_what_went_wrong_in_a_shard_decides_the_exit_code(
     assert line in capsys.readouterr().err
 
 
+def test_shards_of_which_none_collected_tests_are_refused(here: Path) -> None:
+    write_suite(here)
+    write(here, "1/1", only=("nothing",), items=0, heard={"ended": "SIGTERM"})
+    assert main(["merge", "parts"]) == 1
+
+
 def test_gates_that_a_shard_requires_are_required_of_all(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_suite(here, gates=[])
     write(here, "1/1")
@@ -140,6 +146,10 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
         (
             _with(collected="sha256:1"),
             "parts/2.llmeval: found all tests over cases '5 tests with fingerprint",
+        ),
+        (
+            _with(collected="sha256:0", items=0, heard={"ended": "SIGTERM"}),
+            "parts/2.llmeval: found a run that ended before it had collected tests (SIGTERM), expected a whole one",
         ),
         (_with("2/4"), "parts/2.llmeval: found shard 2/4, expected one of 3, as in the other files"),
         (_with(""), "parts/2.llmeval: found a run without --llmeval-shard, expected a shard like the others"),

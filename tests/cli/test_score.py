@@ -22,8 +22,9 @@ CASES = [
     {"id": "france", "input": "France?", "expected": "Paris", "labels": {"continent": "Europe"}},
     {"id": "italy", "input": {"of": "Italië"}, "expected": "Rome", "labels": {"continent": "Europe"}},
     {"id": "japan", "input": "Japan?", "expected": "Tokyo", "labels": {"continent": "Asia"}},
+    {"id": "peru", "input": "Peru?", "expected": "Lima", "tags": ["skip"]},
 ]
-ANSWERS = {"france": "It is Paris.", "italy": "Rome", "japan": "Kyoto"}
+ANSWERS = {"france": "It is Paris.", "italy": "Rome", "japan": "Kyoto", "peru": "Quito"}
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,14 @@ def report(path: str = "run.json") -> Any:
 
 
 def test_a_suite_has_the_report_and_the_exit_code_of_a_pytest_run(folder: Path, pytester: pytest.Pytester) -> None:
-    Path("s.eval.yaml").write_text((folder / "s.eval.yaml").read_text())
+    tagged = [
+        {"id": "skipped", "expected": "x", "prediction": "x", "tags": ["skip"]},
+        {"id": "known", "expected": "x", "prediction": "y", "tags": ["xfail"]},
+        {"id": "unknown", "expected": "x", "prediction": "x", "tags": ["xfail"]},
+        {"id": "errored", "expected": "x", "prediction": {"no": "text"}, "tags": ["xfail"]},
+    ]
+    lines = "".join(f"  - {json.dumps(case)}\n" for case in tagged)
+    Path("s.eval.yaml").write_text((folder / "s.eval.yaml").read_text() + lines)
     ran = pytester.runpytest_inprocess("--llmeval", "--llmeval-report=pytest.json", "s.eval.yaml")
     assert (main(["score", "s.eval.yaml", "--report=run.json"]), int(ran.ret)) == (1, 1)
     assert report("run.json") == report("pytest.json")

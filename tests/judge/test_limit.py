@@ -1,7 +1,7 @@
 """How many calls are in flight: never more than allowed, fewer after a refusal, as many again after good calls."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_server import PATIENCE
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge import limit as module
 from pytest_llmeval.judge.limit import CallLimit
 
@@ -23,16 +24,15 @@ class Slots:
     most: int = 0
     told: list[str] = field(default_factory=list)
 
-    def take(self) -> int | None:
-        free = [slot for slot in range(self.size) if slot not in self.held]
-        if not free:
-            return None
-        self.held.add(free[0])
+    def take(self, wanted: int) -> Sequence[int]:
+        taken = [slot for slot in range(self.size) if slot not in self.held][:wanted]
+        self.held.update(taken)
         self.most = max(self.most, len(self.held))
-        return free[0]
+        return taken
 
-    def free(self, slot: int) -> None:
-        self.held.remove(slot)
+    def free(self, slots: Sequence[int]) -> None:
+        for slot in slots:
+            self.held.remove(slot)
 
     def slow_down(self) -> None:
         self.told.append("slower")
@@ -94,17 +94,73 @@ def test_the_limit_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
         assert traffic.most == 4
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_calls_are_admitted_in_the_order_in_which_they_ask(shared: bool) -> None:
+    limit = CallLimit(2, Slots(2) if shared else None)
+    admitted: list[int] = []
+
+    async def work() -> None:
+        async def call(number: int) -> None:
+            async with limit.slot():
+                admitted.append(number)
+                await asyncio.sleep(0)
+            # Comes at the moment at which the place is free, and before the one who waits for it has been resumed.
+            if number + 6 < 30:
+                calls.append(asyncio.ensure_future(call(number + 6)))
+
+        calls = [asyncio.ensure_future(call(number)) for number in range(6)]
+        while not all(each.done() for each in calls):
+            await asyncio.gather(*calls)
+
+    run(work())
+    assert admitted == list(range(30))
+
+
+def test_slots_of_all_processes_are_looked_for_once_for_all_calls_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_S", 0)
+    looks = []
+
+    class Taken(Slots):
+        def take(self, wanted: int) -> Sequence[int]:
+            looks.append(wanted)
+            return super().take(wanted) if len(looks) > 3 else []
+
+    limit = CallLimit(8, Taken(8))
+    traffic = Traffic(limit)
+
+    async def work() -> None:
+        await asyncio.gather(*(traffic.call() for _ in range(6)))
+
+    run(work())
+    assert traffic.done == 6
+    assert looks == [6] * 4
+
+
+def test_what_is_wrong_with_the_shared_slots_is_an_error_of_the_calls_that_wait_for_one() -> None:
+    class Broken(Slots):
+        def take(self, wanted: int) -> Sequence[int]:
+            raise LlmevalError(f"no disk for {wanted}")
+
+    limit = CallLimit(2, Broken(2))
+
+    async def work() -> None:
+        told = await asyncio.gather(*(Traffic(limit).call() for _ in range(3)), return_exceptions=True)
+        assert [str(each) for each in told] == ["no disk for 2"] * 3
+
+    run(work())
+
+
 def test_a_slot_is_handed_on_inside_a_process_without_going_back_to_the_others() -> None:
     slots = Slots(1)
     taken = []
 
     class Counted(Slots):
-        def take(self) -> int | None:
+        def take(self, wanted: int) -> Sequence[int]:
             taken.append(1)
-            return slots.take()
+            return slots.take(wanted)
 
-        def free(self, slot: int) -> None:
-            slots.free(slot)
+        def free(self, given: Sequence[int]) -> None:
+            slots.free(given)
 
     limit = CallLimit(1, Counted(1))
     traffic = Traffic(limit)

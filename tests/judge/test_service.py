@@ -1,7 +1,7 @@
 """Asking judges: stores before models, nothing twice at a time, what failed kept nowhere, budgets kept to."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -148,10 +148,10 @@ def asked_strictly(suite_judge: SuiteJudge, case: str = "paris", asker: str = ""
 class Others:
     """Says that other processes take part in the run."""
 
-    def take(self) -> int:
-        return 0
+    def take(self, wanted: int) -> Sequence[int]:
+        return range(wanted)
 
-    def free(self, slot: int) -> None: ...
+    def free(self, slots: Sequence[int]) -> None: ...
 
     def slow_down(self) -> None: ...
 

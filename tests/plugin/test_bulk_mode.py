@@ -10,6 +10,8 @@ CASES: list[dict[str, Any]] = [
     {"id": "東京", "input": "Tokyo", "expected": "Kyoto", "labels": {"kind": "y"}},
     {"id": "quito[1]", "input": "raise", "expected": "Quito"},
     {"id": "lima", "input": "skip", "expected": "Lima"},
+    {"id": "cusco", "input": "raise", "expected": "Cusco", "tags": ["skip"]},
+    {"id": "known", "input": "raise", "expected": "x", "tags": ["xfail"]},
     {"id": "given", "expected": "a b", "prediction": "a c"},
 ]
 TOP: dict[str, Any] = {
@@ -47,6 +49,8 @@ def test_bulk_and_items_give_the_same_report(project: "Project", workers: int) -
         "東京": "failed",
         "quito[1]": "errored",
         "lima": "skipped",
+        "cusco": "skipped",
+        "known": "skipped",
         "given": "failed",
     }
 
@@ -58,7 +62,7 @@ def test_bulk_is_one_item_that_lists_its_failing_cases(project: "Project") -> No
     assert ran.counts == {"failed": 1}
     assert ran.verdicts() == {"bulk.eval.yaml::bulk": "FAILED"}
     text = ran.section("FAILURES")
-    assert "3 of 5 cases failed" in text
+    assert "3 of 7 cases failed" in text
     assert "東京: f1 0.0000, limit >= 0.6" in text
     assert "quito[1]: ValueError: cannot answer" in text
     assert "no key" not in text

@@ -78,14 +78,14 @@ cache = Cache(path)
 most = done = 0
 sys.stdin.readline()
 while done < 200:
-    slot = cache.take_slot("run", name, 3, 1000)
-    if slot is None:
+    slots = cache.take_slots("run", name, 3, 1000)
+    if not slots:
         continue
-    mark = path.parent / f"slot-{slot}"
+    mark = path.parent / f"slot-{slots[0]}"
     os.close(os.open(mark, os.O_CREAT | os.O_EXCL))  # fails if two processes have the slot
     most = max(most, sum(each.name.startswith("slot-") for each in path.parent.iterdir()))
     mark.unlink()
-    cache.free_slot("run", slot, name)
+    cache.free_slots("run", slots, name)
     done += 1
 print(most, flush=True)
 """

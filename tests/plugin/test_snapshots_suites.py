@@ -104,6 +104,15 @@ def test_an_evaluator_of_other_options_is_not_compared_but_others_are(project: "
     assert "options of the evaluator 'text' changed: tokenizer" in ran.text
 
 
+def test_a_pass_rate_under_other_checks_is_not_compared(project: "Project") -> None:
+    project.suite("s.eval.yaml", CASES, snapshot=True, checks=[{"max_words": 0}])
+    project.run("--snapshot-update")
+    project.suite("s.eval.yaml", CASES, snapshot=True, checks=[{"max_words": 9}])
+    verdicts = snapshots(project.run(), "s")
+    assert verdicts["pass_rate"] == verdicts["check_rate"] == ("not_comparable", "failed")
+    assert verdicts["exact_match"] == ("unchanged", "passed")
+
+
 def test_variants_and_python_tests_have_snapshots_of_their_own(project: "Project") -> None:
     cases = [{"id": "one", "input": "one", "expected": "ONE"}, {"id": "two", "input": "two", "expected": "two"}]
     project.suite("s.eval.yaml", cases, snapshot=True)

@@ -25,7 +25,7 @@ from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import WorkingCache
-from pytest_llmeval.run.answering import Answering
+from pytest_llmeval.run.answering import Answering, Pending
 from pytest_llmeval.run.job import Answer, EarlyCalls, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.run.shared_answers import OrphanedError
@@ -148,15 +148,15 @@ def test_in_turn_the_target_runs_in_the_calling_thread_and_in_advance_in_one_of_
 def test_what_is_known_is_answered_at_once_and_nobody_is_asked(make: Callable[..., World]) -> None:
     world = make()
     assert world.answering.at_once(world.job(ASKED)) is None
-    assert world.answering.at_once(world.job(KNOWN)) is None  # its verdicts are not known yet
+    assert isinstance(world.answering.at_once(world.job(KNOWN)), Pending)  # its verdicts are not known yet
     assert (world.calls, world.prompts) == ([], [])
     first = world.answering.now(world.job(KNOWN))
     again = world.answering.at_once(world.job(KNOWN))
-    assert again is not None
+    assert isinstance(again, Answer)
     assert again.verdicts == first.verdicts
     assert ("latency_s" in again.case.parts, len(world.prompts)) == (False, 2)
     plain = world.answering.at_once(world.job(KNOWN, judged=False))
-    assert plain is not None
+    assert isinstance(plain, Answer)
     assert plain.verdicts == {}
 
 
@@ -168,10 +168,10 @@ def test_recorded_predictions_are_found_by_repeat(make: Callable[..., World], tm
     world = make(recordings=recordings)
     jobs = [world.job(ASKED, repeat=repeat) for repeat in range(3)]
     assert [world.answering.now(job).case.prediction for job in jobs] == ["one", "two", "PARIS"]
-    assert [world.answering.needs_target(job) for job in jobs] == [False, False, True]
+    assert [world.answering.at_once(job) is None for job in jobs] == [False, False, True]
     replaying = make(recordings=Recordings(tmp_path / "p.jsonl", "replay"))
     told = replaying.answering.at_once(replaying.job(ASKED))
-    assert told is not None
+    assert isinstance(told, Answer)
     assert isinstance(told.error, PredictionError)
 
 
@@ -257,6 +257,35 @@ def test_what_a_target_raises_is_in_the_answer_and_no_judge_is_asked(
     assert world.prompts == []
 
 
+@dataclass(frozen=True)
+class Twice(Asks):
+    """Asks one question, and another one when it has heard what came of it."""
+
+    rounds: list[str] = field(default_factory=list)
+
+    def questions(self, case: Case) -> Sequence[Question]:
+        self.rounds.append("first")
+        return [question(str(case.prediction))]
+
+    def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
+        self.rounds.append(f"after {len(verdicts)}")
+        return [question(f"{case.prediction}, surely")] if len(verdicts) == 1 else []
+
+
+def test_what_has_been_looked_up_is_asked_without_putting_the_questions_again(make: Callable[..., World]) -> None:
+    stored, fresh, none = Twice(), Twice(), Asks()
+    evaluators = {"fresh": fresh, "stored": stored, "none": none}
+    world = make(suite=Suite("s", Path("s.eval.yaml"), evaluators, ()))
+    job = world.job(replace(KNOWN, expected="nonsense"))
+    pending = world.answering.at_once(job)
+    assert isinstance(pending, Pending)
+    answer = world.background.submit(world.answering.answer(job, pending)).result(PATIENCE)
+    assert {label: len(views[0]) for label, views in answer.verdicts.items()} == {"fresh": 2, "stored": 2}
+    assert str(answer.failed["none"]) == "no such case"
+    assert fresh.rounds == stored.rounds == ["first", "after 1", "after 2"]
+    assert len(world.prompts) == 2
+
+
 def test_ctrl_c_in_a_target_ends_the_run(make: Callable[..., World]) -> None:
     world = make(fails=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -275,7 +304,7 @@ def test_an_evaluator_that_cannot_put_its_questions_costs_only_itself(make: Call
 def test_a_case_without_questions_needs_nobody(make: Callable[..., World]) -> None:
     world = make()
     answer = world.answering.at_once(world.job(replace(KNOWN, expected=0)))
-    assert answer is not None
+    assert isinstance(answer, Answer)
     assert answer.verdicts == {"asks": [[]]}
 
 
@@ -295,7 +324,7 @@ def test_a_broken_cache_is_told_when_it_is_used_not_when_it_is_looked_at(
 
     world = make()
     monkeypatch.setattr(world.cache, "get", broken)
-    assert world.answering.at_once(world.job(KNOWN)) is None
+    assert isinstance(world.answering.at_once(world.job(KNOWN)), Pending)
     answer = world.later(world.job(KNOWN))
     assert [str(each) for each in answer.verdicts["asks"][0]] == ["no disk", "no disk"]
 

@@ -1,5 +1,6 @@
 """Prefetching: what is asked early, in which order, and what is left to the case's own turn."""
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_llmeval import Case
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.run.answering import Pending
 from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -27,11 +30,15 @@ class Answers:
         known: Cases that can be answered at once.
         predicted: Cases that need no target.
         log: What happened.
+        limit: On calls in flight, which it counts.
+        submitted: How many answers were asked for at a time.
     """
 
     known: set[str] = field(default_factory=set)
     predicted: set[str] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
+    limit: CallLimit = field(default_factory=lambda: CallLimit(1))
+    submitted: list[int] = field(default_factory=list)
 
     @property
     def predictor(self) -> "Answers":
@@ -41,24 +48,28 @@ class Answers:
     def background(self) -> "Answers":
         return self
 
-    def at_once(self, job: Job) -> Answer | None:
-        return Answer(job.case) if job.case.id in self.known else None
-
-    def needs_target(self, job: Job) -> bool:
-        return job.case.id not in self.predicted
+    def at_once(self, job: Job) -> Answer | Pending | None:
+        answer = Answer(job.case)
+        if job.case.id in self.known:
+            return answer
+        return Pending(answer, []) if job.case.id in self.predicted else None
 
     def now(self, job: Job) -> Answer:
         self.log.append(f"now {job.case.id}{job.repeat}")
         return Answer(job.case)
 
-    def answer(self, job: Job) -> Job:
+    def answer(self, job: Job, pending: Pending | None) -> Job:
+        assert (pending is not None) == (job.case.id in self.predicted)
         return job
 
-    def submit(self, job: Job) -> "Future[Answer]":
-        self.log.append(f"early {job.case.id}{job.repeat}")
-        done: Future[Answer] = Future()
-        done.set_result(Answer(job.case))
-        return done
+    def submit_all(self, work: "Sequence[tuple[Job, Future[Answer]]]") -> None:
+        self.submitted.append(len(work))
+        for job, result in work:
+            self.log.append(f"early {job.case.id}{job.repeat}")
+            result.set_result(Answer(job.case))
+
+    def give_way(self) -> None:
+        self.log.append("give way")
 
     def load(self) -> Any:
         self.log.append("load target")
@@ -101,6 +112,7 @@ def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twic
     asked = [line for line in answers.log if line.startswith("early")]
     assert asked == ["early a0", "early a1", "early b0", "early b1", "early c0", "early c1"]
     assert answers.log[:2] == ["load target", "open judge"]
+    assert answers.submitted == [6]
     assert [prefetch.considered(case(name)) for name in "abcd"] == [False, True, True, False]
     assert [each.case.id for each in prefetch.take(jobs(answers, "b", 2), [], EARLY)] == ["b", "b"]
     assert len([line for line in answers.log if line.startswith("early")]) == 6
@@ -118,7 +130,7 @@ def test_a_judge_may_be_asked_early_where_a_target_may_not(prefetch: Prefetch, a
     answers.predicted = {"b", "c"}
     following = [jobs(answers, name) for name in ("b", "x", "c")]
     prefetch.take(jobs(answers, "a"), following, EarlyCalls(target=False, judge=True))
-    assert answers.log == ["open judge", "early b0", "open judge", "early c0", "now a0"]
+    assert answers.log == ["open judge", "open judge", "early b0", "early c0", "now a0"]
     assert prefetch.considered(case("x"))  # so that it is not considered again and again
     prefetch.take(jobs(answers, "x"), [], EarlyCalls(target=False, judge=True))
     assert answers.log[-1] == "now x0"
@@ -144,3 +156,32 @@ def test_variants_of_a_target_are_considered_one_by_one(prefetch: Prefetch, answ
     assert (prefetch.considered(case("b", "gpt")), prefetch.considered(case("b"))) == (True, False)
     prefetch.take(jobs(answers, "b"), [], EARLY)
     assert answers.log.count("early b0") == 2
+
+
+def test_a_case_lets_calls_that_are_under_way_go_on_before_it_is_scored(prefetch: Prefetch, answers: Answers) -> None:
+    prefetch.take(jobs(answers, "a"), [], EARLY)
+    assert "give way" not in answers.log
+    answers.limit.activity.in_flight = 1
+    prefetch.take(jobs(answers, "b"), [], EARLY)
+    assert answers.log[-2:] == ["early b0", "give way"]
+
+
+def test_what_a_user_interrupts_is_under_way_as_far_as_it_got(prefetch: Prefetch, answers: Answers) -> None:
+    def following() -> Iterator[list[Job]]:
+        yield jobs(answers, "b")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prefetch.take(jobs(answers, "a"), following(), EARLY)
+    assert answers.submitted == [2]
+    prefetch.finish()  # would wait for ever for what was never begun
+
+
+def test_cases_to_come_are_looked_at_in_portions_and_at_once_by_a_case_that_was_not_foreseen(answers: Answers) -> None:
+    prefetch = Prefetch(answers, 32)  # type: ignore[arg-type]  # it answers to the same calls
+    prefetch.take(jobs(answers, "0"), [jobs(answers, str(number)) for number in range(1, 6)], EARLY)
+    looks = []
+    for number in (1, 2, 3, 9, 4):
+        looks.append(prefetch.looks_ahead(case(str(number))))
+        prefetch.take(jobs(answers, str(number)), [], EARLY)
+    assert looks == [False, False, True, True, False]

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray
+from pytest_llmeval.run import records
 from pytest_llmeval.run import score as scoring
 
 CASES = [Case(str(number), "?", "ab"[number % 2], "a", labels={"kind": str(number % 3)}) for number in range(7)]
@@ -33,13 +34,11 @@ class Given(Evaluator):
 
 
 def test_records_of_cases_that_measure_alike_share_the_observation() -> None:
-    records = score(get_evaluator("classification"), CASES).records
-    first, second = (record.observations for record in records[:2])
-    assert [record.observations is (second if number % 2 else first) for number, record in enumerate(records)] == [
-        True
-    ] * 7
-    assert [record.id for record in records] == list("0123456")
-    assert [record.labels for record in records] == [case.labels for case in CASES]
+    found = score(get_evaluator("classification"), CASES).records
+    first, second = (record.observations for record in found[:2])
+    assert all(record.observations is (second if number % 2 else first) for number, record in enumerate(found))
+    assert [record.id for record in found] == list("0123456")
+    assert [record.labels for record in found] == [case.labels for case in CASES]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +60,8 @@ def test_records_of_cases_that_measure_alike_share_the_observation() -> None:
 def test_records_differ_in_whatever_differs(other: Observation | Exception) -> None:
     plain = Observation({"n": 1})
     cases = [Case(str(number), prediction=each) for number, each in enumerate((plain, other, plain, other))]
-    records = score(Given(), cases).records
-    for first, second, expected in zip(records[:2], records[2:], (plain, other), strict=True):
+    found = score(Given(), cases).records
+    for first, second, expected in zip(found[:2], found[2:], (plain, other), strict=True):
         assert replace(first, id="") == replace(second, id="")
         if isinstance(expected, Observation):
             assert repr(second.observations) == repr({"given": expected})
@@ -71,10 +70,11 @@ def test_records_differ_in_whatever_differs(other: Observation | Exception) -> N
             assert (second.outcome, second.observations) == ("errored", {})
 
 
-@pytest.mark.parametrize(("limit", "size"), [("_BLOCK", 1), ("_BLOCK", 3), ("_MOST_KINDS", 0), ("_MOST_KINDS", 1)])
-def test_blocks_and_sharing_change_no_result(monkeypatch: pytest.MonkeyPatch, limit: str, size: int) -> None:
+@pytest.mark.parametrize(("block", "kinds"), [(1, 9), (3, 9), (9, 0), (9, 1)])
+def test_blocks_and_sharing_change_no_result(monkeypatch: pytest.MonkeyPatch, block: int, kinds: int) -> None:
     whole = score(get_evaluator("classification"), CASES, ["kind"])
-    monkeypatch.setattr(scoring, limit, size)
+    monkeypatch.setattr(scoring, "_BLOCK", block)
+    monkeypatch.setattr(records, "_MOST_KINDS", kinds)
     parts = score(get_evaluator("classification"), CASES, ["kind"])
     assert (parts.metrics, parts.groups, parts.records) == (whole.metrics, whole.groups, whole.records)
     assert parts.cases == whole.cases

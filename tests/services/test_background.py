@@ -4,12 +4,13 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 
 import pytest
 from llm_server import PATIENCE
 
-from pytest_llmeval.services.background import Background, in_thread, waited
+from pytest_llmeval.services import background as module
+from pytest_llmeval.services.background import Background, in_thread, together, waited
 
 
 @pytest.fixture
@@ -149,3 +150,57 @@ def test_a_timeout_of_the_work_itself_ends_the_wait() -> None:
     failed.set_exception(TimeoutError("too slow"))
     with pytest.raises(TimeoutError, match="too slow"):
         waited(failed)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_works_run_together_and_their_results_are_in_order(number: int, background: Background) -> None:
+    async def work(each: int) -> int:
+        await asyncio.sleep(0)
+        return each
+
+    assert background.run(together([work(each) for each in range(number)])) == list(range(number))
+
+
+def test_what_is_submitted_together_gives_results_errors_and_ends_when_the_loop_does() -> None:
+    background = Background()
+    work = [name_of_thread(), fails(ValueError("no")), asyncio.sleep(PATIENCE, "never")]
+    results: list[Future[str | None]] = [Future() for _ in work]
+    background.submit_all(list(zip(work, results, strict=True)))
+    assert results[0].result(PATIENCE) == "llmeval"
+    with pytest.raises(ValueError, match="no"):
+        results[1].result(PATIENCE)
+    background.close()
+    assert results[2].cancelled()
+    assert wait(results, PATIENCE).not_done == set()
+
+
+def test_a_thread_that_gives_way_lets_the_loop_do_all_that_it_can_do_at_once(background: Background) -> None:
+    told = []
+
+    async def reply() -> None:
+        for each in ("read", "stored", "told"):
+            await asyncio.sleep(0)
+            told.append(each)
+
+    background.give_way()  # there is no loop yet
+    for _ in range(3):
+        told.clear()
+        background.submit(reply())
+        background.give_way()
+        assert told == ["read", "stored", "told"]
+
+
+def test_a_loop_that_is_blocked_does_not_block_the_thread_that_gives_way(
+    background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WAKE_S", 0.01)
+    free = threading.Event()
+
+    async def blocks() -> bool:
+        return free.wait(PATIENCE)
+
+    blocked = background.submit(blocks())
+    background.give_way()
+    assert not blocked.done()
+    free.set()
+    assert waited(blocked)

@@ -241,7 +241,7 @@ def panel(*jurors: str, how: str = "mean") -> str:
         ("openai:a", "openai:b", "--to openai:b"),
         ("fixture:a", "openai:b", "--to openai:b"),
         (panel("openai:a", "openai:a"), panel("openai:a", "openai:b"), '--from "openai:a #2" --to openai:b'),
-        (panel("openai:a", "openai:b"), panel("openai:c", "openai:d"), '--from "JUROR" --to PROVIDER:NAME'),
+        (panel("openai:a", "openai:b"), panel("openai:c", "openai:d"), "--from JUROR --to PROVIDER:NAME (one"),
         (panel("openai:a", "openai:b"), panel("openai:a", "openai:c", how="median"), ""),
         (panel("openai:a", "openai:b"), panel("openai:a", "openai:b", "openai:c"), ""),
         (panel("openai:a", "openai:b"), "openai:a", ""),

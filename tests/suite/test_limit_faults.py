@@ -47,6 +47,20 @@ def faults(folder: Path, top: str, case: str = "id: a") -> Sequence[Fault]:
         return error.faults
 
 
+@pytest.mark.parametrize(
+    "top",
+    [
+        "thresholds: {{bias: {}}}",
+        "thresholds: {{bias: {{max: {}}}}}",
+        "gates: [{{metric: bias, max: {}}}]",
+        "gates: [{{metric: bias, max_drop: {}}}]",
+    ],
+)
+def test_a_whole_number_that_no_float_holds_is_no_limit_that_is_never_missed(tmp_path: Path, top: str) -> None:
+    (found,) = faults(tmp_path, top.format(10**400))
+    assert found.message == f"found the number 1{'0' * 59}..., expected a number below 1.8e308"
+
+
 def fault(folder: Path, gate: str) -> Fault:
     """Return the one fault of a gate."""
     (found,) = faults(folder, f"gates:\n  - {gate}")

@@ -188,6 +188,22 @@ def in_time(answer: str, most: int) -> bool:
     return len(answer) <= most
 
 
+@pytest.mark.parametrize(
+    "place", ["checks: [{any_of: [is_json, {at_least: {n: 1, of: [{json_schema: p.json}]}}]}]", ""]
+)
+def test_runs_by_another_schema_of_a_file_are_not_comparable(place: str, tmp_path: Path) -> None:
+    own = "" if place else ", checks: [{json_schema: p.json}]"
+
+    def prints(schema: str) -> tuple[Any, str]:
+        (tmp_path / "p.json").write_text(schema)
+        made = comparable_of(load_text(f"{place}\ncases: [{{id: a, prediction: x{own}}}]\n", tmp_path))
+        return made.evaluators["checks"], made.data
+
+    first = prints('{"type": "object", "title": "t"}')
+    assert prints('{ "title": "t", "type": "object"}') == first
+    assert prints('{"type": "string", "title": "t"}') != first
+
+
 def with_own() -> Registry:
     registry = default_registry()
     assert registry.register_check(in_time) is in_time

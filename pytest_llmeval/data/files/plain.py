@@ -14,14 +14,14 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 
 Reader: TypeAlias = Callable[[Any], Any]
 
-STRICT = {"extra": "forbid"}
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
 """Pydantic configuration of all parts of a suite file."""
 
 _DEEPEST = 50
 _LARGEST = 2**53
 """Whole numbers below are the same as whole numbers and as floats."""
 
-_CONFIG = {"extra": "forbid", "arbitrary_types_allowed": True}
+_CONFIG = {"extra": "forbid", "arbitrary_types_allowed": True, "allow_inf_nan": False}
 """Settings of the validator that say nothing about data that fits."""
 
 

@@ -33,7 +33,7 @@ _EXPECTED = {
     "model_type": "a mapping",
     "dataclass_type": "a mapping",
     "none_required": "null",
-    "finite_number": "a finite number",
+    "finite_number": "a number below 1.8e308",
 }
 
 
@@ -51,10 +51,9 @@ def describe(value: Any) -> str:
         case None:
             return "nothing (null)"
         case bool() | int() | float():
-            return f"the number {value}" if not isinstance(value, bool) else json.dumps(value)
+            return f"the number {_cut(str(value))}" if not isinstance(value, bool) else json.dumps(value)
         case str():
-            text = value if len(value) <= _LONGEST else value[:_LONGEST] + "..."
-            return f"the text {text!r}"
+            return f"the text {_cut(value)!r}"
         case Mapping():
             keys = ", ".join(map(repr, list(value)[:3]))
             return f"a mapping with {keys}{', ...' if len(value) > 3 else ''}" if value else "an empty mapping"  # noqa: PLR2004 (three keys show its kind)
@@ -62,6 +61,10 @@ def describe(value: Any) -> str:
             return f"a list of {len(value)}"
         case _:
             return type(value).__name__
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def expectation(error: "ErrorDetails") -> str:

@@ -90,6 +90,10 @@ class Checks(Evaluator):
     def _lists(self) -> "dict[int, _CheckList]":
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is remembered of the cases of this process."""
+        return {name: value for name, value in vars(self).items() if name != "_lists"}
+
     def _observed(self, view: View) -> Observation:
         made = self._made_of(view.case)
         if not made.checks:

@@ -3,8 +3,8 @@
 __all__ = ("FIGURE_KINDS", "Most")
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 from pytest_llmeval.core.wording import limit
@@ -25,27 +25,22 @@ class Most:
     max: float
 
 
-def _at_most(figure: str) -> Callable[[float | Most], Test]:
-    """Return what prepares a check of a figure."""
+def _at_most(figure: str, most: float | Most) -> Test:
+    limit_of = most.max if isinstance(most, Most) else most
+    if not limit_of >= 0:
+        raise ValueError(f"found {limit_of}, expected a number of at least 0")
 
-    def prepare(most: float | Most) -> Test:
-        limit_of = most.max if isinstance(most, Most) else most
-        if not limit_of >= 0:
-            raise ValueError(f"found {limit_of}, expected a number of at least 0")
+    def test(subject: Subject) -> Outcome:
+        found = subject.part(figure)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
+        return Outcome(found <= limit_of, f"{figure} {limit(found)}")
 
-        def test(subject: Subject) -> Outcome:
-            found = subject.part(figure)
-            if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
-                raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
-            return Outcome(found <= limit_of, f"{figure} {limit(found)}")
-
-        return test
-
-    return prepare
+    return test
 
 
 FIGURE_KINDS: Final = (
-    CheckKind("latency_s", "the target answered within so many seconds", float | Most, _at_most("latency_s")),
-    CheckKind("cost_usd", "the answer cost at most so many dollars", float | Most, _at_most("cost_usd")),
+    CheckKind("latency_s", "the target answered within so many seconds", float | Most, partial(_at_most, "latency_s")),
+    CheckKind("cost_usd", "the answer cost at most so many dollars", float | Most, partial(_at_most, "cost_usd")),
 )
 """The kinds."""

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Protocol
 
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
@@ -14,7 +15,7 @@ from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import adapter, describe, option_fault
-from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind, JudgedTest, Test
+from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
 from pytest_llmeval.evaluators.checks.tree import Check, Composed, InTurns, Leaf, Node
 
@@ -101,6 +102,7 @@ class CheckReader:
     host: Host
     _known: dict[str, Check] = field(default_factory=dict)
     _known_lists: dict[str, tuple[Check, ...]] = field(default_factory=dict)
+    _files: list[tuple[Path, str]] = field(default_factory=list)
 
     def read(self, entries: Any, path: Path) -> tuple[Check, ...]:
         """Return the checks of a list of entries; those with faults are left out.
@@ -139,8 +141,11 @@ class CheckReader:
         weight = entry.get("weight", 1.0) if isinstance(entry, Mapping) else 1.0
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
             raise self._refused((*path, "weight"), f"found {describe(weight)}, expected a number above 0")
+        self._files.clear()
         node, key, judged = self._node(entry, path, None)
         title = entry.get("name", "") if isinstance(entry, Mapping) else ""
+        for place, file in self._files:
+            entry = _replaced(entry, place[len(path) :], file)
         return Check(key, node, float(weight), judged, title, entry)
 
     def _node(self, entry: Any, path: Path, on: str | None) -> tuple[Node, str, bool]:
@@ -168,8 +173,6 @@ class CheckReader:
         kind = self.kinds.get(name)
         if kind is None:
             raise self._unknown(key, path if isinstance(entry, str) else place)
-        if argument is None and not kind.bare:
-            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
         if kind.each and isinstance(argument, list | tuple):
             leaves = [self._leaf(kind, key, each, (*place, n), on, negated) for n, each in enumerate(argument)]
             if not leaves:
@@ -231,9 +234,9 @@ class CheckReader:
         return composed, any(judged for _, _, judged in nodes)
 
     def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:
-        return Leaf(self._test(kind, key, argument, place), negated, on, _written(key, argument))
-
-    def _test(self, kind: CheckKind, key: str, argument: Any, place: Path) -> Test | JudgedTest:
+        if argument is None and not kind.bare:
+            raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
+        written = _written(key, argument)
         if kind.bare and isinstance(argument, bool) and (kind.argument is None or kind.schema):
             if not argument:
                 other = key.removeprefix(_NOT) if key.startswith(_NOT) else f"{_NOT}{key}"
@@ -244,7 +247,7 @@ class CheckReader:
         if argument is not None:
             argument = self._argument(kind, argument, place)
         try:
-            return kind.prepare(argument)
+            return Leaf(kind.prepare, argument, negated, on, written)
         except ArgumentError as error:
             self.host.fault_inside(place, str(argument), error.offset, str(error))
         except ValueError as error:
@@ -262,6 +265,8 @@ class CheckReader:
                 elif read is not None:
                     self.host.fault(place, f"found {describe(read)} in {argument!r}, expected a JSON Schema")
                 raise _Refused
+            if isinstance(argument, str):
+                self._files.append((place, f"{argument} {_digest(read)}"))
             return read
         if kind.argument is Any:
             return argument
@@ -288,6 +293,21 @@ def _fingerprint(entry: Any) -> str | None:
         return json.dumps(entry)
     except (TypeError, ValueError):
         return None
+
+
+def _digest(schema: Any) -> str:
+    """Return what tells the content of a file apart, so that runs by another schema are not taken for comparable."""
+    return f"sha256:{sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:32]}"
+
+
+def _replaced(entry: Any, path: Path, value: str) -> Any:
+    """Return an entry with another value at a place."""
+    if not path:
+        return value
+    inside = _replaced(entry[path[0]], path[1:], value)
+    if isinstance(entry, Mapping):
+        return {**entry, path[0]: inside}
+    return [inside if number == path[0] else each for number, each in enumerate(entry)]
 
 
 def _written(key: str, argument: Any) -> str:

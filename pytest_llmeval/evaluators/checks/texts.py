@@ -5,7 +5,7 @@ __all__ = ("TEXT_KINDS", "Levenshtein")
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from pytest_llmeval.evaluators.answers import as_text
 from pytest_llmeval.evaluators.checks.contract import (
@@ -101,25 +101,20 @@ def _ends_with(value: Text) -> Test:
     return lambda subject: _MET if subject.text.endswith(end) else _UNMET
 
 
-def _containing(*, ignore_case: bool, need_all: bool) -> Callable[[Any], Test]:
-    """Return what prepares a check that looks for texts in the answer."""
+def _containing(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> Test:
+    needles = _needles(values, _folded if ignore_case else _plain)
 
-    def prepare(values: Text | tuple[Text, ...]) -> Test:
-        needles = _needles(values, _folded if ignore_case else _plain)
+    def test(subject: Subject) -> Outcome:
+        text = subject.folded if ignore_case else subject.text
+        lacking = [each for each in needles if each not in text]
+        met = not lacking if need_all else len(lacking) < len(needles)
+        if met:
+            return Outcome(True, partial(_first, needles, text))
+        if need_all and len(needles) > 1:
+            return Outcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
+        return _UNMET
 
-        def test(subject: Subject) -> Outcome:
-            text = subject.folded if ignore_case else subject.text
-            lacking = [each for each in needles if each not in text]
-            met = not lacking if need_all else len(lacking) < len(needles)
-            if met:
-                return Outcome(True, partial(_first, needles, text))
-            if need_all and len(needles) > 1:
-                return Outcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
-            return _UNMET
-
-        return test
-
-    return prepare
+    return test
 
 
 def _first(needles: Sequence[str], text: str) -> str:
@@ -166,20 +161,15 @@ def _levenshtein(options: Levenshtein) -> Test:
     return test
 
 
-def _counting(unit: str, count: Callable[[Subject], int], *, at_least: bool) -> Callable[[int], Test]:
-    """Return what prepares a check of a length."""
+def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> Test:
+    if limit < 0:
+        raise ValueError(f"found {limit}, expected a whole number of at least 0")
 
-    def prepare(limit: int) -> Test:
-        if limit < 0:
-            raise ValueError(f"found {limit}, expected a whole number of at least 0")
+    def test(subject: Subject) -> Outcome:
+        found = count(subject)
+        return Outcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
 
-        def test(subject: Subject) -> Outcome:
-            found = count(subject)
-            return Outcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
-
-        return test
-
-    return prepare
+    return test
 
 
 def _words(subject: Subject) -> int:
@@ -191,27 +181,34 @@ def _characters(subject: Subject) -> int:
 
 
 _Texts = tuple[Text, ...]
-_EXACT = {"ignore_case": False}
-_FOLDED = {"ignore_case": True}
+_EXACT = partial(_containing, ignore_case=False)
+_FOLDED = partial(_containing, ignore_case=True)
 
 TEXT_KINDS: Final = (
     CheckKind("equals", "the answer is this text", Text, _equals),
     CheckKind("one_of", "the answer is one of these texts", _Texts, _one_of),
-    CheckKind("contains", "the text stands in the answer", Text, _containing(**_EXACT, need_all=True), each=True),
-    CheckKind("icontains", "as contains, in any case", Text, _containing(**_FOLDED, need_all=True), each=True),
-    CheckKind("contains_all", "all texts stand in the answer", _Texts, _containing(**_EXACT, need_all=True)),
-    CheckKind("contains_any", "one of the texts stands in the answer", _Texts, _containing(**_EXACT, need_all=False)),
-    CheckKind("icontains_all", "as contains_all, in any case", _Texts, _containing(**_FOLDED, need_all=True)),
-    CheckKind("icontains_any", "as contains_any, in any case", _Texts, _containing(**_FOLDED, need_all=False)),
+    CheckKind("contains", "the text stands in the answer", Text, partial(_EXACT, need_all=True), each=True),
+    CheckKind("icontains", "as contains, in any case", Text, partial(_FOLDED, need_all=True), each=True),
+    CheckKind("contains_all", "all texts stand in the answer", _Texts, partial(_EXACT, need_all=True)),
+    CheckKind("contains_any", "one of the texts stands in the answer", _Texts, partial(_EXACT, need_all=False)),
+    CheckKind("icontains_all", "as contains_all, in any case", _Texts, partial(_FOLDED, need_all=True)),
+    CheckKind("icontains_any", "as contains_any, in any case", _Texts, partial(_FOLDED, need_all=False)),
     CheckKind("starts_with", "the answer begins with the text", Text, _starts_with),
     CheckKind("ends_with", "the answer ends with the text", Text, _ends_with),
     CheckKind("regex", "the pattern matches somewhere in the answer", str, _regex, each=True),
     CheckKind("levenshtein", "the answer is within some edits of a text", Levenshtein, _levenshtein),
     CheckKind(
-        "min_words", "at least so many words between white space", int, _counting("words", _words, at_least=True)
+        "min_words",
+        "at least so many words between white space",
+        int,
+        partial(_counting, "words", _words, at_least=True),
     ),
-    CheckKind("max_words", "at most so many words", int, _counting("words", _words, at_least=False)),
-    CheckKind("min_chars", "at least so many characters", int, _counting("characters", _characters, at_least=True)),
-    CheckKind("max_chars", "at most so many characters", int, _counting("characters", _characters, at_least=False)),
+    CheckKind("max_words", "at most so many words", int, partial(_counting, "words", _words, at_least=False)),
+    CheckKind(
+        "min_chars", "at least so many characters", int, partial(_counting, "characters", _characters, at_least=True)
+    ),
+    CheckKind(
+        "max_chars", "at most so many characters", int, partial(_counting, "characters", _characters, at_least=False)
+    ),
 )
 """The kinds."""

@@ -2,7 +2,7 @@
 
 __all__ = ("MET", "Check", "Composed", "Finding", "InTurns", "Leaf", "Node", "View", "not_made")
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -122,16 +122,27 @@ class Leaf:
     """A check of one kind.
 
     Attributes:
-        test: The test.
+        prepare: Turns the argument into the test.
+        argument: Of the check.
         negated: Whether it must not hold.
         on: What it looks at; ``None`` for the answer.
         written: The check as in the suite file.
+        test: The test.
     """
 
-    test: Test | JudgedTest
+    prepare: Callable[[Any], Test | JudgedTest]
+    argument: Any
     negated: bool
     on: str | None
     written: str
+    test: Test | JudgedTest = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "test", self.prepare(self.argument))
+
+    def __reduce__(self) -> tuple[type["Leaf"], tuple[Any, ...]]:
+        """Leave out the test, which may be a closure: another process prepares its own."""
+        return Leaf, (self.prepare, self.argument, self.negated, self.on, self.written)
 
     def questions(self, view: View) -> "Iterator[Question]":
         """Yield the question, if a judge decides and there is something to look at."""
@@ -274,7 +285,7 @@ class Check:
         weight: How much it counts in ``check_rate``.
         judged: Whether a judge decides part of it.
         title: The name that the user gave it; empty if none.
-        entry: What it was read from.
+        entry: What it was read from; names of files with a digest of what they hold.
     """
 
     key: str

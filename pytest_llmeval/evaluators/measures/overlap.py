@@ -5,6 +5,9 @@ __all__ = ("exact_match", "harmonic_mean", "number_tokens", "shared_count", "sha
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 
+_SHORT = 32
+"""Below this length, counting in a loop is faster than making counters."""
+
 
 def number_tokens(left: Sequence[str], right: Sequence[str]) -> tuple[list[int], list[int], int]:
     """Replace tokens by small numbers, equal tokens by equal ones.
@@ -32,6 +35,8 @@ def shared_count(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
     common = left_set & right_set
     if len(right_set) == len(right):
         return len(common)
+    if len(right) < _SHORT:
+        return _shared_count_of_few(left, right)
     if 2 * len(common) < len(left_set):
         left = list(filter(common.__contains__, left))
         right = list(filter(common.__contains__, right))
@@ -43,6 +48,20 @@ def shared_count(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
             if (mine := get(item))
         ]
     )
+
+
+def _shared_count_of_few(left: Sequence[Hashable], right: Sequence[Hashable]) -> int:
+    if left == right:
+        return len(left)
+    unmatched: dict[Hashable, int] = {}
+    for item in right:
+        unmatched[item] = unmatched.get(item, 0) + 1
+    shared = 0
+    for item in left:
+        if unmatched.get(item):
+            unmatched[item] -= 1
+            shared += 1
+    return shared
 
 
 def shared_ngrams(left: Sequence[int], right: Sequence[int], size: int, longest: int) -> list[int]:

@@ -65,6 +65,10 @@ class ToolSchemas:
     def __post_init__(self) -> None:
         _ = self._validators
 
+    def __reduce__(self) -> tuple[type["ToolSchemas"], tuple[Mapping[str, Any]]]:
+        """Leave out the validators, which cannot be pickled."""
+        return ToolSchemas, (self.schemas,)
+
     @cached_property
     def _validators(self) -> "Mapping[str, Validator]":
         from jsonschema import SchemaError

@@ -66,7 +66,9 @@ class ReplyField:
     def __post_init__(self) -> None:
         ranged = self.min is not None or self.max is not None or self.integer
         if ranged + (self.choices is not None) + (self.good is not None) != 1:
-            raise ValueError("expected exactly one of {min, max}, {choices} and {good}")
+            given = {name: value for name, value in asdict(self).items() if value is not None}
+            found = ", ".join(name for name in given if name != "integer" or self.integer) or "none of them"
+            raise ValueError(f"found {found}, expected exactly one of {{min, max}}, {{choices}} and {{good}}")
         if ranged and not (
             self.min is not None and self.max is not None and -math.inf < self.min < self.max < math.inf
         ):

@@ -20,7 +20,7 @@ ROOTS: Final = (*_ANSWERED, "expected", "input", "labels", "question", "referenc
 
 _WHOLE: Final = ("question", "reference")
 _VERSION: Final = "1"
-_LIKE_ONE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_LIKE_ONE = re.compile(r"\{\{.*?(?:\}\}|\Z)|\{%.*?%\}", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)((?:\.[\w-]+)*)\s*\}\}")
 
 
@@ -73,6 +73,8 @@ def read_prompt(path: Path) -> PromptFile:
 
 def _placeholder_fault(written: str) -> str | None:
     match = _PLACEHOLDER.fullmatch(written)
+    if not written.endswith(("}}", "%}")):
+        return "found '{{' without '}}' after it, expected a placeholder such as '{{ input.question }}'"
     if match is None:
         return f"found {written!r}, expected a placeholder such as '{{{{ input.question }}}}'"
     root, steps = match.groups()

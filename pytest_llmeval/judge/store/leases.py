@@ -2,6 +2,7 @@
 
 __all__ = ("LONGEST_S", "Leases")
 
+from collections.abc import Sequence
 from typing import Final
 
 from pytest_llmeval.judge.store.database import Store
@@ -16,6 +17,8 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, expires = excluded.expir
 WHERE leases.owner = excluded.owner OR leases.expires <= ? OR leases.expires > ?
 RETURNING owner
 """
+
+_TAKEN = "SELECT slot FROM slots WHERE run = ? AND expires > ?"
 
 
 class Leases(Store):
@@ -64,32 +67,37 @@ class Leases(Store):
         """Give a lease back; that of another owner stays."""
         self._rows("DELETE FROM leases WHERE key = ? AND owner = ?", (key, owner))
 
-    def take_slot(self, run: str, owner: str, limit: int, ttl: float) -> int | None:
-        """Take the right to have one more call under way.
+    def take_slots(self, run: str, owner: str, limit: int, ttl: float, wanted: int = 1) -> list[int]:
+        """Take the right to have more calls under way.
 
         Args:
             run: The run whose processes share the limit.
             owner: Who calls.
             limit: Most calls at once, over all processes of the run.
-            ttl: Seconds until the slot is free again by itself.
+            ttl: Seconds until the slots are free again by themselves.
+            wanted: How many calls.
 
         Returns:
-            The number of the slot; ``None`` where all are taken.
+            The numbers of the slots: fewer where not as many are free.
         """
+        if len(self._rows(_TAKEN, (run, self.ticks()))) >= limit:
+            return []  # without the lock that a transaction takes from those who write
         now = self.ticks()
         with self._transaction() as connection:
             connection.execute("DELETE FROM slots WHERE run = ? AND expires <= ?", (run, now))
-            taken = {slot for (slot,) in connection.execute("SELECT slot FROM slots WHERE run = ?", (run,)).fetchall()}
+            taken = {slot for (slot,) in connection.execute(_TAKEN, (run, now)).fetchall()}
             # The limit may have been lowered since: what counts is how many are taken, not their numbers.
-            if len(taken) >= limit:
-                return None
-            slot = next(number for number in range(limit) if number not in taken)
-            connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?)", (run, slot, owner, now + ttl))
-        return slot
+            free = [number for number in range(limit) if number not in taken][: min(wanted, limit - len(taken))]
+            held = [(run, slot, owner, now + ttl) for slot in free]
+            connection.executemany("INSERT INTO slots VALUES (?, ?, ?, ?)", held)
+        return free
 
-    def free_slot(self, run: str, slot: int, owner: str) -> None:
-        """Give a slot back; one that has expired and is another owner's stays."""
-        self._rows("DELETE FROM slots WHERE run = ? AND slot = ? AND owner = ?", (run, slot, owner))
+    def free_slots(self, run: str, slots: Sequence[int], owner: str) -> None:
+        """Give slots back; one that has expired and is another owner's stays."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "DELETE FROM slots WHERE run = ? AND slot = ? AND owner = ?", [(run, slot, owner) for slot in slots]
+            )
 
     def end(self, owner: str) -> None:
         """Let all that an owner holds expire at once: its process is dead. Its last word may be left out."""

@@ -141,10 +141,14 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
         if each.name != "selection" or any(shard.origin.shard for shard in shards):
             yield from _minority(values, each.name.replace("_", "-"))
     if any(shard.origin.shard for shard in shards):
-        collected = {
-            shard.path: f"{counted(shard.origin.items, 'test')} with fingerprint {shard.origin.collected}"
-            for shard in shards
-        }
+        collected = {}
+        for shard in shards:
+            if shard.heard.ended and not shard.origin.items:
+                found = f"a run that ended before it had collected tests ({shard.heard.ended})"
+                yield _foreign(shard, found, "a whole one: run this shard again")
+            else:
+                tests = counted(shard.origin.items, "test")
+                collected[shard.path] = f"{tests} with fingerprint {shard.origin.collected}"
         yield from _minority(collected, "all tests over cases")
     judges: dict[SuiteKey, dict[Path, Any]] = {}
     for shard in shards:
@@ -177,10 +181,10 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
 
 def _minority(values: Mapping[Path, Any], name: str) -> Iterator[str]:
     """Yield the files that have another value than most."""
-    usual = Counter(map(repr, values.values())).most_common(1)[0][0]
-    for path, value in values.items():
-        if repr(value) != usual:
-            yield f"{path}: found {name} {value!r}, expected {usual} as in the other shards"
+    for usual, _ in Counter(map(repr, values.values())).most_common(1):
+        for path, value in values.items():
+            if repr(value) != usual:
+                yield f"{path}: found {name} {value!r}, expected {usual} as in the other shards"
 
 
 def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:

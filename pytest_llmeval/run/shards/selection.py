@@ -92,11 +92,10 @@ def _scheduled(text: str, count: int | None, environment: Mapping[str, str]) -> 
 
 def _slurm(environment: Mapping[str, str]) -> tuple[int, int | None]:
     """Read the variables of a job array; its tasks may be counted from any number, and in steps."""
-    first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("MIN", "STEP"))
-    count = _whole(environment, f"{_SLURM}COUNT")
-    task = _whole(environment, f"{_SLURM}ID") or 0
-    position, rest = divmod(task - (first or 0), step or 1)
-    if first is None or rest:
+    task, count, first, step = (_whole(environment, f"{_SLURM}{name}") for name in ("ID", "COUNT", "MIN", "STEP"))
+    first = 1 if first is None else first
+    position, rest = divmod((task or 0) - first, step or 1)
+    if rest:
         raise ValueError(
             f"auto: found {_SLURM}ID={task}, {_SLURM}MIN={first} and {_SLURM}STEP={step}, expected an array in even "
             "steps, such as --array=1-5; otherwise give I/N"

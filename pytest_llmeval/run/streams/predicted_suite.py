@@ -13,7 +13,7 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
-from pytest_llmeval.run.execute import Execution, execute_repeats
+from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
 from pytest_llmeval.run.job import Answer
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.run.streams.stream import in_blocks, in_order
@@ -107,6 +107,12 @@ class _Task:
 
 
 def _execution(suite: Suite, case: Case) -> Execution:
+    if is_skipped(case):
+        return skipped(case)
+    return as_expected(_scored(suite, case))
+
+
+def _scored(suite: Suite, case: Case) -> Execution:
     if case.prediction is MISSING:
         error = PredictionError("no prediction: expected one in the suite, its predictions or --predictions")
         answer = Answer(case, error)

@@ -8,6 +8,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import closing
 from dataclasses import dataclass, fields
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -18,7 +19,8 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
 from pytest_llmeval.judge.contract import JudgedEvaluator
-from pytest_llmeval.run.score import measure_each, record_of
+from pytest_llmeval.run.records import SharedRecords
+from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
 from pytest_llmeval.run.streams.partial import PartialResult
 from pytest_llmeval.scoring.summary import summarize
@@ -73,7 +75,10 @@ def score_stream(
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
     task = _Task(_by_name(evaluators), parts or Parts(), tuple(group_by), results is not None)
     total = PartialResult.of(task.evaluators, (), group_by)
-    measured = in_order(task, map(_Columns.of, in_blocks(cases, block)), executor, in_flight)
+    blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
+    if executor is not None:
+        blocks = map(_Columns.of, in_blocks(cases, block))
+    measured = in_order(task, blocks, executor, in_flight)
     if results is None:
         for some, _ in measured:
             total += some
@@ -87,8 +92,8 @@ def score_stream(
 
 
 _FIELDS = tuple(each.name for each in fields(Case))
-_USUAL = 5
-"""Fields of a case, from its id to its labels, that streams use; the others are falsy unless they are set."""
+_USUAL = 4
+"""Fields of a case, from its id to its prediction, that streams use; the others are falsy unless they are set."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class _Columns:
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> "_Columns":
-        columns = [[getattr(case, name) for case in cases] for name in _FIELDS]
+        columns = [list(map(attrgetter(name), cases)) for name in _FIELDS]
         while len(columns) > _USUAL and not any(columns[-1]):
             columns.pop()
         return cls(columns)
@@ -121,14 +126,15 @@ class _Task:
     group_by: Sequence[str]
     with_cases: bool
 
-    def __call__(self, block: "_Columns") -> Measured:
-        cases = block.cases()
+    def __call__(self, block: "_Columns | Sequence[Case]") -> Measured:
+        cases = block.cases() if isinstance(block, _Columns) else block
         columns = [
             measure_each(evaluator, cases, Reading.of(evaluator, None, self.parts))
             for evaluator in self.evaluators.values()
         ]
+        shared = SharedRecords()
         records = [
-            record_of(case, dict(zip(self.evaluators, row, strict=True)))
+            shared.of(case, dict(zip(self.evaluators, row, strict=True)))
             for case, *row in zip(cases, *columns, strict=True)
         ]
         partial = PartialResult.of(self.evaluators, records, self.group_by)

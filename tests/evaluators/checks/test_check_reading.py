@@ -21,6 +21,7 @@ from pytest_llmeval.evaluators.checks.evaluator import Checks
         (7, "[0]: found the number 7, expected a check such as {contains: TEXT}"),
         ({"contains": ""}, "[0].contains: found an empty text, which every answer contains"),
         ({"contains": []}, "[0].contains: found an empty list, expected at least one"),
+        ({"contains": ["a", None]}, "[0].contains[1]: found 'contains' without what to check"),
         ({"contains": ["a", {}]}, "[0].contains[1]: found an empty mapping, expected text"),
         ({"contains_any": []}, "[0].contains_any: found an empty list"),
         ({"contains_any": "a"}, "[0].contains_any: found the text 'a', expected a list"),

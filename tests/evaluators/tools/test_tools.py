@@ -1,6 +1,7 @@
 """The evaluator ``tools``: names, order, arguments, limits and schemas."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,9 @@ def test_faulty_expected_calls_and_schema_files_are_faults(tmp_path: Path) -> No
     evaluator = get_evaluator("tools", schemas_file=str(tmp_path / "tools.json"))
     (fault,) = evaluator.check(Case("a"))
     assert fault == "schemas: tools.json: found number 3, expected tools by name, or a list of definitions"
+
+
+def test_schemas_reach_other_processes() -> None:
+    tools = get_evaluator("tools", schemas={"search": {"required": ["q"]}})
+    made = Case("a", expected=["search"], prediction=[call("search")])
+    assert pickle.loads(pickle.dumps(tools)).measure(made) == tools.measure(made)

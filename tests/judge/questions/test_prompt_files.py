@@ -33,6 +33,7 @@ def test_a_placeholder_becomes_the_name_of_a_text_in_the_data(tmp_path: Path) ->
             ":3:3  found the unknown placeholder '{{ inptu.x }}', expected one of answer",
         ),
         ("{{ answer | upper }}", ":1:1  found '{{ answer | upper }}', expected a placeholder such as"),
+        ("{{ answer }}\n{{ input.x }", ":2:1  found '{{' without '}}' after it, expected a placeholder such as"),
         ("{{ answer }} {% if x %}", ":1:14  found '{% if x %}', expected a placeholder"),
         ("{{ answer }} {{ question.text }}", "found '{{ question.text }}', expected '{{ question }}', which is a text"),
         ("Grade {{ input }}.", ":1:1  found no placeholder for what was answered, expected one of answer, contexts"),

@@ -101,9 +101,9 @@ def test_a_field_has_levels_to_compare_people_by(field: ReplyField, levels: tupl
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "expected exactly one of"),
-        ({"min": 1, "max": 5, "good": True}, "expected exactly one of"),
-        ({"integer": True, "choices": {"a": 1, "b": 0}}, "expected exactly one of"),
+        ({}, "found none of them, expected exactly one of"),
+        ({"min": 1, "max": 5, "good": False}, "found min, max, good, expected exactly one of"),
+        ({"integer": True, "choices": {"a": 1, "b": 0}}, "found integer, choices, expected exactly one of"),
         ({"min": 1}, "found min 1 and max nothing"),
         ({"min": 5, "max": 5}, "found min 5 and max 5, expected min < max"),
         ({"min": 0, "max": float("inf")}, "expected min < max"),

@@ -40,11 +40,11 @@ def test_a_lease_ends_by_itself_and_its_owner_can_put_that_off(cache: Cache, clo
 def test_what_a_dead_owner_held_ends_at_once_and_its_calls_count_as_spent(cache: Cache) -> None:
     for owner in ("dead", "alive"):
         assert cache.lease(f"of {owner}", owner, 30)
-        assert cache.take_slot("run", owner, 2, 30) is not None
+        assert cache.take_slots("run", owner, 2, 30)
         assert cache.reserve("run", Budget(calls=3), owner).granted
     cache.end("dead")
     assert [cache.lease(f"of {owner}", "heir", 30) for owner in ("dead", "alive")] == [True, False]
-    assert [cache.take_slot("run", "heir", 2, 30) for _ in range(2)] == [0, None]
+    assert [cache.take_slots("run", "heir", 2, 30) for _ in range(2)] == [[0], []]
     assert cache.reserve("run", Budget(calls=1), "heir").exhausted
 
 
@@ -67,32 +67,39 @@ def test_what_has_expired_is_not_renewed(cache: Cache, clock: Clock) -> None:
 
 
 def test_slots_are_limited_over_all_owners_of_a_run(cache: Cache) -> None:
-    assert [cache.take_slot("run", owner, 2, 30) for owner in "aba"] == [0, 1, None]
-    assert cache.take_slot("other run", "c", 1, 30) == 0
-    cache.free_slot("run", 0, "b")
-    assert cache.take_slot("run", "c", 2, 30) is None
-    cache.free_slot("run", 0, "a")
-    assert cache.take_slot("run", "c", 2, 30) == 0
+    assert [cache.take_slots("run", owner, 2, 30) for owner in "aba"] == [[0], [1], []]
+    assert cache.take_slots("other run", "c", 1, 30) == [0]
+    cache.free_slots("run", [0], "b")
+    assert cache.take_slots("run", "c", 2, 30) == []
+    cache.free_slots("run", [0], "a")
+    assert cache.take_slots("run", "c", 2, 30) == [0]
+
+
+def test_several_slots_are_taken_and_given_back_at_once_as_far_as_there_are_any(cache: Cache) -> None:
+    assert cache.take_slots("run", "a", 5, 30, 2) == [0, 1]
+    assert cache.take_slots("run", "b", 5, 30, 9) == [2, 3, 4]
+    cache.free_slots("run", [0, 1, 2], "a")
+    assert cache.take_slots("run", "c", 5, 30, 9) == [0, 1]
 
 
 def test_a_lowered_limit_counts_the_slots_that_are_taken(cache: Cache) -> None:
-    slots = [cache.take_slot("run", "a", 4, 30) for _ in range(4)]
-    cache.free_slot("run", 0, "a")
-    assert slots == [0, 1, 2, 3]
-    assert cache.take_slot("run", "a", 2, 30) is None
-    assert cache.take_slot("run", "a", 0, 30) is None
+    slots = [cache.take_slots("run", "a", 4, 30) for _ in range(4)]
+    cache.free_slots("run", [0], "a")
+    assert slots == [[0], [1], [2], [3]]
+    assert cache.take_slots("run", "a", 2, 30) == []
+    assert cache.take_slots("run", "a", 0, 30) == []
 
 
 def test_slots_of_a_dead_owner_become_free(cache: Cache, clock: Clock) -> None:
-    cache.take_slot("run", "dead", 2, 30)
-    cache.take_slot("run", "alive", 2, 30)
+    cache.take_slots("run", "dead", 2, 30)
+    cache.take_slots("run", "alive", 2, 30)
     clock.now += 20
     cache.renew("alive", 30)
     clock.now += 20
-    assert cache.take_slot("run", "new", 2, 30) == 0
-    assert cache.take_slot("run", "new", 2, 30) is None
-    cache.free_slot("run", 0, "dead")
-    assert cache.take_slot("run", "newer", 2, 30) is None
+    assert cache.take_slots("run", "new", 2, 30) == [0]
+    assert cache.take_slots("run", "new", 2, 30) == []
+    cache.free_slots("run", [0], "dead")
+    assert cache.take_slots("run", "newer", 2, 30) == []
 
 
 def test_the_limit_halves_once_a_second_and_climbs_back(cache: Cache, clock: Clock) -> None:
@@ -195,19 +202,19 @@ def test_a_run_that_is_forgotten_leaves_judgements_only(cache: Cache) -> None:
         cache.put_answer(run, "key", "1")
         cache.settle(cache.reserve(run, Budget(calls=1), "a"))
         cache.lower_limit(run, 16)
-        cache.take_slot(run, "a", 1, 30)
+        cache.take_slots(run, "a", 1, 30)
         cache.lease(f"asked in {run}", f"{run} gw0", 30)
     cache.forget_run("run")
     assert cache.get(entry().key) == entry()
     assert cache.get_answer("run", "key") is None
     assert cache.reserve("run", Budget(calls=1), "a").granted
     assert cache.limit("run", 16) == 16
-    assert cache.take_slot("run", "a", 1, 30) == 0
+    assert cache.take_slots("run", "a", 1, 30) == [0]
     assert cache.lease("asked in run", "next", 30)
     assert cache.get_answer("other", "key") == "1"
     assert cache.reserve("other", Budget(calls=1), "a").exhausted
     assert cache.limit("other", 16) == 8
-    assert cache.take_slot("other", "a", 1, 30) is None
+    assert cache.take_slots("other", "a", 1, 30) == []
     assert not cache.lease("asked in other", "next", 30)
 
 

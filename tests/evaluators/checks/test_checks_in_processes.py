@@ -1,0 +1,62 @@
+"""Checks that were pickled: another process prepares them anew."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case
+from pytest_llmeval.evaluators.checks.evaluator import Checks
+from pytest_llmeval.evaluators.checks.kinds import SHIPPED, kind_of_function
+from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
+from pytest_llmeval.evaluators.checks.tree import Check, View
+
+SCHEMA = {"type": "object", "required": ["b"]}
+ARGUMENTS: dict[str, Any] = {
+    **dict.fromkeys(["equals", "contains", "icontains", "starts_with", "ends_with", "regex", "judge"], "b"),
+    **dict.fromkeys(["one_of", "contains_all", "contains_any", "icontains_all", "icontains_any"], ("b", "c")),
+    **dict.fromkeys(["min_words", "max_words", "min_chars", "max_chars", "latency_s", "cost_usd", "number"], 3),
+    **dict.fromkeys(["is_json", "json_schema", "contains_json"], SCHEMA),
+    **dict.fromkeys(["json_equals", "json_subset"], SCHEMA),
+    **dict.fromkeys(["pii", "quotes", "refusal"]),
+    "levenshtein": {"to": "b", "max": 1},
+    "language": "en",
+    "rubric": {
+        "criteria": "Says b.",
+        "levels": [{"score": 0, "meaning": "no"}, {"score": 1, "meaning": "yes"}],
+        "pass_mark": 1,
+    },
+}
+CASE = Case("c", prediction='{"a": 2}')
+
+
+def shouts(answer: str, mark: str) -> bool:
+    return answer.endswith(mark)
+
+
+def read(entry: Any) -> Check:
+    kind = kind_of_function(shouts)
+    host = Unlocated()
+    checks = CheckReader({**SHIPPED, kind.name: kind}, host).read([entry], ())
+    assert host.faults == []
+    return checks[0]
+
+
+def test_every_kind_is_tested_here() -> None:
+    assert ARGUMENTS.keys() == SHIPPED.keys()
+
+
+@pytest.mark.parametrize(("name", "argument"), [*ARGUMENTS.items(), ("shouts", "!")])
+def test_a_check_that_was_pickled_finds_and_asks_the_same(name: str, argument: Any) -> None:
+    made = read({"any_of": [name if argument is None else {f"not_{name}": argument}]})
+    sent: Check = pickle.loads(pickle.dumps(made))
+    assert list(sent.node.questions(View(CASE))) == list(made.node.questions(View(CASE)))
+    if not made.judged:
+        assert sent.node.find(View(CASE)) == made.node.find(View(CASE))
+
+
+def test_what_is_remembered_of_cases_stays_where_it_is() -> None:
+    checks = Checks(({"contains": "b"},))
+    sent = pickle.dumps(checks)
+    checks.measure(Case("own", prediction="b", checks=(read({"contains": "x" * 1000}),)))
+    assert len(pickle.dumps(checks)) == len(sent)
