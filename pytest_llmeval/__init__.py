@@ -94,8 +94,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.parts import Parts
     from pytest_llmeval.core.results import CaseResult, GroupResult, MetricValue, Result
     from pytest_llmeval.core.tables import CaseTable, ConfusionMatrix, Count, Detail, LabelTable, MetricTable
-    from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
+    from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Question, Usage, Verdict
     from pytest_llmeval.judge.direct import Panel
+    from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
     from pytest_llmeval.run.score import score
     from pytest_llmeval.run.streams.partial import PartialResult
     from pytest_llmeval.run.streams.stream import score_stream
@@ -121,8 +122,9 @@ _HOMES = {
     "core.parts": ("Parts",),
     "core.results": ("CaseResult", "GroupResult", "MetricValue", "Result"),
     "core.tables": ("CaseTable", "ConfusionMatrix", "Count", "Detail", "LabelTable", "MetricTable"),
-    "judge.contract": ("JudgedEvaluator", "JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
+    "judge.contract": ("JudgeReply", "JudgeRequest", "Mode", "Question", "Usage", "Verdict"),
     "judge.direct": ("Panel",),
+    "judge.judged_evaluator": ("JudgedEvaluator",),
     "run.score": ("score",),
     "run.streams.partial": ("PartialResult",),
     "run.streams.stream": ("score_stream",),

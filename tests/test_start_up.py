@@ -97,15 +97,31 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
         _ = pytest_llmeval.scores  # type: ignore[attr-defined]  # that is the point
 
 
+UNUSED = {
+    *("judge.bound_question", "judge.contract", "judge.reduction", "reports.systems", "reports.timeline"),
+    *(
+        "run.shards.selection",
+        "snapshots.judged_scores",
+        "snapshots.scores",
+        "suite.models",
+        "targets.python",
+        "targets.spec",
+    ),
+}
+"""Modules that a suite of recorded answers needs for nothing: it has no judges, targets, systems or approved scores."""
+
+
 def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path) -> None:
     (tmp_path / "s.eval.yaml").write_text(
         "evaluators: [text]\ngates: [f1 >= 0.5]\n"
         "cases: [{id: a, expected: x… (y)..., prediction: x}, {id: b, expected: x, prediction: x}]\n"
     )
     quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
-    found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
+    code = RUN.replace("name.partition('.')[0] for name", "name for name")
+    found = loaded(code, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
     assert {"numpy", "yaml"} <= found
     assert not found & {"asyncio", "nltk", "pydantic", "tabulate", "rouge_score", "scipy", "torch", *ASKING}
+    assert not found & {f"pytest_llmeval.{name}" for name in UNUSED}
 
 
 def test_a_run_that_replays_recorded_verdicts_needs_neither_network_nor_database(tmp_path: Path) -> None:

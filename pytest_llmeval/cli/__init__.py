@@ -13,6 +13,9 @@ from pytest_llmeval.cli.console import say
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 from pytest_llmeval.suite.registry import Registry, default_registry
 
+_INTERRUPTED = 130
+"""The exit code of a shell's command that SIGINT has ended."""
+
 
 def register(registry: Registry) -> None:
     """Add the commands that belong to no task."""
@@ -68,6 +71,9 @@ def _run(arguments: list[str]) -> int:
     except LlmevalError as error:
         say(error.faults if isinstance(error, SuiteError) else str(error).split("\n"), error=True)
         return 1
+    except KeyboardInterrupt:
+        say(["interrupted"], error=True)
+        return _INTERRUPTED
     return code
 
 

@@ -242,19 +242,31 @@ def _explain_suite(options: Namespace, path: Path) -> int:
         recorded = found.recordings.get(asked.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", asked.key in cached)) if has]
         juror = (asked.suite_judge.model,) if panel else ()
-        row = (each.case.id, each.evaluator, *juror, asked.question.mode.name, str(asked.repeat), asked.key)
+        row = (
+            _place(each.case.id, each.system),
+            each.evaluator,
+            *juror,
+            asked.question.mode.name,
+            str(asked.repeat),
+            asked.key,
+        )
         rows.append((*map(printable, row), ", ".join(stores) or "to be asked"))
         if not recorded:
             why = found.recordings.nearest(asked.case, asked.components())
-            missing.append(f"{each.case.id}: {why}")
+            missing.append(f"{_place(each.case.id, each.system)}: {why}")
     if rows:
         names = ("case", "evaluator", *(("judge",) if panel else ()), "mode", "repeat", "key", "stored")
         say(tabulate(rows, names, disable_numparse=True).split("\n"))
     if found.recordings.entries:
         say(missing)
-    say(f"{case}: {why}" for case, why in found.unknown.items())
-    for (case, label), most in found.later.items():
-        say([f"{case}: up to {counted(most, 'question')} more of {label!r}, once the replies to these are stored"])
+    say(f"{_place(*place)}: {why}" for place, why in found.unknown.items())
+    for (*place, label), most in found.later.items():
+        more = f"up to {counted(most, 'question')} more of {label!r}"
+        say([f"{_place(*place)}: {more}, once the replies to these are stored"])
     if not rows and not found.unknown:
         say([f"{path}: no question for a judge"])
     return 0
+
+
+def _place(case: str, system: str) -> str:
+    return f"{case}[{system}]" if system else case

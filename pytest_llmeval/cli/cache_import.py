@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +15,8 @@ from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Verdict
+from pytest_llmeval.judge.contract import Mode, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import Bound, BoundPanel, PanelSpec, SuitePanel, jurors_of
@@ -27,6 +28,7 @@ from pytest_llmeval.run.rounds import Rounds
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
+    from pytest_llmeval.judge.contract import Question
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.suite.suite import Suite
 
@@ -40,11 +42,13 @@ class SuiteQuestion:
 
     Attributes:
         case: That it is about.
+        system: Whose answer it is; nothing where the suite has no systems.
         evaluator: Label of the evaluator that asks.
         asked: The question, its key included.
     """
 
     case: "Case"
+    system: str
     evaluator: str
     asked: BoundQuestion
 
@@ -58,38 +62,57 @@ class SuiteQuestions:
         recordings: Its recorded judgements.
         models: Of its judge, or of the jurors of its panel.
         questions: In file order, with one entry per juror and repeat.
-        unknown: Case id to the reason why its questions are known only in a run.
-        later: Case id and label of an evaluator to how many questions may follow, once others have a verdict.
+        unknown: Case id and system to the reason why their questions are known only in a run.
+        later: Case id, system and label of an evaluator to how many questions may follow, once others have a verdict.
     """
 
     suite: "Suite"
     recordings: Judgements
     models: list[str] = field(default_factory=list)
     questions: list[SuiteQuestion] = field(default_factory=list)
-    unknown: dict[str, str] = field(default_factory=dict)
-    later: dict[tuple[str, str], int] = field(default_factory=dict)
+    unknown: dict[tuple[str, str], str] = field(default_factory=dict)
+    later: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    def add(
-        self, case: "Case", label: str, evaluator: JudgedEvaluator, judge: SuiteJudge | SuitePanel, stored: _Stored
+    def add(self, way: "Suite", case: "Case", judge: SuiteJudge | SuitePanel, stored: _Stored) -> None:
+        """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
+        place = (case.id, way.system)
+        judged = {label: each for label, each in way.evaluators.items() if isinstance(each, JudgedEvaluator)}
+        for label, evaluator in judged.items():
+            if case.prediction is MISSING:
+                self.unknown[place] = "its prediction is made during a run"
+            elif evaluator.opponents:
+                self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
+            else:
+                own = evaluator.own_model
+                try:
+                    asked = judge if own is None else _single(own, self.recordings)
+                    for repeat in range(way.repeats.times):
+                        rounds = Rounds.of(evaluator, case, way.readings[label])
+                        bind = partial(asked.bind, case=case.id, repeat=repeat)
+                        self._add_rounds((*place, label), case, rounds, bind, stored)
+                except (EvaluatorError, PredictionError) as error:
+                    self.unknown[place] = str(error)
+
+    def _add_rounds(
+        self,
+        place: tuple[str, str, str],
+        case: "Case",
+        rounds: Rounds,
+        bind: "Callable[[Question], Bound]",
+        stored: _Stored,
     ) -> None:
-        """Add what an evaluator asks about a case, round by round, up to the first reply that is not stored.
-
-        Raises:
-            EvaluatorError: The case cannot be judged.
-            PredictionError: The prediction lacks what the evaluator reads.
-        """
-        for repeat in range(self.suite.repeats.times):
-            rounds = Rounds.of(evaluator, case, self.suite.readings[label])
-            sizes = []
-            while put := [judge.bind(question, case.id, repeat) for question in rounds.next()]:
-                sizes.append(len(put))
-                self.questions.extend(SuiteQuestion(case, label, single) for each in put for single in each.singles)
-                verdicts = [verdict for each in put if (verdict := _verdict(each, stored)) is not None]
-                if len(verdicts) < len(put):
-                    most = sum(map(evaluator.most_follow_ups, rounds.views)) - sum(sizes[1:])
-                    self.later.update({(case.id, label): most} if most > 0 else {})
-                    break
-                rounds.add(verdicts)
+        """Add questions round by round, up to the first reply that is not stored."""
+        sizes = []
+        while put := list(map(bind, rounds.next())):
+            sizes.append(len(put))
+            singles = (single for each in put for single in each.singles)
+            self.questions.extend(SuiteQuestion(case, *place[1:], single) for single in singles)
+            verdicts = [verdict for each in put if (verdict := _verdict(each, stored)) is not None]
+            if len(verdicts) < len(put):
+                most = sum(map(rounds.evaluator.most_follow_ups, rounds.views)) - sum(sizes[1:])
+                self.later.update({place: most} if most > 0 else {})
+                return
+            rounds.add(verdicts)
 
 
 def _verdict(asked: Bound, stored: _Stored) -> Verdict | LlmevalError | None:
@@ -131,18 +154,9 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
     judge: SuiteJudge | SuitePanel = jurors[0]
     if isinstance(chosen, PanelSpec):
         judge = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
-    judged = {label: each for label, each in suite.evaluators.items() if isinstance(each, JudgedEvaluator)}
-    for case, (label, evaluator) in product(suite.cases, judged.items()):
-        if case.prediction is MISSING:
-            found.unknown[case.id] = "its prediction is made during a run"
-        elif evaluator.opponents:
-            found.unknown[case.id] = f"the answers that {label!r} compares with are there during a run"
-        else:
-            asked = _single(evaluator.own_model, recordings) if evaluator.own_model is not None else judge
-            try:
-                found.add(case, label, evaluator, asked, stored)
-            except (EvaluatorError, PredictionError) as error:
-                found.unknown[case.id] = str(error)
+    for way in map(suite.of, suite.systems or [""]):
+        for case in way.cases:
+            found.add(way, case, judge, stored)
     return found
 
 
@@ -188,8 +202,8 @@ def import_scores(asked: SuiteQuestions, scores: Mapping[str, float], source: st
     for case in asked.suite.cases:
         for name in {case.id, case.labels.get("question_id", case.id)}:
             given[name].append(case.id)
-    later = {case: f"{label!r} asks what depends on replies that are not stored" for case, label in asked.later}
-    unknown = later | asked.unknown
+    later = {case: f"{label!r} asks what depends on replies that are not stored" for case, _, label in asked.later}
+    unknown = later | {case: why for (case, _), why in asked.unknown.items()}
     used = set()
     for name, share in sorted(scores.items()):
         ids = next((given[each] for each in scored_ids(name) if each in given), [])

@@ -1,6 +1,7 @@
 """Formatting of numbers, names and limits for people. Files keep the shortest text that round-trips."""
 
 __all__ = (
+    "MOST_LISTED",
     "closest",
     "counted",
     "interval",
@@ -10,14 +11,18 @@ __all__ = (
     "ordinal",
     "printable",
     "seconds",
+    "several",
     "suggest",
     "unknown_name",
 )
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 NOT_AVAILABLE = "n/a"
+
+MOST_LISTED = 20
+"""How many of many texts one message lists."""
 
 _IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0),
@@ -88,6 +93,16 @@ def seconds(value: float) -> str:
 
 _LONGEST = 80
 _SHORT = 4
+
+
+def several(texts: Sequence[str], separator: str = ", ") -> str:
+    """Join texts, the first twenty of them.
+
+    >>> several(["a", "b"]), several(["a"] * 21, "")
+    ('a, b', 'aaaaaaaaaaaaaaaaaaaa and 1 more')
+    """
+    more = len(texts) - MOST_LISTED
+    return separator.join(texts[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:

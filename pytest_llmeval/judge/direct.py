@@ -14,8 +14,8 @@ from pytest_llmeval.judge.panel import candidates, numbered, panel_faults
 from pytest_llmeval.judge.questions.probabilities import enveloped
 from pytest_llmeval.judge.questions.render import render
 from pytest_llmeval.judge.questions.replies import read_reply
-from pytest_llmeval.judge.reduction import Reduce, reduced
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.reduction import reduced
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Panel:
     min_judges: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.judges, str):  # a sequence, too
+        if isinstance(self.judges, str) or not isinstance(self.judges, Mapping | Sequence):  # a text is a sequence, too
             raise FieldsError(
                 [("judges", f"found {self.judges!r}, expected a list or a mapping of two or more judges")]
             )

@@ -22,7 +22,7 @@ from pytest_llmeval.services.retrying import RunCalls
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import SuiteJudge
     from pytest_llmeval.judge.clients import AsyncJudge
-    from pytest_llmeval.judge.contract import JudgedEvaluator
+    from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
     from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
     from pytest_llmeval.judge.recordings import Judgements

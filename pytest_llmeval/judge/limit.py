@@ -110,16 +110,18 @@ class CallLimit:
         self._admit()
 
     def _admit(self) -> None:
+        """Let those in who wait, as far as there are places, and see to it that there are slots for them."""
+        self._let_in()
+        if self.shared is not None and (self._idle or (self._room() and self._exchange is None)):
+            self._exchange_soon(self.shared)
+
+    def _let_in(self) -> None:
         """Let those in who wait, as far as there are places; slots of this process are handed on inside it."""
         while self._room() and (self.shared is None or self._idle):
             turn = self._waiting.popleft()
             self._in_use += 1
             self.activity.in_flight += 1
             turn.set_result(None if self.shared is None else self._idle.pop())
-        if self.shared is None:
-            return
-        if self._idle or (self._room() and self._exchange is None):
-            self._exchange_soon(self.shared)
 
     def _room(self) -> int:
         """Return how many of those who wait may come in."""
@@ -146,8 +148,10 @@ class CallLimit:
                 if not turn.done():
                     turn.set_exception(error)
             return
-        self._admit()
-        if self._room():
+        self._let_in()
+        if self._idle:
+            self._exchange_soon(shared)
+        elif self._room():
             self._exchange = asyncio.get_running_loop().call_later(_POLL_S, self._exchange_slots, shared)
 
     def slow_down(self) -> None:

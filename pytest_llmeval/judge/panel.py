@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.reduction import Reduce, reduced
-from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_llmeval.core.errors import LlmevalError
+    from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
     from pytest_llmeval.judge.contract import Mode, Question, Verdict
 
 _T = TypeVar("_T")
@@ -86,15 +85,15 @@ def numbered(names: "Sequence[str]") -> list[str]:
     ]
 
 
-def panel_faults(jurors: int, reduce: Any, least: int | None) -> list[tuple[str, str]]:
+def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a panel: name of the setting to fault."""
     faults = []
     if jurors < _FEWEST:
         faults.append(("judges", f"found {counted(jurors, 'judge')}, expected two or more"))
     if reduce is not None and reduce not in get_args(Reduce):
         faults.append(("reduce", f"found {reduce!r}, expected one of {', '.join(get_args(Reduce))}"))
-    if least is not None and not 1 <= least <= jurors:
-        faults.append(("min_judges", f"found {least}, expected 1 to {jurors}, the number of judges"))
+    if least is not None and not (type(least) is int and 1 <= least <= jurors):
+        faults.append(("min_judges", f"found {least!r}, expected 1 to {jurors}, the number of judges"))
     return faults
 
 
@@ -137,10 +136,10 @@ class SuitePanel:
     """
 
     spec: PanelSpec
-    jurors: Mapping[str, SuiteJudge]
+    jurors: "Mapping[str, SuiteJudge]"
 
     @property
-    def singles(self) -> tuple[SuiteJudge, ...]:
+    def singles(self) -> "tuple[SuiteJudge, ...]":
         """The jurors."""
         return tuple(self.jurors.values())
 
@@ -175,7 +174,7 @@ class BoundPanel:
 
     spec: PanelSpec
     question: "Question"
-    jurors: Mapping[str, BoundQuestion]
+    jurors: "Mapping[str, BoundQuestion]"
 
     @cached_property
     def key(self) -> str:
@@ -188,15 +187,17 @@ class BoundPanel:
         return self.question.mode.asks_one
 
     @property
-    def singles(self) -> tuple[BoundQuestion, ...]:
+    def singles(self) -> "tuple[BoundQuestion, ...]":
         """The question to each juror, as far as none fails."""
         return tuple(self.jurors.values())[: 1 if self.asks_one else None]
 
     def reduced(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "Verdict | LlmevalError":
         """Return what the verdicts of the jurors, in their order, are as one."""
+        from pytest_llmeval.judge.reduction import reduced
+
         given = dict(zip(self.jurors, verdicts, strict=not self.asks_one))
         return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
 
 
-Bound: TypeAlias = BoundQuestion | BoundPanel
+Bound: TypeAlias = "BoundQuestion | BoundPanel"
 """A question on its way to whoever judges the suite."""

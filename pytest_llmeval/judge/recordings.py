@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.beside import own_file
@@ -24,7 +24,9 @@ from pytest_llmeval.data.files.json import unique_keys
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.data.files.writing import rewrite
-from pytest_llmeval.judge.stored_judgement import StoredJudgement, difference
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _CONFLICT = re.compile(r"<{7}( |$)|={7}$|>{7}( |$)|\|{7}( |$)")
 _HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -44,7 +46,7 @@ class Judgements:
         entries: Key to judgement.
     """
 
-    def __init__(self, path: Path, entries: Iterable[StoredJudgement] = ()) -> None:
+    def __init__(self, path: Path, entries: "Iterable[StoredJudgement]" = ()) -> None:
         self.path = path
         self.entries = {entry.key: entry for entry in entries}
 
@@ -61,7 +63,7 @@ class Judgements:
         """
         return cls(path, _read(path, display_path or str(path)) if path.exists() else ())
 
-    def get(self, key: str) -> StoredJudgement | None:
+    def get(self, key: str) -> "StoredJudgement | None":
         """Return the judgement recorded under a key."""
         return self.entries.get(key)
 
@@ -72,6 +74,8 @@ class Judgements:
             case: Id of the case.
             components: What the missing key is made of.
         """
+        from pytest_llmeval.judge.stored_judgement import difference
+
         mode, of_case = components["mode"], self._by_case.get(case, ())
         own = _most_like(components, [each for each in of_case if each.components["mode"] == mode])
         if own is not None:
@@ -84,17 +88,17 @@ class Judgements:
         return f"{why}; the one of case {other.case!r} differs in {difference(components, other.components)}"
 
     @cached_property
-    def _by_case(self) -> dict[str, list[StoredJudgement]]:
+    def _by_case(self) -> "dict[str, list[StoredJudgement]]":
         return _grouped((entry.case, entry) for entry in self.entries.values())
 
     @cached_property
-    def _by_mode(self) -> dict[str, list[StoredJudgement]]:
+    def _by_mode(self) -> "dict[str, list[StoredJudgement]]":
         return _grouped((entry.components["mode"], entry) for entry in self.entries.values())
 
 
 def merge_judgements(
-    old: Iterable[StoredJudgement], new: Iterable[StoredJudgement], forget: Collection[str] = ()
-) -> list[StoredJudgement]:
+    old: "Iterable[StoredJudgement]", new: "Iterable[StoredJudgement]", forget: Collection[str] = ()
+) -> "list[StoredJudgement]":
     """Merge the judgements that a run used into the recorded ones; a new judgement replaces the old one of its key.
 
     One with the same reply does not: how long it took this time is no reason to change a committed file.
@@ -113,7 +117,7 @@ def merge_judgements(
     return list(merged.values())
 
 
-def write_judgements(path: Path, entries: Iterable[StoredJudgement]) -> bool:
+def write_judgements(path: Path, entries: "Iterable[StoredJudgement]") -> bool:
     """Write a file in one step, sorted by case, mode, repeat and key; of two judgements of a key the later is written.
 
     Returns:
@@ -126,7 +130,7 @@ def write_judgements(path: Path, entries: Iterable[StoredJudgement]) -> bool:
     return _rewrite(path, lambda: fixed)
 
 
-def _rewrite(path: Path, made: Callable[[], Iterable[StoredJudgement]]) -> bool:
+def _rewrite(path: Path, made: "Callable[[], Iterable[StoredJudgement]]") -> bool:
     def text() -> str:
         single = {entry.key: entry for entry in made()}.values()
         return "".join(recorded_line(entry) for entry in sorted(single, key=_order))
@@ -137,32 +141,32 @@ def _rewrite(path: Path, made: Callable[[], Iterable[StoredJudgement]]) -> bool:
         raise LlmevalError(f"{path}: the judgements cannot be written ({error.strerror})") from error
 
 
-def recorded_line(entry: StoredJudgement) -> str:
+def recorded_line(entry: "StoredJudgement") -> str:
     """Return a judgement as one line, readable in a diff; characters that would not be seen there are escaped."""
     text = json.dumps(entry.to_json(), ensure_ascii=False, allow_nan=False)
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
-def _merged(path: Path, used: Iterable[StoredJudgement], lacking: Collection[str] | None) -> list[StoredJudgement]:
+def _merged(path: Path, used: "Iterable[StoredJudgement]", lacking: Collection[str] | None) -> "list[StoredJudgement]":
     """Merge the judgements of a run into a file; a renewing run drops the others, except of cases without a score."""
     old = Judgements.read(path).entries.values()
     forget = {entry.case for entry in old}.difference(lacking) if lacking is not None else ()
     return merge_judgements(old, used, forget)
 
 
-def _order(entry: StoredJudgement) -> tuple[str, str, int, str]:
+def _order(entry: "StoredJudgement") -> tuple[str, str, int, str]:
     return entry.case, entry.components["mode"], entry.components["repeat"], entry.key
 
 
-def _grouped(pairs: Iterable[tuple[str, StoredJudgement]]) -> dict[str, list[StoredJudgement]]:
+def _grouped(pairs: "Iterable[tuple[str, StoredJudgement]]") -> "dict[str, list[StoredJudgement]]":
     groups: dict[str, list[StoredJudgement]] = {}
     for name, entry in pairs:
         groups.setdefault(name, []).append(entry)
     return groups
 
 
-def _most_like(components: Mapping[str, Any], entries: Iterable[StoredJudgement]) -> StoredJudgement | None:
-    def rank(entry: StoredJudgement) -> tuple[int, str]:
+def _most_like(components: Mapping[str, Any], entries: "Iterable[StoredJudgement]") -> "StoredJudgement | None":
+    def rank(entry: "StoredJudgement") -> tuple[int, str]:
         theirs = entry.components
         texts, recorded = components["texts"], theirs["texts"]
         unlike = sum(components[name] != theirs[name] for name in components if name != "texts")
@@ -172,7 +176,9 @@ def _most_like(components: Mapping[str, Any], entries: Iterable[StoredJudgement]
     return min(entries, key=rank, default=None)
 
 
-def _read(path: Path, display_path: str) -> list[StoredJudgement]:
+def _read(path: Path, display_path: str) -> "list[StoredJudgement]":
+    from pytest_llmeval.judge.stored_judgement import StoredJudgement
+
     faults = FaultLog(display_path)
     entries: dict[str, tuple[int, StoredJudgement]] = {}
     for number, text in enumerate(decode(read_bytes(path, display_path), display_path).split("\n"), 1):
@@ -227,7 +233,7 @@ class Written(NamedTuple):
     fault: str = ""
 
 
-def encode_judgements(used: Iterable[tuple[Path, StoredJudgement]]) -> str:
+def encode_judgements(used: "Iterable[tuple[Path, StoredJudgement]]") -> str:
     """Write judgements, each with the file that asked for it, as one line of ASCII."""
     return json.dumps([(str(asking), entry.to_json()) for asking, entry in used])
 
@@ -240,14 +246,16 @@ class UsedJudgements:
 
     def take(self, text: str) -> None:
         """Add what `encode_judgements` wrote."""
+        from pytest_llmeval.judge.stored_judgement import StoredJudgement
+
         for asking, entry in json.loads(text):
             self.add(judgements_of(Path(asking)), StoredJudgement.from_json(entry))
 
-    def add(self, path: Path, entry: StoredJudgement) -> None:
+    def add(self, path: Path, entry: "StoredJudgement") -> None:
         """Add a judgement that is recorded in a file."""
         self._used.setdefault(path, []).append(entry)
 
-    def __iter__(self) -> Iterator[tuple[Path, StoredJudgement]]:
+    def __iter__(self) -> "Iterator[tuple[Path, StoredJudgement]]":
         """Iterate over the judgements, each with the file that it is recorded in, in an order of their content."""
         for path, entries in sorted(self._used.items()):
             for entry in sorted(entries, key=lambda entry: (*_order(entry), entry.reply)):

@@ -1,18 +1,17 @@
 """How the verdicts of a panel become one."""
 
-__all__ = ("PanelError", "PanelVerdict", "Reduce", "Votes", "decided", "juror_lines", "reduced")
+__all__ = ("PanelError", "PanelVerdict", "Votes", "decided", "juror_lines", "reduced")
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Mode, Verdict
 from pytest_llmeval.judge.questions.replies import FLAGS
-
-Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
+from pytest_llmeval.judge.spec import Reduce
 
 _VOTES: Final = ("majority", "unanimous")
 

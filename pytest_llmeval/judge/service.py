@@ -16,6 +16,7 @@ from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
 from pytest_llmeval.judge.failures import Failures
 from pytest_llmeval.judge.heartbeat import LEASE_S, Heartbeat
+from pytest_llmeval.judge.lease_watch import LeaseWatch
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, records
 from pytest_llmeval.judge.panel import Bound, BoundPanel
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_llmeval.judge.store.cache import Cache
     from pytest_llmeval.judge.store.working import WorkingCache
-
-_POLL_S = 0.02
 
 
 class JudgeOffError(JudgeError):
@@ -121,6 +120,11 @@ class JudgeService:
     def heart(self) -> Heartbeat:
         """Keeps what this process holds."""
         return Heartbeat(self.limit, self.working, self.run, self.owner, self.lease_s)
+
+    @cached_property
+    def leases(self) -> LeaseWatch:
+        """Tells when the calls of other processes end."""
+        return LeaseWatch(self.working)
 
     @cached_property
     def _failures(self) -> Failures:
@@ -216,7 +220,9 @@ class JudgeService:
                     waits(
                         f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
                     )
-                await asyncio.sleep(_POLL_S)
+                await self.leases.ended(asked.key)
+                if (settled := self._settled(asked, again=again)) is not None:
+                    return settled
         try:
             # Another process may have asked, kept and released since we looked.
             return self._settled(asked, again=again) or await self._ask(asked)

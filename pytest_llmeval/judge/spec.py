@@ -1,13 +1,13 @@
 """The ``judge`` of a suite file: model, address and call parameters, checked."""
 
-__all__ = ("PROVIDERS", "JudgeSpec", "Price")
+__all__ = ("PROVIDERS", "JudgeSpec", "Price", "Reduce")
 
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import suggest
@@ -16,6 +16,9 @@ from pytest_llmeval.services.secrets import is_secret_name, variable_fault
 
 PROVIDERS = ("anthropic", "fixture", "openai", "pydantic-ai")
 """Providers that may precede the colon of a model."""
+
+Reduce: TypeAlias = Literal["mean", "median", "majority", "unanimous"]
+"""How the verdicts of several judges become one."""
 
 _LONGEST_TIMEOUT = 24 * 60 * 60
 _MOST_RETRIES = 100

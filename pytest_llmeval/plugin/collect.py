@@ -201,6 +201,10 @@ class EvalModule(SyntheticModule):
             )
         suite = self._suite
         ways = self._ways(variants, judge_client)
+        try:
+            self.config.stash[LOADER].check_answers(suite, [way.key.variant for way in ways if not suite.systems])
+        except LlmevalError as error:
+            raise self.config.stash[LOADER].refuse(error) from None
         self.config.stash[LOADER].offered.update(way.key for way in ways)
         cases = [{case.id: case for case in way.suite.cases[: 1 if suite.bulk else None]} for way in ways]
         for name in dict.fromkeys(each.id for each in suite.cases):

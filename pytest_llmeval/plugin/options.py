@@ -306,8 +306,6 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     """
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.run.case_runner import CaseRunner, Signals
-    from pytest_llmeval.targets.journal import Journal
-    from pytest_llmeval.targets.python import Recordings
 
     options = judge_options(config)
     signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
@@ -319,6 +317,9 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
         return CaseRunner(options, None, signals, in_turn, explains_all)
+    from pytest_llmeval.targets.journal import Journal
+    from pytest_llmeval.targets.python import Recordings
+
     path = config.invocation_params.dir / name
     try:
         if mode != "replay":

@@ -98,9 +98,8 @@ def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.
     """Return what an item hands to its report; a case whose fixtures failed or skipped it is counted too."""
     if call.when == "call":
         payload = item.stash.get(PAYLOAD, None)
-        item.stash.setdefault(PAYLOAD, "")
-        del item.stash[PAYLOAD]  # an item can be run again
         if payload is not None:
+            del item.stash[PAYLOAD]  # an item can be run again
             return payload
     elif report.outcome == "passed":
         return None

@@ -14,8 +14,8 @@ from pytest_llmeval.services.secrets import secret_values, without
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
     """Change how the report of a case says why it failed, and what was captured meanwhile."""
-    loaded = case_of(item)
-    if loaded is None or not (report.longrepr or report.sections):
+    loaded = case_of(item) if report.longrepr or report.sections else None
+    if loaded is None:
         return
     secrets = secret_values(loaded.suite.secret_variables)
     report.longrepr = _changed(report.longrepr, lambda text: printable(without(text, secrets), lines=True))

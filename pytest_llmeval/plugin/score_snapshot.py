@@ -19,7 +19,7 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.plugin.verdict_reports import VerdictReport, emit
 from pytest_llmeval.scoring.gates import Verdict
 from pytest_llmeval.snapshots.files import PendingFile, approve, python_score_file, read_if_there, texts_of
-from pytest_llmeval.snapshots.keeper import mark_rest
+from pytest_llmeval.snapshots.judged_scores import mark_rest
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.snapshots.scores import TestScores, rounded
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit

@@ -15,7 +15,6 @@ from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -78,11 +77,23 @@ class SuiteLoader:
         if suite.judged:
             # Faults of judge and recordings are faults of the suite.
             self.judges.judge_of(path, suite.judge, shown, priced=suite.asks_judge)
-        for name in (suite.systems or [""]) if suite.against_approved else ():
-            ApprovedAnswers.read(self.key(suite, variant=name))  # so are those of approved answers
+        self.check_answers(suite, suite.systems or [""])
         for tag in sorted({tag for case in suite.cases for tag in case.tags}):
             self.config.addinivalue_line("markers", f"{tag}: a tag of evaluation cases")
         return suite
+
+    def check_answers(self, suite: Suite, variants: Iterable[str]) -> None:
+        """Read the approved answers of systems, or of variants of the target, if the suite compares with them.
+
+        Raises:
+            SuiteError: A file has faults, which are those of the suite.
+        """
+        if not suite.against_approved:
+            return
+        from pytest_llmeval.snapshots.answers import ApprovedAnswers
+
+        for name in variants:
+            ApprovedAnswers.read(self.key(suite, variant=name))
 
     def note_misnamed(self, path: Path) -> None:
         """Note a file that is not collected, if it looks like a suite."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question
+from pytest_llmeval.judge.contract import Question
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue

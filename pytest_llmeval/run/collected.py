@@ -12,7 +12,7 @@ from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.reports.notes import Texts
 from pytest_llmeval.suite.suite import Suite, SuiteKey

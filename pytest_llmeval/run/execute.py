@@ -24,7 +24,7 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.explaining import explained, failing_answers
 from pytest_llmeval.run.records import not_computed
 from pytest_llmeval.run.score import measure_answered, measure_each

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
@@ -24,7 +24,7 @@ from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import USAGE
 from pytest_llmeval.snapshots.comparable import digests_of
-from pytest_llmeval.snapshots.keeper import deciding_labels
+from pytest_llmeval.snapshots.judged_scores import deciding_labels
 from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 

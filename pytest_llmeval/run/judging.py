@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
+from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
@@ -19,7 +20,7 @@ from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.gates import GateResult, Verdict
 from pytest_llmeval.scoring.summary import summarize
-from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_report
+from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.keeper import Keeper
@@ -127,6 +128,7 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         if not (key.test or suite.can_fail or keeper.settings(suite))  # a Python test has assertions of its own
     )
     notes += [f"{each}: {CANNOT_FAIL}" for each in dict.fromkeys(toothless)]
+    notes += dict.fromkeys(note for each in suites for note in _idle_thresholds(each))
     compared = []
     for variants in groups:
         try:
@@ -136,6 +138,18 @@ def judge_run(run: CollectedRun, keeper: Keeper) -> JudgedRun:
         else:
             compared += [found] if found is not None else []
     return JudgedRun(suites, verdicts, notes, compared)
+
+
+def _idle_thresholds(judged: JudgedSuite) -> Iterator[str]:
+    """Yield the thresholds of a whole run that no case can miss, since none has a value: a label may be misspelt."""
+    suite, result = judged.suite, judged.report.result
+    if judged.incomplete or judged.off or not any(each.observations for each in result.records):
+        return
+    for name in sorted({*suite.thresholds, *(name for case in suite.cases for name in case.thresholds)}):
+        metric = result.find(name)
+        if name not in TARGET_FIGURES and (metric is None or not (metric.scored or metric.errored)):
+            near = suggest(name, (each for each, found in result.metrics.items() if found.scored))
+            yield f"{judged.key.shown}: no case has a value of {name}, so none can miss its threshold{near}"
 
 
 def _with_gates_between(

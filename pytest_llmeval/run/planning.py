@@ -14,7 +14,8 @@ from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.judge.contract import JudgedEvaluator, Usage
+from pytest_llmeval.judge.contract import Usage
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.contract import JudgedEvaluator, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.contract import Question
+    from pytest_llmeval.judge.contract import Question, Verdict
 
 _MOST_ROUNDS = 8
 
@@ -30,7 +30,7 @@ class Rounds:
 
     evaluator: JudgedEvaluator
     views: Sequence[Case]
-    verdicts: list[list[Verdict | LlmevalError]] = field(init=False)
+    verdicts: "list[list[Verdict | LlmevalError]]" = field(init=False)
     _asked: list[int] = field(init=False)
     """How many questions about each view are not answered yet."""
     _rounds: int = 0
@@ -64,19 +64,19 @@ class Rounds:
         self._asked = [len(each) for each in put]
         return list(chain(*put))
 
-    def _questions(self, view: Case, told: Sequence[Verdict | LlmevalError]) -> "Sequence[Question]":
+    def _questions(self, view: Case, told: "Sequence[Verdict | LlmevalError]") -> "Sequence[Question]":
         if not self._rounds:
             return self.evaluator.questions(view)
         return self.evaluator.follow_up(view, as_judge_errors(told))
 
-    def add(self, verdicts: Sequence[Verdict | LlmevalError]) -> None:
+    def add(self, verdicts: "Sequence[Verdict | LlmevalError]") -> None:
         """Add what was said to the questions that `next` returned, in order."""
         told = iter(verdicts)
         for each, asked in zip(self.verdicts, self._asked, strict=True):
             each.extend(next(told) for _ in range(asked))
 
 
-def as_judge_errors(verdicts: Sequence[Verdict | LlmevalError]) -> list[Verdict | JudgeError]:
+def as_judge_errors(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Verdict | JudgeError]":
     """Return verdicts as evaluators see them: whatever there is in place of one is an error of the judge."""
     return [
         JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each

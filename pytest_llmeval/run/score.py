@@ -19,7 +19,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import SharedRecords, record_of
 from pytest_llmeval.run.rounds import Rounds, as_judge_errors
 from pytest_llmeval.run.turns import of_turns

@@ -2,7 +2,6 @@
 
 __all__ = ("OrphanedError", "Sharing")
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from pytest_llmeval.targets.python import fingerprint
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService
-
-_POLL_S = 0.02
 
 
 class OrphanedError(LlmevalError):
@@ -71,7 +68,7 @@ class Sharing:
                 return _told(known)
             if cache.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
-            await asyncio.sleep(_POLL_S)
+            await judges.leases.ended(key)
         try:
             if (known := cache.get_answer(judges.run, key)) is not None:  # kept since we looked
                 return _told(known)

@@ -135,4 +135,6 @@ def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, J
         if each.incomplete
     )
     run, baseline = (CaseStatistics.exact(each.report.result.records) for each in (system, other))
-    return examine(gate, Pairing(run, baseline, system.suite.metrics), incomplete)
+    pairing = Pairing(run, baseline, system.suite.metrics)
+    absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
+    return examine(gate, pairing if pairing.paired else None, incomplete, absent)

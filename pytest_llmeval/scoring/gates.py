@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
-from pytest_llmeval.core.wording import counted, limit, number, suggest
+from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 
@@ -168,13 +168,14 @@ class Gate:
                 continue
             outcome, value, reason = self._one(group, metric, self._scores(result, group.rows))
             judged.append((self._slack(value), name, outcome, value, reason))
-        note = f"; not judged, under {counted(self.min_cases, 'case')}: {', '.join(small)}" if small else ""
+        note = f"; not judged, under {counted(self.min_cases, 'case')}: {several(small)}" if small else ""
         if not judged:
             return self._verdict("failed", None, f"no group by {self.by!r} has {counted(self.min_cases, 'case')}{note}")
         failed = [each for each in judged if each[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
-            listed = "; ".join(f"{each[1]}: {each[4]}" for each in failed)
+            told = sorted(failed) if len(failed) > MOST_LISTED else failed
+            listed = several([f"{each[1]}: {each[4]}" for each in told], "; ")
             return self._verdict(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
         return self._verdict(
             outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"

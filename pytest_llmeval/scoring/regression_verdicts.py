@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_llmeval.core.evaluator import Metric
-from pytest_llmeval.core.wording import counted, interval, limit, number
+from pytest_llmeval.core.wording import MOST_LISTED, counted, interval, limit, number, several
 from pytest_llmeval.scoring.comparison.detectable import detectable_drop, safe_drop
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
 from pytest_llmeval.scoring.comparison.estimation import Estimate
@@ -188,11 +188,13 @@ def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
         found = finding.examined[0].found
         bounds = None if found is None else _change(gate, found.drop, found.interval)[1]
         return replace(_result(gate, outcome, drop, reason), interval=bounds)
-    note = f"; not judged, under {counted(gate.min_cases, 'case')}: {', '.join(finding.small)}" if finding.small else ""
+    note = f"; not judged, under {counted(gate.min_cases, 'case')}: {several(finding.small)}" if finding.small else ""
     failed = [each for each in verdicts if each[1] == "failed"]
-    group, outcome, drop, reason = max(failed or verdicts, key=lambda each: -math.inf if each[2] is None else each[2])
+    worst_first = sorted(failed or verdicts, key=lambda each: math.inf if each[2] is None else -each[2])
+    group, outcome, drop, reason = worst_first[0]
     if failed:
-        listed = "; ".join(f"{each[0]}: {each[3]}" for each in failed)
+        told = worst_first if len(failed) > MOST_LISTED else failed
+        listed = several([f"{each[0]}: {each[3]}" for each in told], "; ")
         text = f"{len(failed)} of {len(verdicts)} groups fail: {listed}{note}"
     else:
         worst = "smallest gain" if gate.gains else "largest drop"

@@ -18,7 +18,8 @@ from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
-from pytest_llmeval.snapshots.keeper import Keeper, deciding_labels
+from pytest_llmeval.snapshots.judged_scores import deciding_labels
+from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores

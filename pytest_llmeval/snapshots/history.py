@@ -15,7 +15,6 @@ from pytest_llmeval.data.files.writing import append_text
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.snapshots.comparable import basis_of
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
-from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ def _lines(root: Path | None, holding: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _line(suite_run: SuiteRun, gates: Sequence[GateResult], time: str, commit: str | None) -> str:
+    from pytest_llmeval.snapshots.scores import rounded
+
     metrics = {**suite_run.result.metrics, "pass_rate": suite_run.result.pass_rate}
     data = {
         "time": time,

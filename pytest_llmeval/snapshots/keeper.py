@@ -1,51 +1,20 @@
 """The snapshots of a run: comparison, approval, and notes for the history."""
 
-__all__ = ("Keeper", "deciding_labels", "mark_rest")
+__all__ = ("Keeper",)
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord
-from pytest_llmeval.core.wording import counted
-from pytest_llmeval.data.files.writing import has_text
 from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
-from pytest_llmeval.snapshots.answers import answers_text
-from pytest_llmeval.snapshots.comparable import fingerprint
-from pytest_llmeval.snapshots.files import (
-    PendingFile,
-    anchor_file,
-    answers_file,
-    approve,
-    approved_scores,
-    has_texts,
-    read_if_there,
-    score_file,
-    statistics_file,
-    texts_of,
-)
 from pytest_llmeval.snapshots.mode import Mode
-from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
-from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
+from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.snapshots.unchanged import UnchangedPart, unchanged_part
-from pytest_llmeval.snapshots.verdicts import (
-    changed_cases,
-    first_approved,
-    judge_scores,
-    not_comparable,
-    not_judged,
-    told_shifts,
-)
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
-REST = "(suite)"
-"""The snapshot of what a score file holds besides the metrics; it is counted only when an approval changes it."""
-
-_CHECKS = "checks"
-"""The label of the evaluator of a suite's checks."""
+if TYPE_CHECKING:
+    from pytest_llmeval.snapshots.files import PendingFile
 
 
 @dataclass
@@ -62,7 +31,7 @@ class Keeper:
 
     mode: Mode
     always: bool = False
-    files: list[tuple[SuiteKey, PendingFile]] = field(default_factory=list)
+    files: "list[tuple[SuiteKey, PendingFile]]" = field(default_factory=list)
     judged: list[SuiteRun] = field(default_factory=list)
     root: Path | None = None
 
@@ -86,107 +55,16 @@ class Keeper:
         if settings is None:
             return []
         if incomplete:
+            from pytest_llmeval.snapshots.verdicts import not_judged
+
             return [not_judged(incomplete)]
-        path = score_file(suite_run.key)
-        shown = shown_beside(suite_run.key, path)
+        from pytest_llmeval.snapshots.judged_scores import judge_snapshot
+
         self.judged.append(suite_run)
-        try:
-            old = approved_scores(path, shown)
-        except SuiteError as error:
-            return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))]
-        new, statistics = _scores(suite_run, settings)
-        if old is not None:
-            new = replace(new, bridges=old.bridges)
-        writes = self.mode.update or (self.mode.new_only and old is None)
-        if writes and self.mode.keep_unused and old is not None:
-            new = replace(new, metrics={**old.metrics, **new.metrics})
-        verdicts = self._verdicts(old, new, settings, suite_run, shown, writes=writes)
-        self.files.append((suite_run.key, self._pending(path, old, new, verdicts, writes=writes)))
-        if writes:
-            pending = self.files[-1][1]
-            remembering, pending.named = self._remembering(old, new, suite_run, path, settings)
-            if suite_run.suite.against_approved:
-                text = answers_text(suite_run.suite.cases, suite_run.answers)
-                pending.named = {**pending.named, answers_file(path): text}
-            pending.statistics = statistics
-            pending.approved = lambda: approve(
-                read_if_there(path, shown, SuiteScores), remembering, stamp, settings.history
-            )
-            if old is not None:
-                there = has_text(statistics_file(path), statistics) and has_texts(path, pending.named)
-                mark_rest(pending, changed=not there or _rest(old) != _rest(remembering))
+        verdicts, file = judge_snapshot(suite_run, settings, self.mode, stamp)
+        if file is not None:
+            self.files.append((suite_run.key, file))
         return verdicts
-
-    def _remembering(
-        self, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
-    ) -> tuple[SuiteScores, dict[Path, str]]:
-        """Add the earlier runs that an approval remembers to its scores; also return their files."""
-        from pytest_llmeval.snapshots.anchors import next_anchor
-        from pytest_llmeval.snapshots.pool import next_pool
-
-        pool, named = next_pool(old, new, path, settings.pool)
-        new = replace(new, pool=pool)
-        if self.mode.anchor:
-            return new, named
-        keep = settings.anchor == "keep"
-        anchor, text = next_anchor(old, new, suite_run.statistics, suite_run.suite, path, keep=keep)
-        return replace(new, anchor=anchor), named if anchor is None else {**named, anchor_file(path): text}
-
-    def _verdicts(
-        self,
-        old: SuiteScores | None,
-        new: SuiteScores,
-        settings: SnapshotSettings,
-        suite_run: SuiteRun,
-        shown: str,
-        *,
-        writes: bool,
-    ) -> list[Verdict]:
-        from pytest_llmeval.snapshots.rises import weigh_rises
-
-        if old is None and not writes:
-            command = self.mode.command(suite_run.key.shown)
-            return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
-        warned = list(_warned(new))
-        if old is None:
-            return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
-        part = _unchanged_part(old, new, settings, suite_run)
-        if part is not None:
-            old, new = part.old, part.new
-        verdicts = judge_scores(
-            old,
-            new,
-            settings,
-            suite_run.suite.metrics,
-            deciding=deciding_labels(suite_run.suite),
-            gated=_gated(suite_run, old),
-            warn_unused=self.mode.warn_unused,
-            shown=suite_run.key.shown,
-        )
-        verdicts = told_shifts(weigh_rises(verdicts, suite_run.compared(old), suite_run.suite), suite_run.shifts(old))
-        if part is not None:
-            over = f"over the {counted(len(part.matching.unchanged), 'unchanged case')}"
-            verdicts = [replace(each, reason=f"{each.reason}; {over}") for each in verdicts]
-            verdicts = [not_comparable(EVERYTHING, str(part.matching), settings), *verdicts]
-        if writes:
-            return [*warned, *map(_approved, verdicts)]
-        command = self.mode.command(suite_run.key.shown)
-        return [_with_command(each, command) for each in verdicts]
-
-    def _pending(
-        self, path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[Verdict], *, writes: bool
-    ) -> PendingFile:
-        before, after = texts_of(old), texts_of(new)
-        if old is not None and not writes:
-            after = {name: text for name, text in after.items() if name in before}  # a new metric fails nothing
-        failed = {_counted_as(verdict) for verdict in verdicts if verdict.outcome == "failed"}
-        if not writes and any(verdict.metric == EVERYTHING for verdict in verdicts):
-            # What concerns the file is one line of the report, and counts as one snapshot.
-            judged = {verdict.metric for verdict in verdicts}
-            before, after = ({name: texts[name] for name in texts if name in judged} for texts in (before, after))
-            before |= {REST: "approved"} if old is not None else {}
-            after[REST] = "of this run"
-        return PendingFile(path, before, after, frozenset(after.keys() - failed))
 
     def note(self, suite_run: SuiteRun, watch: RunWatch) -> None:
         """Have a run's part in gates that weigh many runs written into the history."""
@@ -207,107 +85,3 @@ class Keeper:
             for key, file in self.files
             if file.fault
         ]
-
-
-def _scores(suite_run: SuiteRun, settings: SnapshotSettings) -> tuple[SuiteScores, str]:
-    """Return the scores of a run, without history, and the text of the statistics of its cases."""
-    statistics = suite_run.statistics.text
-    scores = SuiteScores(
-        suite=Path(suite_run.key.path).name,
-        test=suite_run.key.test,
-        variant=suite_run.key.variant,
-        cases=Cases(len(suite_run.records), fingerprint(statistics), sum(map(_errored, suite_run.records))),
-        comparable=suite_run.comparable,
-        metrics=metrics_of(suite_run.result, settings),
-        groups=groups_of(suite_run.result, settings),
-    )
-    return scores, statistics
-
-
-def _errored(record: CaseRecord) -> bool:
-    return bool(record.errors) or any(each.errored for each in record.observations.values())
-
-
-def deciding_labels(suite: Suite) -> Callable[[str], set[str]]:
-    """Return what gives the labels of the evaluators that decide a metric; limits and checks decide the pass rate."""
-    limited = {metric for case in suite.cases for metric in suite.limits(case)}
-    checks = {_CHECKS} if suite.checked else set()
-
-    def labels(metric: str) -> set[str]:
-        owned = map(suite.metrics.find, limited if metric == PASS_RATE else [metric])
-        found = {each.label for each in owned if each is not None}
-        return found | checks if metric == PASS_RATE else found
-
-    return labels
-
-
-def _gated(suite_run: SuiteRun, old: SuiteScores) -> Callable[[str], bool]:
-    """Return what says whether a gate decides on the fall of a metric.
-
-    Gates on groups, or on the mean over cases, do not; nor does one that has to leave cases out of its comparison.
-    """
-    gated = {gate.metric for gate in suite_run.suite.regressions if gate.by is None and gate.statistic == "value"}
-
-    def decides(metric: str) -> bool:
-        return metric in gated and not _left_out(suite_run, old, metric)
-
-    return decides
-
-
-def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
-    from pytest_llmeval.scoring.comparison.left_out import left_out_of
-
-    pairing = suite_run.compared(old)
-    if pairing is None:
-        return True
-    return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
-
-
-def _warned(scores: SuiteScores) -> Iterator[Verdict]:
-    """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
-    if scores.cases.errored:
-        errored = counted(scores.cases.errored, "case")
-        reason = (
-            f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
-        )
-        yield Verdict(EVERYTHING, "approved", "passed", reason=reason)
-
-
-def _unchanged_part(
-    old: SuiteScores, new: SuiteScores, settings: SnapshotSettings, suite_run: SuiteRun
-) -> UnchangedPart | None:
-    """Return the scores over the unchanged cases, where others have changed and the approved run says which."""
-    if not changed_cases(old, new.comparable, new.cases.count):
-        return None
-    pairing = suite_run.compared(old)
-    return None if pairing is None else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
-
-
-def _with_command(verdict: Verdict, command: str) -> Verdict:
-    """Add how the rest is approved to a verdict on cases that are not the same."""
-    if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
-        return verdict
-    return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
-
-
-def _counted_as(verdict: Verdict) -> str:
-    return REST if verdict.metric == EVERYTHING else verdict.metric
-
-
-def _approved(verdict: Verdict) -> Verdict:
-    if verdict.kind == "unchanged":
-        return verdict
-    return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")
-
-
-def _rest(scores: SuiteScores) -> tuple[SuiteScores, list[str]]:
-    """Return what an approval can change besides the lines of metrics: which there are, and everything else."""
-    return replace(scores, metrics={}, history=()), sorted(scores.metrics)
-
-
-def mark_rest(pending: PendingFile, *, changed: bool) -> None:
-    """Have the rest of a file counted where an approval changes it: equal lines alone would not make it written."""
-    if changed:
-        pending.before = {**pending.before, REST: "approved"}
-        pending.after = {**pending.after, REST: "of this run"}
-        pending.holds |= {REST}

@@ -68,6 +68,8 @@ class Mode:
 
     def account(self, files: "Sequence[PendingFile]", *, orphans: bool) -> None:
         """Have files counted by syrupy, and written; without syrupy, write them."""
+        if not files:
+            return
         if self.syrupy is not None:
             from pytest_llmeval.snapshots.syrupy_bridge import account
 

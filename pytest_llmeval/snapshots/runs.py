@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
-from pytest_llmeval.snapshots.bridges import shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
-from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
-from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import Pairing
     from pytest_llmeval.scoring.comparison.shift import Shift
+    from pytest_llmeval.snapshots.scores import SuiteScores
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,13 @@ class SuiteRun:
 
         return CaseStatistics.of(self.records, digests=digests_of(self.suite))
 
-    def shifts(self, scores: SuiteScores) -> "dict[str, Shift]":
+    def shifts(self, scores: "SuiteScores") -> "dict[str, Shift]":
         """Return how far changes of judges since the approved scores move metrics, where that was approved."""
+        from pytest_llmeval.snapshots.bridges import shifts_between
+
         return shifts_between(scores.bridges, scores.comparable, self.comparable)
 
-    def approved(self, scores: SuiteScores) -> ApprovedRun:
+    def approved(self, scores: "SuiteScores") -> ApprovedRun:
         """Return the approved run, read once.
 
         Raises:
@@ -100,6 +100,7 @@ class SuiteRun:
         """
         from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
         from pytest_llmeval.scoring.comparison.pairing import Pairing
+        from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 
         digest = scores.cases.statistics
         if digest not in self._approved:
@@ -110,7 +111,7 @@ class SuiteRun:
             self._approved[digest] = ApprovedRun(statistics, pairing)
         return self._approved[digest]
 
-    def compared(self, scores: SuiteScores) -> "Pairing | None":
+    def compared(self, scores: "SuiteScores") -> "Pairing | None":
         """Return the run beside the approved one; ``None`` where nothing is known of that one's cases."""
         try:
             return self.approved(scores).pairing

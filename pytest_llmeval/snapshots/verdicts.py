@@ -237,11 +237,15 @@ def _way_to_migrate(old: str, new: str) -> str:
     """Return the arguments of the command that measures a change of judge; nothing where it cannot measure it."""
     if is_panel(old) and is_panel(new):
         replaced = replaced_jurors(old, new)
-        if len(replaced) == 1:
-            return f'--from "{replaced[0][0]}" --to {replaced[0][1]}'
-        return "--from JUROR --to PROVIDER:NAME (one juror at a time)" if replaced else ""
-    is_askable = new.partition(":")[0] in PROVIDERS and not new.startswith("fixture:")
-    return f"--to {new}" if is_askable and not is_panel(old) else ""
+        if len(replaced) > 1:
+            return "--from JUROR --to PROVIDER:NAME (one juror at a time)"
+        return "".join(f'--from "{juror}" --to {model}' for juror, model in replaced if _can_be_asked(model))
+    return f"--to {new}" if _can_be_asked(new) and not is_panel(old) else ""
+
+
+def _can_be_asked(model: str) -> bool:
+    """Return whether a judge is a model, which the command can ask; fixtures judge in pytest only."""
+    return model.partition(":")[0] in PROVIDERS and not model.startswith("fixture:")
 
 
 def _changes(label: str, old: Comparable, new: Comparable) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.data.files.validation import describe
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.suite.part_settings import PartReader

@@ -16,7 +16,7 @@ from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import closest, suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate

@@ -18,6 +18,7 @@ from pytest_llmeval.judge.stored_judgement import StoredJudgement
 pytestmark = pytest.mark.usefixtures("here")
 
 SUITE = Path("qa.eval.yaml")
+YES_NO = {"judge": {"mode": "default_binary"}}
 PANEL = ["openai:a", "openai:b"]
 CASE = {
     "id": "a",
@@ -62,6 +63,17 @@ def test_what_depends_on_answers_of_others_is_known_in_a_run_only(capsys: pytest
     suite({"pairwise": {"against": ["reference", "approved"]}})
     main(["cache", "explain", SUITE.name])
     assert capsys.readouterr().out == "a: the answers that 'pairwise' compares with are there during a run\n"
+
+
+def test_explain_lists_what_is_asked_about_the_answers_of_each_system(capsys: pytest.CaptureFixture[str]) -> None:
+    case = {name: value for name, value in CASE.items() if name != "prediction"}
+    write("old.json", json.dumps({"a": "Yes."}))
+    systems = {"old": {"predictions": "old.json"}, "app": {"python": "app:answer"}}
+    write(SUITE.name, json.dumps({"judge": "openai:a", "evaluators": [YES_NO], "systems": systems, "cases": [case]}))
+    main(["cache", "explain", SUITE.name])
+    told = capsys.readouterr().out.splitlines()[2:]
+    assert told[0].split()[:3] == ["a[old]", "judge", "default_binary"]
+    assert told[1:] == ["a[app]: its prediction is made during a run"]
 
 
 def test_scores_stand_for_grades_only_where_the_steps_are_written(capsys: pytest.CaptureFixture[str]) -> None:

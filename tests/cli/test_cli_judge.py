@@ -155,6 +155,7 @@ def test_a_juror_of_a_panel_is_replaced_and_the_others_are_not_asked(suites: Sui
     assert len(suites.server.calls) - asked == 10
     assert "default_binary          10        6  0.6000  1.0000  0.4000" in told
     assert "scores that change, with their snapshots: none" in told
+    assert told.endswith("with the approved scores; how far jurors agree is not, until a run is approved\n")
     jurors[0] = {**spec, "model": NEW}
     suites.write([GOOD] * 4 + [BAD] * 6, **top)
     found = suites.verdicts(suites.run())

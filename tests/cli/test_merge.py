@@ -11,6 +11,7 @@ import pytest
 from shard_files import origin, ran, write_suite
 
 from pytest_llmeval.cli import main
+from pytest_llmeval.run import finishing
 from pytest_llmeval.run.result_collector import ItemResult, ResultCollector
 from pytest_llmeval.run.shards.file import Options, write_shard
 
@@ -270,3 +271,14 @@ def test_a_report_of_another_suffix_is_a_usage_error(arguments: list[str]) -> No
 def test_an_anchor_needs_an_approval(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["merge", "parts", "--snapshot-anchor"]) == 1
     assert "--snapshot-anchor needs --snapshot-update" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_a_command_in_a_line(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(finishing, "finish_run", interrupted)
+    assert main(["merge", str(project / "parts")]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -1,11 +1,15 @@
 """``llmeval score`` and ``llmeval inputs``: suites whose predictions are known, without pytest."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusters import local_cluster
+from llm_server import PATIENCE
 
 from pytest_llmeval.cli import main
 
@@ -85,6 +89,19 @@ def test_a_suite_is_scored_on_a_dask_cluster() -> None:
         address = cluster.scheduler_address.removeprefix("tcp://")
         assert main(["score", "s.eval.yaml", f"--executor=dask://{address}", "--report=run.json"]) == 1
     assert report() == alone
+
+
+def test_processes_end_with_a_command_that_is_killed() -> None:
+    code = """if True:
+        import os
+        from pytest_llmeval.run.streams.predicted_suite import open_executor
+        with open_executor("processes:1") as pool:
+            print(pool.submit(os.getppid).result() == os.getpid(), flush=True)
+            os.kill(os.getpid(), 9)
+    """
+    # A process that is left keeps the pipe open.
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout.strip()) == (-signal.SIGKILL, b"True")
 
 
 def test_a_suite_without_failure_passes() -> None:

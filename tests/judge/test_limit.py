@@ -136,6 +136,32 @@ def test_slots_of_all_processes_are_looked_for_once_for_all_calls_that_wait(monk
     assert looks == [6] * 4
 
 
+def test_nobody_looks_again_before_the_time_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_S", PATIENCE)
+    looks = []
+
+    class Taken(Slots):
+        def take(self, wanted: int) -> Sequence[int]:
+            looks.append(wanted)
+            return []
+
+    limit = CallLimit(8, Taken(8))
+
+    async def work() -> None:
+        calls = [asyncio.ensure_future(Traffic(limit).call()) for _ in range(3)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        calls.append(asyncio.ensure_future(Traffic(limit).call()))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        for each in calls:
+            each.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    run(work())
+    assert looks == [3]
+
+
 def test_what_is_wrong_with_the_shared_slots_is_an_error_of_the_calls_that_wait_for_one() -> None:
     class Broken(Slots):
         def take(self, wanted: int) -> Sequence[int]:

@@ -14,8 +14,9 @@ from pytest_llmeval.judge.questions.checklist import checklist_mode
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.pairs import pairwise_mode
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, Reduce, decided, reduced
+from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, decided, reduced
 from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judge.spec import Reduce
 
 YES_NO = get_mode("preference")
 SCORE = get_mode("continuous")

@@ -73,6 +73,21 @@ def test_damaged_answers_are_a_fault_of_the_suite_with_file_and_line(approved: "
     assert "__llmeval__/s.answers.jsonl:2:1  found no approved answer" in ran.text
 
 
+def test_damaged_answers_of_a_variant_are_a_fault_as_well(approved: "Judged") -> None:
+    suite(approved, target=None)
+    approved.project.write(
+        "conftest.py",
+        "import pytest\n\n@pytest.fixture(params=['v1', 'v2'])\ndef llmeval_target(request):\n"
+        "    return lambda value: request.param\n",
+    )
+    approved.project.run("--snapshot-update")
+    (path,) = (approved.project.path / "__llmeval__").glob("s.v2-*.answers.jsonl")
+    path.write_text("[]\n", encoding="utf-8")
+    ran = approved.project.run()
+    assert (ran.code, ran.suites) == (1, {})
+    assert f"__llmeval__/{path.name}:1:1  found no approved answer" in ran.text
+
+
 def test_answers_are_approved_from_shards_and_forgotten_when_nothing_compares_with_them(approved: "Judged") -> None:
     folder, parts = approved.project.path, [f"--llmeval-report=part{part}.llmeval" for part in (1, 2)]
     for part, kept in enumerate(parts, 1):

@@ -163,7 +163,7 @@ def test_the_steps_of_criteria_are_those_of_the_next_juror_where_the_first_fails
 
     panel(judged, "good", evaluators=[{"judge": {"criteria": "Short."}}], min_judges=2)
     judged.server.script(grades)
-    assert judged.project.run("--llmeval-plan").report["judge"]["calls"] == 1
+    assert judged.project.run("--llmeval-plan").report["judge"]["calls"] == 4  # steps by one, grades by three
     ran = judged.project.run("--llmeval-judge=record")
     assert ran.outcomes("s") == {"good": "passed"}, ran.text
     (good,) = ran.suites["s"]["cases"]

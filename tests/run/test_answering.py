@@ -17,7 +17,8 @@ from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.judge.bound_question import SuiteJudge
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.contract import JudgedEvaluator, JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import JudgeAccess, SuiteJudges
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode, JudgeOptions

@@ -1,7 +1,7 @@
 """Judging a finished run without pytest: summaries, gates, what is reported, and what costs only its own suite."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
 from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.scoring.gates import parse_gate
+from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import Mode
 from pytest_llmeval.suite.suite import Suite
@@ -28,6 +29,14 @@ CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="
 
 def measured(name: str, letters: int = 4, **more: Any) -> CaseRecord:
     return CaseRecord(name, observations={"length": Observation({"letters": letters})}, **more)
+
+
+def absent(name: str) -> CaseRecord:
+    return CaseRecord(name, observations={"length": Observation({}, undefined={"length": "no gold"})})
+
+
+def failed(name: str) -> CaseRecord:
+    return CaseRecord(name, outcome="errored", errors={"length": "no"})
 
 
 def gated(*gates: str, path: str = "/root/s.eval.yaml", **more: Any) -> Suite:
@@ -82,6 +91,29 @@ def test_a_gate_that_cannot_be_judged_is_reported_unless_cases_were_left_out_on_
     judged = judge(collected(suite, measured("a")), broken=broken)
     assert [each.outcome for each in judged.suites[0].report.gates] == ["not_judged"]
     assert verdicts(judged) == reported
+
+
+@pytest.mark.parametrize(
+    ("limits", "records", "noted"),
+    [
+        (
+            {"lenght": Limit(1)},
+            [measured("a"), measured("b")],
+            "lenght, so none can miss its threshold (did you mean 'length'?)",
+        ),
+        ({"length": Limit(1)}, [absent("a"), absent("b")], "length, so none can miss its threshold"),
+        ({"length": Limit(1)}, [absent("a"), measured("b")], ""),
+        ({"length": Limit(1)}, [absent("a"), failed("b")], ""),
+        ({"lenght": Limit(1)}, [measured("a")], ""),
+        ({"target_latency_s": Limit(max=1)}, [measured("a"), measured("b")], ""),
+    ],
+)
+def test_a_threshold_that_no_case_can_miss_is_noted(
+    limits: dict[str, Limit], records: list[CaseRecord], noted: str
+) -> None:
+    for suite in (gated(thresholds=limits), length_suite(replace(CASES[0], thresholds=limits), CASES[1])):
+        notes = judge(collected(suite, *records)).notes
+        assert list(notes) == ([f"s.eval.yaml: no case has a value of {noted}"] if noted else [])
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
 from pytest_llmeval.judge.budget import Budget
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Usage, Verdict
+from pytest_llmeval.judge.contract import Question, Usage, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements, write_judgements
 from pytest_llmeval.judge.store.cache import Cache

@@ -105,8 +105,11 @@ def test_what_cannot_be_a_panel_is_refused() -> None:
         Panel([MILD])
     with pytest.raises(ValueError, match="judges: found 'openai:a', expected a list or a mapping of two or more"):
         Panel("openai:a")
-    with pytest.raises(ValueError, match="min_judges: found 3, expected 1 to 2"):
-        Panel([MILD, FAIR], min_judges=3)
+    with pytest.raises(ValueError, match="judges: found None, expected a list or a mapping of two or more"):
+        Panel(None)  # type: ignore[arg-type]  # what users may pass
+    for least in (3, 0, "2", 1.5, True):
+        with pytest.raises(ValueError, match=f"min_judges: found {least!r}, expected 1 to 2"):
+            Panel([MILD, FAIR], min_judges=least)  # type: ignore[arg-type]  # as above
     with pytest.raises(ValueError, match="reduce: found 'mode', expected one of mean, median, majority, unanimous"):
         Panel([MILD, FAIR], "mode")
 

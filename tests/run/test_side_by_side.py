@@ -20,12 +20,15 @@ TEXT = get_evaluator("text", metrics=["exact_match"])
 RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 
 
-def judged(*gates: RegressionGate, names: Sequence[str] = ("large", "small", "same")) -> dict[str, JudgedSuite]:
+def judged(
+    *gates: RegressionGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
+) -> dict[str, JudgedSuite]:
     suite = Suite("s", Path("s.eval.yaml"), {"text": TEXT}, (), named_gates=gates)
     found = []
     for name in names:
         cases = [
-            Case(str(each), expected="yes", prediction="yes" if each in RIGHT[name] else "no") for each in range(40)
+            Case(f"{name * apart}{each}", expected="yes", prediction="yes" if each in RIGHT[name] else "no")
+            for each in range(40)
         ]
         report = SuiteReport(f"s[{name}]", "s.eval.yaml", score(TEXT, cases), [], 40)
         found.append(JudgedSuite(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, report))
@@ -87,6 +90,16 @@ def test_a_gate_on_a_system_that_did_not_run_is_not_judged() -> None:
     found = outcome(gate(system="large", against="small", min_gain=0.1), names=("large", "same"))
     assert found["large"].outcome == "not_judged"
     assert found["large"].reason == "not judged: no system 'small' ran"
+
+
+def test_systems_without_a_common_case_are_not_compared() -> None:
+    entries = (gate(system="large", against="small", min_gain=0), gate(system="large", against="small", max_drop=1))
+    variants = judged(*entries, names=("large", "small"), apart=True)
+    for found in judge_between(variants)["large"]:
+        assert (found.outcome, found.reason) == ("failed", "no case is answered by both 'large' and 'small'")
+    table = side_by_side(variants)
+    assert table is not None
+    assert [dict(row.against) for row in table.table.rows] == [{}, {}]
 
 
 def test_one_system_alone_has_no_table() -> None:

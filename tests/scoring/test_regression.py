@@ -297,3 +297,11 @@ def test_one_resampling_serves_all_gates_of_a_suite() -> None:
     examine(gate(), both)
     examine(gate(metric="loss", test="mcnemar"), both)
     assert len(both.estimates) == 1
+
+
+def test_of_many_groups_the_largest_drops_are_listed_and_the_others_counted() -> None:
+    kinds = [f"g{number:02}" for number in range(25) for _ in range(30)]
+    here = run([int(case >= number) for number in range(25) for case in range(30)], kinds)
+    found = judge(gate(by="talk", min_scored=31), here, run([1] * 750, kinds))
+    assert found.reason.startswith("25 of 25 groups fail: g24: ")
+    assert found.reason.endswith("g05: 30 cases compared, expected at least 31 and 5 more")

@@ -247,6 +247,7 @@ def panel(*jurors: str, how: str = "mean") -> str:
         (panel("openai:a", "openai:b"), "openai:a", ""),
         ("openai:a", panel("openai:a", "openai:b"), ""),
         ("openai:a", "fixture:b", ""),
+        (panel("openai:a", "openai:b"), panel("openai:a", "fixture:c"), ""),
     ],
 )
 def test_a_changed_judge_names_the_command_where_it_can_measure_the_change(old: str, new: str, command: str) -> None:

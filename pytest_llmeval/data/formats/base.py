@@ -181,11 +181,11 @@ class FileSource(Source):
 
     def _answered(self, file: CaseFile, folder: Path, faults: list[Fault]) -> list[Case]:
         """Return the selected cases of the data file, with recorded answers if there are any."""
-        from pytest_llmeval.data.formats.predictions import add_predictions
-
         faults.extend(file.faults.listed())
         selected = {name: case for name, case in file.cases.items() if self.selects(case)}
         if self.predictions is not None:
+            from pytest_llmeval.data.formats.predictions import add_predictions
+
             log = FaultLog(shown_path(folder / self.predictions))
             answers = self.answers(folder / self.predictions, file.cases, log)
             if selected:

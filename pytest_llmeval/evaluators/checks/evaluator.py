@@ -16,7 +16,8 @@ from pytest_llmeval.evaluators.checks.judged import Criterion
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
 from pytest_llmeval.evaluators.checks.tree import MET, Check, Composed, Finding, InTurns, Leaf, Node, View, not_made
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judge.contract import Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums

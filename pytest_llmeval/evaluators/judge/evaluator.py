@@ -24,7 +24,8 @@ from pytest_llmeval.evaluators.judge.people import (
 )
 from pytest_llmeval.evaluators.judge.prompt_texts import prompt_texts
 from pytest_llmeval.evaluators.judge.texts import case_texts
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.criteria import GRADES, criteria_mode, numbered_steps, steps_question
 from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form

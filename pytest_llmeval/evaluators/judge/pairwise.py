@@ -16,7 +16,8 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.answers import as_references
 from pytest_llmeval.evaluators.judge.texts import CaseTexts, case_texts
 from pytest_llmeval.evaluators.measures.confusion import ratio
-from pytest_llmeval.judge.contract import JudgedEvaluator, Mode, Question, Verdict
+from pytest_llmeval.judge.contract import Mode, Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.pairs import pairwise_mode
 from pytest_llmeval.judge.questions.replies import shortened
 from pytest_llmeval.judge.questions.rules import instruction_language

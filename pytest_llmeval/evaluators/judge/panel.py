@@ -13,12 +13,12 @@ from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.labels import cell_name, read_cells
 from pytest_llmeval.core.observation import Observation, Totals
-from pytest_llmeval.judge.reduction import PanelError, PanelVerdict, Votes
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.errors import LlmevalError
     from pytest_llmeval.core.observation import FloatArray, Sums
     from pytest_llmeval.judge.contract import Verdict
+    from pytest_llmeval.judge.reduction import Votes
 
 _ONE_CASE = "needs several cases"
 _FEWEST = 2
@@ -85,6 +85,8 @@ class PanelAgreement(Evaluator):
         Args:
             verdicts: Of the panel, on all questions of the evaluator.
         """
+        from pytest_llmeval.judge.reduction import PanelError, PanelVerdict
+
         votes = [vote for each in verdicts if isinstance(each, PanelVerdict | PanelError) for vote in each.votes]
         if not votes:
             return self.absent("no question was put to a panel")
@@ -94,7 +96,7 @@ class PanelAgreement(Evaluator):
             undefined[self._metric("spread")] = "no two jurors gave a verdict"
         return Observation(dict(counted), undefined=undefined)
 
-    def _counts(self, votes: Votes) -> dict[str, float]:
+    def _counts(self, votes: "Votes") -> dict[str, float]:
         from pytest_llmeval.evaluators.measures.agreement import unit_moments
 
         given = {number: score for number, each in enumerate(self.jurors) if (score := votes.get(each)) is not None}

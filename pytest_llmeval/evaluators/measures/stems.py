@@ -49,23 +49,26 @@ _STEP_4 = _by_ending(
     ("", ["al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"]),
     ("", ["ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize"]),
 )
-_ENDINGS = frozenset({*_STEP_2, *_STEP_3, *_STEP_4, "gi"})
-"""The last letters of words that steps 2 to 4 may change; most other words pass them at once."""
 
 
 def stem(word: str) -> str:
     """Return the stem of a word of at least three lower-case ASCII letters or digits."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
-    word = _without_plural(word)
-    word = _without_participle(word)
+    # Looking at the ending first spares most words most of the calls.
+    if word[-1] == "s":
+        word = _without_plural(word)
+    if word[-1:] in ("d", "g"):
+        word = _without_participle(word)
     if word[-1:] == "y" and len(word) > 2 and _shape(word)[-2] == "c":  # noqa: PLR2004 (more than one letter before)
         word = word[:-1] + "i"
-    if word[-2:] in _ENDINGS:
+    if word[-2:] in _STEP_2 or word[-2:] == "gi":
         word = _step_2(word)
+    if word[-2:] in _STEP_3:
         word = _replaced(word, _STEP_3, 1)
+    if word[-2:] in _STEP_4:
         word = _replaced(word, _STEP_4, 2)
-    return _without_e(word)
+    return _without_e(word) if word[-1:] == "e" or word[-2:] == "ll" else word
 
 
 def _shape(word: str) -> str:
@@ -79,7 +82,7 @@ def _shape(word: str) -> str:
 
 
 def _without_plural(word: str) -> str:
-    if word[-1:] != "s" or word.endswith("ss"):
+    if word.endswith("ss"):
         return word
     if word.endswith("ies"):
         return word[:-1] if len(word) == len("ties") else word[:-2]
@@ -87,8 +90,6 @@ def _without_plural(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
-    if word[-1:] not in ("d", "g"):
-        return word
     if word.endswith("ied"):
         return word[:-1] if len(word) == len("tied") else word[:-2]
     if word.endswith("eed"):

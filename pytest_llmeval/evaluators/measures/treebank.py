@@ -5,7 +5,6 @@ __all__ = ("treebank_tokens",)
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
-from itertools import chain
 
 _CLOSERS = "]})>\"'»”’ \n\t\r"
 """What NLTK allows between the final period of a text and its end."""
@@ -73,7 +72,14 @@ def treebank_tokens(text: str) -> list[str]:
     if not chunks:
         return list(_whole(text) if text[0].isspace() else _only(last))
     first = _first(chunks.pop(0)) if text[0] in "\"'" else ()
-    return [*first, *chain.from_iterable(map(_inner, chunks)), *_last(last)]
+    tokens = list(first)
+    for chunk in chunks:
+        if _is_plain(chunk):
+            tokens.append(chunk)  # half of the time of remembering it, where words are met for the first time
+        else:
+            tokens += _inner(chunk)
+    tokens += _last(last)
+    return tokens
 
 
 @cache
@@ -111,9 +117,13 @@ def _last(chunk: str) -> tuple[str, ...]:
     return _simple(_SIMPLE_LAST, chunk) or _whole("x " + chunk)[1:]
 
 
+def _is_plain(chunk: str) -> bool:
+    return chunk.isalnum() and chunk.isascii() and chunk not in _CONTRACTED
+
+
 def _simple(shape: re.Pattern[str], chunk: str) -> tuple[str, ...]:
     """Return the tokens of a word with its clitic and punctuation; nothing where a further rule may apply."""
-    if chunk.isalnum() and chunk.isascii() and chunk not in _CONTRACTED:
+    if _is_plain(chunk):
         return (chunk,)
     match = shape.fullmatch(chunk)
     if match is None:

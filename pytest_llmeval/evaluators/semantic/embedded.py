@@ -14,7 +14,8 @@ from pytest_llmeval.evaluators.answers import as_references, as_text, describe_f
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 from pytest_llmeval.evaluators.semantic.texts import reference_fault, text_pairs
 from pytest_llmeval.evaluators.word_lines import word_lines
-from pytest_llmeval.judge.contract import JudgedEvaluator, Question, Verdict
+from pytest_llmeval.judge.contract import Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.similarity import SIMILARITY
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 

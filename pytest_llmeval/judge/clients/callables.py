@@ -35,7 +35,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     ask = complete if callable(complete) else judge
     if not callable(ask):
         several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
-        hint = "; a panel stands in the suite, as 'judges', and a fixture judges for each juror" if several else ""
+        hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
         wanted = "expected an object with a method 'complete', or a callable"
         raise JudgeError(f"found {type(judge).__name__} as the judge, {wanted}{hint}")
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)

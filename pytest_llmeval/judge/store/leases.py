@@ -59,6 +59,15 @@ class Leases(Store):
         found = self._rows("SELECT owner FROM leases WHERE key = ?", (key,))
         return str(found[0][0]) if found else None
 
+    def held(self) -> set[str]:
+        """Return the keys of all leases that have not expired and whose owners may live."""
+        now = self.ticks()
+        found = self._rows(
+            "SELECT key, owner FROM leases WHERE expires > ? AND expires <= ?", (now, now + 2 * LONGEST_S)
+        )
+        dead = {owner for owner in {owner for _, owner in found} if is_dead(owner.rpartition(" ")[2])}
+        return {key for key, owner in found if owner not in dead}
+
     def is_orphaned(self, key: str) -> bool:
         """Return whether an owner died during its call: its lease has expired and has no new owner."""
         return bool(self._rows("SELECT 1 FROM leases WHERE key = ? AND expires <= ?", (key, self.ticks())))

@@ -2,12 +2,15 @@
 
 __all__ = ("open_executor", "run_predicted", "with_answers")
 
+import os
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Thread
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
@@ -43,8 +46,12 @@ def open_executor(name: str) -> Iterator[Executor | None]:
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(int(found["processes"]), mp_context=get_context("spawn")) as pool:
-            yield pool
+        count, context = int(found["processes"]), get_context("spawn")
+        with ProcessPoolExecutor(count, mp_context=context, initializer=_follow_parent) as pool:
+            try:
+                yield pool
+            finally:
+                pool.shutdown(cancel_futures=True)
         return
     try:
         from distributed import Client
@@ -56,6 +63,21 @@ def open_executor(name: str) -> Iterator[Executor | None]:
         raise LlmevalError(f"executor: {name}: found no scheduler ({error})") from None
     with client:
         yield client.get_executor()
+
+
+def _follow_parent() -> None:
+    """Leave interrupts to the parent process, and end as soon as it does, even if it is killed."""
+    from multiprocessing import parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=follow, daemon=True).start()
 
 
 def with_answers(suite: Suite, path: Path) -> Suite:

@@ -18,7 +18,7 @@ from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.records import SharedRecords
 from pytest_llmeval.run.score import measure_each
 from pytest_llmeval.run.streams.case_results import CaseResultWriter
@@ -188,7 +188,11 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-    except BrokenExecutor as error:
+    except (BrokenExecutor, KeyboardInterrupt) as error:
+        # A pool that breaks, as it does if its processes are interrupted too, stumbles over futures that are cancelled.
+        pending.clear()
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
     finally:
         for left in pending:

@@ -43,7 +43,7 @@ class SystemRow:
     Attributes:
         system: Its name.
         result: Its metrics, over all its cases.
-        against: Metric to comparison with the reference; empty for the reference itself.
+        against: Metric to comparison with the reference; empty for the reference itself, and without a common case.
     """
 
     system: str
@@ -121,20 +121,20 @@ def compare_systems(
 
 
 def _against(pairing: Pairing, names: Sequence[str], confidence: float, cluster_by: str | None) -> dict[str, Against]:
-    """Return metric to comparison, with p-values that are not adjusted yet."""
+    """Return metric to comparison, with p-values that are not adjusted yet; nothing where no case is in both."""
     import numpy as np
 
+    if not pairing.paired:
+        return {}
     rows = pairing.everything()
     clusters = cluster_by if cluster_by and pairing.has_label(cluster_by) else None
     measured = [name for name in names if name in pairing.table.owner]
     compared = differences(pairing, rows, measured, confidence=confidence, cluster_by=clusters)
     out = {}
     for name, difference in compared.items():
-        better = np.zeros(0)
-        if pairing.paired:
-            scores = pairing.table.scores[name]
-            better = scores[rows.current] - scores[rows.baseline]
-            better = better[np.isfinite(better)] * (1 if difference.higher_is_better else -1)
+        scores = pairing.table.scores[name]
+        better = scores[rows.current] - scores[rows.baseline]
+        better = better[np.isfinite(better)] * (1 if difference.higher_is_better else -1)
         wins, losses = int((better > _SAME).sum()), int((better < -_SAME).sum())
         out[name] = Against(difference, None, wins, len(better) - wins - losses, losses)
     return out

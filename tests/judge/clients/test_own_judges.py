@@ -97,7 +97,7 @@ def test_what_cannot_be_asked_is_told(judge: Any, found: str) -> None:
 
 @pytest.mark.parametrize("several", [[Plain(), Plain()], Panel([Plain(), Plain()])], ids=["list", "Panel"])
 def test_several_judges_in_the_place_of_one_are_told_where_a_panel_stands(several: Any) -> None:
-    with pytest.raises(JudgeError, match=r"as the judge, .*; a panel stands in the suite, as 'judges'"):
+    with pytest.raises(JudgeError, match=r"as the judge, .*; a panel is 'judges' of a suite, or Panel in Python"):
         as_client(several)
 
 

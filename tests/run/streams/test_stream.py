@@ -6,7 +6,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -167,6 +167,32 @@ def test_only_so_many_blocks_are_given_to_the_executor() -> None:
     waiting = Waiting()
     assert numbers(score_stream(TEXT, cases(), executor=waiting, group_by=["kind"], block=50, in_flight=3)) == WHOLE
     assert (waiting.most_open, waiting.open) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "cancelled"),
+    [
+        (BrokenExecutor("gone"), LlmevalError, False),
+        (KeyboardInterrupt(), KeyboardInterrupt, False),
+        (OSError("no"), OSError, True),
+    ],
+)
+def test_what_a_pool_may_be_failing_itself_is_not_cancelled(
+    error: BaseException, raised: type[BaseException], cancelled: bool
+) -> None:
+    given: list[Future[Any]] = []
+
+    class Failing(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            del fn, args, kwargs
+            given.append(Future())
+            if len(given) == 1:
+                given[0].set_exception(error)
+            return given[-1]
+
+    with pytest.raises(raised):
+        score_stream(TEXT, cases(), executor=Failing(), block=100, in_flight=2)
+    assert given[1].cancelled() is cancelled
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])

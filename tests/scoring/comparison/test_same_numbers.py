@@ -9,7 +9,7 @@ from comparisons import judge, run
 from generated_cases import GENERATORS, Generator, answered
 
 from pytest_llmeval import Case, Evaluator, Result, compare, get_evaluator, score
-from pytest_llmeval.judge.contract import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.scoring.comparison import estimation
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.regression import RegressionGate
