@@ -65,6 +65,11 @@ class Statistics:
         return Statistics({}, self.summed(label, evaluator) + other.summed(label, evaluator))
 
     @property
+    def cases(self) -> int:
+        """How many cases were counted."""
+        return sum(self.rows.values()) if self.moments is None else self.moments.cases
+
+    @property
     def names(self) -> Sequence[str]:
         """The names of the counts, sorted."""
         if self.moments is not None:

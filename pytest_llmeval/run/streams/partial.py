@@ -66,7 +66,14 @@ class _Slice:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "_Slice":
         found = {label: Statistics.from_json(each) for label, each in data["evaluators"].items()}
-        return cls(data["cases"], data["missing"], {**found, OUTCOME: Statistics.from_json(data["outcomes"])})
+        found[OUTCOME] = Statistics.from_json(data["outcomes"])
+        cases, missing = data["cases"], data["missing"]
+        if type(cases) is not int or type(missing) is not int or not 0 <= missing <= cases:
+            raise ValueError(f"found {missing!r} of {cases!r} cases missing")
+        for label, each in found.items():
+            if each.cases != cases:
+                raise ValueError(f"found {each.cases} cases of {label!r}, expected {cases}")
+        return cls(cases, missing, found)
 
 
 @dataclass(frozen=True)
@@ -195,9 +202,9 @@ class PartialResult:
         Raises:
             LlmevalError: The data are not such a result, or are of other evaluators.
         """
-        if data.get("partial_result") != _VERSION:
-            raise LlmevalError(f"partial_result: found {data.get('partial_result')!r}, expected {_VERSION}")
         try:
+            if data.get("partial_result") != _VERSION:
+                raise LlmevalError(f"partial_result: found {data.get('partial_result')!r}, expected {_VERSION}")
             own = {
                 label: _evaluator(label, each, (evaluators or {}).get(label))
                 for label, each in data["evaluators"].items()
@@ -207,7 +214,7 @@ class PartialResult:
                 for key in data["group_by"]
             }
             return cls(own, tuple(data["group_by"]), _Slice.from_json(data["whole"]), groups)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise LlmevalError(f"partial result: found data that cannot be read ({error!r})") from None
 
 

@@ -218,7 +218,15 @@ def test_data_of_another_evaluator_or_shape_are_refused() -> None:
     with pytest.raises(LlmevalError, match=r"partial_result: found 9, expected 1"):
         PartialResult.from_json({**data, "partial_result": 9})
     with pytest.raises(LlmevalError, match="data that cannot be read"):
-        PartialResult.from_json({**data, "whole": {"cases": 4}})
+        PartialResult.from_json([data])  # type: ignore[arg-type] # as found in a file
+    for damage in (
+        {"cases": 3},
+        {"missing": -1},
+        {"missing": None},
+        {"outcomes": {"rows": [[{"n": 10**400}, [], [], 4]]}},
+    ):
+        with pytest.raises(LlmevalError, match="data that cannot be read"):
+            PartialResult.from_json({**data, "whole": {**data["whole"], **damage}})
     with pytest.raises(EvaluatorError, match="evaluators: text: options: found"):
         PartialResult.from_json(data, {"text": TEXT})
 
