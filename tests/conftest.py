@@ -3,11 +3,13 @@
 import gc
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from rows import as_one
 from running import changed_at_start
 
 # Examples share two cores with other processes: a slow one is no failure, and the same ones run everywhere. Before a
@@ -25,10 +27,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 FIRST = (
-    *("test_built_distributions.py", "test_page_in_chromium.py", "test_public_api.py"),
-    *("test_cache_kills.py", "test_same_report_everywhere.py", "test_stream_dask.py"),
+    "test_public_api.py",  # `mypy` of .ci/run comes to find what it has checked
+    *("test_built_distributions.py", "test_page_in_chromium.py", "test_stream_dask.py"),
+    *("test_cache_kills.py", "test_same_report_everywhere.py"),
 )
-"""Files whose tests take many seconds each: at the end of a run, all cores but one would wait for them."""
+"""Files that run first, as their tests take seconds: at the end of a run, all cores but one would wait for them."""
 
 
 class Backwards(pytest.Dir):
@@ -44,10 +47,19 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir
     return Backwards.from_parent(parent, path=path) if backwards else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Have workers run the rows of a test as one item, unless single rows are asked for."""
+    made, config = (yield), collector.config
+    selects = config.option.keyword or any("::" in each for each in config.args)
+    return as_one(made) if hasattr(config, "workerinput") and isinstance(made, list) and not selects else made
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest; all workers have the same order."""
-    items.sort(key=lambda item: (item.path.name not in FIRST, item.path.parts))
+    turn = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: (turn.get(item.path.name, len(FIRST)), item.path.parts))
 
 
 def pytest_collection_finish() -> None:

@@ -35,7 +35,7 @@ def levels_fault(levels: Sequence[float]) -> str | None:
     """Say why the scores of a mode have no expected value: each must be one token."""
     if all(each.is_integer() and 0 <= each <= _HIGHEST for each in levels):
         return None
-    return f"expected a score of whole numbers (integer: true) from 0 to {_HIGHEST}, each of which is one token"
+    return f"expected a score of whole numbers from 0 to {_HIGHEST} (integer: true), each of which is one token"
 
 
 def score_probabilities(tokens: Sequence[TokenChoice], field: str) -> dict[str, float] | None:
