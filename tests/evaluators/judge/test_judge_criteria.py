@@ -178,10 +178,10 @@ def test_a_judge_of_the_users_own_that_returns_other_probabilities_is_an_error()
         ),
         (
             {"score": "expected", "reply": {"score": {"min": 1, "max": 10, "integer": True}}},
-            "whole numbers (integer: true) from 0 to 9",
+            "whole numbers from 0 to 9 (integer: true)",
         ),
-        ({"score": "expected", "reply": {"score": "boolean"}}, "whole numbers (integer: true) from 0 to 9"),
-        ({"score": "expected", "criteria": None, "mode": "tone"}, "whole numbers (integer: true) from 0 to 9"),
+        ({"score": "expected", "reply": {"score": "boolean"}}, "whole numbers from 0 to 9 (integer: true)"),
+        ({"score": "expected", "criteria": None, "mode": "tone"}, "whole numbers from 0 to 9 (integer: true)"),
         (
             {"score": "expected", "criteria": None, "mode": "continuous"},
             "expected it with prompt, criteria, a rubric or",
