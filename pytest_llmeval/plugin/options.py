@@ -310,13 +310,14 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
     options = judge_options(config)
     signals = Signals((KeyboardInterrupt, pytest.exit.Exception), (pytest.skip.Exception,))
     in_turn = bool(config.getoption("usepdb", False))
+    may_stop = any(config.getoption(name, None) for name in ("maxfail", "stepwise"))
     explains_all = _shows_passed_cases(config)
     name = config.getoption("llmeval_predictions")
     mode = config.getoption("llmeval_predictions_mode")
     if name is None:
         if mode != "auto":
             raise pytest.UsageError(f"--llmeval-predictions-mode={mode} needs --llmeval-predictions=PATH")
-        return CaseRunner(options, None, signals, in_turn, explains_all)
+        return CaseRunner(options, None, signals, in_turn, may_stop, explains_all)
     from pytest_llmeval.targets.journal import Journal
     from pytest_llmeval.targets.python import Recordings
 
@@ -332,7 +333,7 @@ def make_runner(config: pytest.Config) -> "CaseRunner":
         raise pytest.UsageError(f"--llmeval-predictions: {path} cannot be written: {error.strerror}") from None
     except LlmevalError as error:
         raise pytest.UsageError(f"--llmeval-predictions: {error}") from None
-    return CaseRunner(options, recordings, signals, in_turn, explains_all)
+    return CaseRunner(options, recordings, signals, in_turn, may_stop, explains_all)
 
 
 def judge_options(config: pytest.Config) -> "JudgeOptions":

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets.python import Recordings, Target
 
 _WIDEST_WINDOW = 1_000
-"""Every case of the window is considered again with each case that runs."""
+"""Every case of the window is considered again with each portion of it that has run."""
+
+_NEAR = 2
+_FAR = 8
+"""Times as many cases as there may be calls: to score one takes longer than to ask about it, and must not hold it up."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class CaseRunner:
         recordings: Predictions of earlier runs, if the user named a file.
         signals: Exceptions that mean more than an error.
         in_turn: Whether nothing may be called early, because a debugger may stop the calls.
+        may_stop: Whether the run may stop at a failure, so that calls for cases far ahead would be wasted.
         explains_all: Whether evaluators say what is wrong with cases that pass, too: reports list the worst cases.
         background: Where calls are made.
         judges: Of all suites.
@@ -76,6 +81,7 @@ class CaseRunner:
     recordings: "Recordings | None" = None
     signals: Signals = Signals()
     in_turn: bool = False
+    may_stop: bool = False
     explains_all: bool = True
 
     def __post_init__(self) -> None:
@@ -91,7 +97,9 @@ class CaseRunner:
         from pytest_llmeval.targets.python import Predictor
 
         answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
-        return Prefetch(answering, 2 * self.options.concurrency)
+        most = self.options.concurrency
+        window = _NEAR * most if self.may_stop else max(_NEAR * most, min(_FAR * most, _WIDEST_WINDOW))
+        return Prefetch(answering, window)
 
     @cached_property
     def _targets(self) -> "SuiteTargets":

@@ -58,7 +58,6 @@ class Prefetch:
             early: What may be called for them, and in the background for this one.
         """
         __tracebackhide__ = True
-        background = self.answering.predictor.background
         try:
             own = list(map(self._own, jobs, repeat(early)))  # a comprehension would show in tracebacks
             self._considered -= {_place(job.loaded) for job in jobs}
@@ -69,13 +68,16 @@ class Prefetch:
                 if started is not None:
                     self._pending[*place, job.repeat] = started
         finally:
-            starting, self._starting = self._starting, []
-            if starting:
-                background.submit_all(starting)
+            self._send()
         answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
         if self.answering.limit.activity.in_flight:
-            background.give_way()
+            self.answering.predictor.background.give_way()
         return answers
+
+    def _send(self) -> None:
+        starting, self._starting = self._starting, []
+        if starting:
+            self.answering.predictor.background.submit_all(starting)
 
     def finish(self) -> None:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""

@@ -111,6 +111,17 @@ def test_the_next_cases_are_asked_for_early_only_where_nothing_forbids_it(
     assert [value for value, _ in bot.asked].count("b") == 1
 
 
+@pytest.mark.parametrize(("may_stop", "called"), [(True, 5), (False, 9)])
+def test_a_run_looks_far_ahead_unless_it_may_stop_at_a_failure(
+    make: Callable[..., CaseRunner], may_stop: bool, called: int
+) -> None:
+    runner, bot = make(concurrency=2, may_stop=may_stop), Bot()
+    first, *others = loaded(asking(*"abcdefghi"))
+    runner.run(first, FromFixtures(bot), others, EARLY)
+    runner.finish()
+    assert len(bot.asked) == called
+
+
 class Skipped(BaseException):
     pass
 
