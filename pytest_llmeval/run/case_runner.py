@@ -33,7 +33,7 @@ _WIDEST_WINDOW = 1_000
 
 _NEAR = 2
 _FAR = 8
-"""Times as many cases as there may be calls: to score one takes longer than to ask about it, and must not hold it up."""
+"""Times as many cases as calls at a time: to score one takes longer than to ask about it, and must not hold it up."""
 
 
 @dataclass(frozen=True)
