@@ -29,6 +29,9 @@ Measured: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
 BLOCK = 2_000
 
+_RETRIES = 2
+"""Dask loses a result if its worker is killed while the result is fetched, and then raises an error of its own."""
+
 _B = TypeVar("_B")
 _T = TypeVar("_T")
 
@@ -180,14 +183,26 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
     if executor is None:
         yield from map(task, blocks)
         return
-    pending: deque[Future[_T]] = deque()
+    pending: deque[tuple[_B, Future[_T]]] = deque()
+
+    def first() -> _T:
+        block, future = pending.popleft()
+        for _ in range(_RETRIES):
+            try:
+                return future.result()
+            except (BrokenExecutor, LlmevalError):
+                raise
+            except Exception:  # noqa: BLE001 (what the task itself raises, it raises again)
+                future = executor.submit(task, block)
+        return future.result()
+
     try:
         for each in blocks:
-            pending.append(executor.submit(task, each))
+            pending.append((each, executor.submit(task, each)))
             if len(pending) >= in_flight:
-                yield pending.popleft().result()
+                yield first()
         while pending:
-            yield pending.popleft().result()
+            yield first()
     except (BrokenExecutor, KeyboardInterrupt) as error:
         # A pool that breaks, as it does if its processes are interrupted too, stumbles over futures that are cancelled.
         pending.clear()
@@ -195,5 +210,5 @@ def in_order(task: Callable[[_B], _T], blocks: Iterable[_B], executor: Executor 
             raise
         raise LlmevalError(f"the executor lost its workers, no result is complete ({error})") from error
     finally:
-        for left in pending:
+        for _, left in pending:
             left.cancel()

@@ -186,13 +186,35 @@ def test_what_a_pool_may_be_failing_itself_is_not_cancelled(
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
             del fn, args, kwargs
             given.append(Future())
-            if len(given) == 1:
-                given[0].set_exception(error)
+            if len(given) != 2:  # what is lost is asked for again
+                given[-1].set_exception(error)
             return given[-1]
 
     with pytest.raises(raised):
         score_stream(TEXT, cases(), executor=Failing(), block=100, in_flight=2)
     assert given[1].cancelled() is cancelled
+
+
+class Losing(Executor):
+    """Loses the result of every other task, as Dask does if a worker is killed while its result is fetched."""
+
+    def __init__(self) -> None:
+        self.tasks = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.tasks += 1
+        done: Future[Any] = Future()
+        if self.tasks % 2:
+            done.set_exception(ValueError("not enough values to unpack"))
+        else:
+            done.set_result(fn(*args, **kwargs))
+        return done
+
+
+def test_a_result_that_an_executor_loses_is_asked_for_again_and_counted_once() -> None:
+    losing = Losing()
+    assert score_stream(TEXT, cases(), executor=losing, block=100, in_flight=1) == score_stream(TEXT, cases())
+    assert losing.tasks == 2 * CASES // 100
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
