@@ -15,7 +15,7 @@ from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest, CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
 SEED = 13
 SIZE, PAIRS, DROP = 200, 300, 0.1
@@ -110,7 +110,7 @@ def situations_table() -> str:
 
 
 def _bounds(pair: Pair, cluster_by: str | None) -> tuple[float, float]:
-    pairing = Pairing(*pair, {"text": _EVALUATOR})
+    pairing = RunPairing(*pair, {"text": _EVALUATOR})
     rows, names = pairing.everything(), ["exact_match"]
     found = differences(pairing, rows, names, confidence=0.95, cluster_by=cluster_by)["exact_match"]
     return found.low or 0.0, found.high or 0.0

@@ -17,9 +17,9 @@ from pytest_llmeval.evaluators.judge.people import corrected_mean
 from pytest_llmeval.scoring.comparison.anytime import Look, Watch, watch
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.comparison.shift import Shift
-from pytest_llmeval.scoring.power import Plan, Spread, measured_spread
+from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.scoring.resample import resampled_totals
@@ -37,7 +37,7 @@ def power() -> Iterator[Row]:
     for drop in (0.05, 0.1):
         for repeats in (1, 4):
             rng = np.random.default_rng([SEED, round(drop * 100), repeats])
-            known = Plan(Spread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
+            known = Plan(ScoreSpread(between=0.005, within=_WITHIN)).cases(drop, repeats) or 0
             pilots = [_pilot(rng, drop, repeats) for _ in range(60)]
             found = [_found(rng, cases, drop, repeats) for cases in pilots]
             low, high = np.quantile(pilots, (0.1, 0.9))
@@ -204,7 +204,7 @@ def _changed_judge(rng: np.random.Generator, size: int, drop: float) -> tuple[bo
 _GATE = RegressionGate("score", 0.0)
 
 
-def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = None) -> Pairing:
+def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = None) -> RunPairing:
     runs = [
         CaseStatistics.exact(
             CaseRecord(f"{number}", observations={"verdicts": Observation({"score": float(each), "n": 1})})
@@ -212,7 +212,7 @@ def _pairing(here: Array, there: Array, shifts: Mapping[str, Shift] | None = Non
         )
         for scores in (here, there)
     ]
-    return Pairing(runs[0], runs[1], {"verdicts": _Verdicts()}, shifts)
+    return RunPairing(runs[0], runs[1], {"verdicts": _Verdicts()}, shifts)
 
 
 TABLES: dict[str, Callable[[], Iterator[Row]]] = {

@@ -14,7 +14,7 @@ import numpy as np
 from pytest_llmeval import Case, compare, get_evaluator, score
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.intervals import Resampled, resampled_interval
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -45,7 +45,7 @@ def run(seed: int) -> Result:
 
 def judge(here: Result, there: Result, gates: list[RegressionGate]) -> list[GateResult]:
     """Judge gates as a run does, from the records of its cases on."""
-    pairing = Pairing(CaseStatistics.of(here.records), CaseStatistics.of(there.records), here.evaluators)
+    pairing = RunPairing(CaseStatistics.of(here.records), CaseStatistics.of(there.records), here.evaluators)
     return judge_regressions([examine(gate, pairing) for gate in gates])
 
 

@@ -22,7 +22,7 @@ from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.snapshots.files import score_file
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.layout import parse
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -82,7 +82,7 @@ class Suites:
         runner.close(whole_run=True)
         results = SuiteResults(key, suite.total, {each.record.id: each.record for each in done})
         run = CollectedRun(datetime(2026, 11, 22, tzinfo=UTC), "abc", [CollectedSuite(results, suite, judges)])
-        keeper = Keeper(Mode(update=update))
+        keeper = Keeper(SnapshotMode(update=update))
         judged = judge_run(run, keeper)
         if update:
             keeper.settle(whole=True)

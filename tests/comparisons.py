@@ -11,7 +11,7 @@ import numpy as np
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Result, Sums, score
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
@@ -53,8 +53,8 @@ def noisy(size: int, seed: int, shift: float = 0.0) -> list[float]:
     return [float(each) for each in np.clip(rng.normal(0.6 - shift, 0.2, size), 0, 1)]
 
 
-def pairing(here: Result, there: Result) -> Pairing:
-    return Pairing(CaseStatistics.exact(here.records), CaseStatistics.exact(there.records), here.evaluators)
+def pairing(here: Result, there: Result) -> RunPairing:
+    return RunPairing(CaseStatistics.exact(here.records), CaseStatistics.exact(there.records), here.evaluators)
 
 
 def judge(gate: RegressionGate, here: Result, there: Result, **said: str) -> GateResult:

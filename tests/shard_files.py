@@ -10,10 +10,10 @@ from typing import Any
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.finishing import HeardRun
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shards.file import Options, Origin, SuiteVariant
+from pytest_llmeval.run.shards.file import Origin, ShardOptions, SuiteVariant
 from pytest_llmeval.run.shards.selection import Shard
 from pytest_llmeval.suite.suite import SuiteKey
 
@@ -39,7 +39,7 @@ def origin(root: Path, shard: str = "", **more: Any) -> Origin:
         "shard": shard,
         "commit": None,
         "versions": versions(),
-        "options": Options(),
+        "options": ShardOptions(),
         "require_gates": False,
         "collected": "sha256:0",
         "items": len(CASES),
@@ -61,7 +61,7 @@ def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) ->
         nodeid = f"{NAME}::{case.id}"
         if part.has(NAME, f"case {case.id}") and (not only or case.id in only):
             key = SuiteKey(str(suite.path), NAME)
-            payload = encode(key, suite.total, [execute(suite, Answer(case))], predictions=False)
+            payload = encode(key, suite.total, [execute(suite, CaseAnswer(case))], predictions=False)
             results[Item(NAME, nodeid)] = ItemResult(payload, "passed", 0.25)
         else:
             deselected.add(nodeid)

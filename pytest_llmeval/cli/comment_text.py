@@ -1,6 +1,6 @@
 """The text of a comment on a pull request: Markdown of limited length, in which text of cases does nothing."""
 
-__all__ = ("MARKER", "Change", "Comparison", "Regressed", "comment_text", "compare_runs", "failure_text")
+__all__ = ("MARKER", "Change", "Regressed", "ReportComparison", "comment_text", "compare_runs", "failure_text")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class Regressed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ReportComparison:
     """A run beside its baseline.
 
     Attributes:
@@ -72,9 +72,9 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
 
-def compare_runs(run: RecordedRun, baseline: RecordedRun) -> Comparison:
+def compare_runs(run: RecordedRun, baseline: RecordedRun) -> ReportComparison:
     """Compare two runs over the cases that ran in both."""
-    found = Comparison()
+    found = ReportComparison()
     pairs, alone = pair_suites(run.suites, baseline.suites, named=False)
     for suites, where in zip(alone, ("this run", "the baseline"), strict=True):
         found.notes.extend(f"{each.suite} ({each.path}) is only in {where}" for each in suites)
@@ -100,7 +100,7 @@ def _left_out(pair: PairedScores) -> Iterator[str]:
         yield "no case ran in both"
 
 
-def _sort(found: Comparison, pair: PairedScores) -> None:
+def _sort(found: ReportComparison, pair: PairedScores) -> None:
     """Add the metrics of a suite to those that fell, rose, or may have done either."""
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
@@ -190,7 +190,7 @@ def _count(suites: Iterable[RecordedSuite], outcome: str) -> int:
     return min(_MOST, sum(suite.counts.get(outcome, 0) for suite in suites))
 
 
-def _summary(run: RecordedRun, found: Comparison | None) -> str:
+def _summary(run: RecordedRun, found: ReportComparison | None) -> str:
     outcomes = ("passed", "failed", "errored", "skipped", "not_run")
     counts = [(count, name.replace("_", " ")) for name in outcomes if (count := _count(run.suites, name))]
     parts = [f"{counted(_count(run.suites, 'total'), 'case')}: {', '.join(f'{n} {name}' for n, name in counts)}"]

@@ -15,9 +15,9 @@ from pytest_llmeval.core.wording import counted, interval, number, printable, un
 if TYPE_CHECKING:
     from pytest_llmeval.cli.report_file import RecordedSuite
     from pytest_llmeval.scoring.comparison.compare import Difference
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.gates import GateResult
-    from pytest_llmeval.scoring.regression_verdicts import Finding
+    from pytest_llmeval.scoring.regression_verdicts import GateEvidence
 
 _COMPARE = (
     "Compare the mean case scores of two runs over the cases that ran in both. The exit code is 1 if a drop larger "
@@ -111,7 +111,7 @@ def _chosen(report: str) -> "list[RecordedSuite]":
     return chosen
 
 
-class _Compared(NamedTuple):
+class _ComparedSuite(NamedTuple):
     """What came of a suite.
 
     Attributes:
@@ -123,11 +123,11 @@ class _Compared(NamedTuple):
 
     name: str
     lines: "Sequence[str]"
-    tests: "Sequence[Finding]" = ()
+    tests: "Sequence[GateEvidence]" = ()
     vanished: bool = False
 
 
-def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _Compared:
+def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _ComparedSuite:
     """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
@@ -145,7 +145,7 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     heading = f"{title}: {', '.join(counts)}; means of case scores"
     if not here.cases:
-        return _Compared(title, [heading])
+        return _ComparedSuite(title, [heading])
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
     groups = _groups(pairing, names, options, label) if options.by is not None else ()
@@ -161,10 +161,10 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
     judged = [name for name, each in found.items() if each.difference is not None]
     limit, errors = options.max_drop or 0.0, len(here.cases)
     gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
-    return _Compared(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
+    return _ComparedSuite(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
 
-def _groups(pairing: "Pairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
+def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, cluster_by: str | None) -> Iterator[str]:
     """Yield the tables of the groups of a label."""
     from pytest_llmeval.scoring.comparison.compare import differences
 

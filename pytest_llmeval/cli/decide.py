@@ -14,7 +14,7 @@ from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseRecord, GroupResult, Outcome, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.limits import unmet
@@ -41,9 +41,9 @@ class Decision:
         undecided: What the report lacks data for, with the reason.
     """
 
-    cases: Mapping[str, Outcome]
+    cases: Mapping[str, CaseOutcome]
     reasons: Mapping[str, str]
-    changed: Mapping[str, Outcome]
+    changed: Mapping[str, CaseOutcome]
     gates: Sequence[GateResult]
     undecided: Sequence[str]
 
@@ -83,7 +83,7 @@ class _Deciding:
         changed = {name: before[name] for name, outcome in outcomes.items() if before[name] != outcome}
         return Decision(outcomes, self.reasons, changed, gates, list(dict.fromkeys(self.undecided)))
 
-    def _outcome(self, case: Case) -> Outcome:
+    def _outcome(self, case: Case) -> CaseOutcome:
         recorded = self.by_id[case.id]
         if recorded.outcome not in ("passed", "failed"):
             return recorded.outcome
@@ -105,7 +105,7 @@ class _Deciding:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
 
-    def _gates(self, outcomes: Mapping[str, Outcome]) -> Iterator[GateResult | None]:
+    def _gates(self, outcomes: Mapping[str, CaseOutcome]) -> Iterator[GateResult | None]:
         if self.other_cases or not self.suite.gates:
             self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.gates]
             return
@@ -132,7 +132,7 @@ class _Deciding:
             return f"the report has no groups by {gate.by!r}: run the suite"
         return "" if here == there else f"the report has other groups by {gate.by!r}: run the suite"
 
-    def _result(self, outcomes: Mapping[str, Outcome]) -> Result:
+    def _result(self, outcomes: Mapping[str, CaseOutcome]) -> Result:
         """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
         import numpy as np
 

@@ -55,7 +55,7 @@ def _merge(options: Namespace) -> int:
     from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.past_runs import write_run
     from pytest_llmeval.run.shards.merging import merge_shards
-    from pytest_llmeval.snapshots.mode import Mode
+    from pytest_llmeval.snapshots.mode import SnapshotMode
 
     if options.snapshot_anchor and not options.snapshot_update:
         raise LlmevalError("--snapshot-anchor needs --snapshot-update: only an approved run can be the anchor")
@@ -71,7 +71,7 @@ def _merge(options: Namespace) -> int:
             compares=any(path.suffix == ".html" for path in options.report),
         ),
         merged.suites,
-        Mode(update=options.snapshot_update, anchor=options.snapshot_anchor),
+        SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor),
         recordings=_recordings(merged),
         duration_s=merged.seconds,
     )

@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeAlias
 
 from pytest_llmeval.cli.report_file import RecordedScores, RecordedSuite, score_records
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
-Pairs: TypeAlias = Sequence[tuple[RecordedSuite, RecordedSuite]]
+SuitePairs: TypeAlias = Sequence[tuple[RecordedSuite, RecordedSuite]]
 Alone: TypeAlias = tuple[Sequence[RecordedSuite], Sequence[RecordedSuite]]
 
 
@@ -29,7 +29,7 @@ class PairedScores(NamedTuple):
     there: RecordedSuite
     alone: tuple[set[str], set[str]]
     evaluator: RecordedScores
-    pairing: Pairing
+    pairing: RunPairing
     cluster_by: str | None
 
     @property
@@ -57,11 +57,13 @@ def paired_scores(here: RecordedSuite, there: RecordedSuite, metrics: Sequence[s
     wanted = tuple(name for name in every if metrics is None or name in metrics)
     evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
     run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
-    pairing = Pairing(run, baseline, {evaluator.name: evaluator})
+    pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
     return PairedScores(here, there, alone, evaluator, pairing, here.clusters.label if here.clusters else None)
 
 
-def pair_suites(here: Sequence[RecordedSuite], there: Sequence[RecordedSuite], *, named: bool) -> tuple[Pairs, Alone]:
+def pair_suites(
+    here: Sequence[RecordedSuite], there: Sequence[RecordedSuite], *, named: bool
+) -> tuple[SuitePairs, Alone]:
     """Return the suites to compare, and those that are in one report only.
 
     Suites of one name and file belong together, and systems that were asked for by name with those of the same suite.

@@ -25,7 +25,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, MetricValue, Outcome
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord, MetricValue
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.data.files.validation import check, describe
 from pytest_llmeval.reports.json import SCHEMA_VERSION
@@ -43,7 +43,7 @@ class RecordedCase:
     """A case of a report."""
 
     id: str
-    outcome: Outcome
+    outcome: CaseOutcome
     metrics: dict[str, _Score | None] = field(default_factory=dict)
     reason: str | None = None
     details: dict[str, Any] = field(default_factory=dict)

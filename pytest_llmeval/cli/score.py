@@ -43,13 +43,13 @@ def _score(options: Namespace) -> int:
     from pytest_llmeval.run.checkout import Checkout
     from pytest_llmeval.run.finishing import RunTerms, finish_run
     from pytest_llmeval.run.past_runs import write_run
-    from pytest_llmeval.snapshots.mode import Mode
+    from pytest_llmeval.snapshots.mode import SnapshotMode
 
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
     heard = _heard(options, path, checkout)
     compares = any(each.suffix == ".html" for each in options.report)
-    finished = finish_run(heard, RunTerms(compares=compares), checkout, Mode())
+    finished = finish_run(heard, RunTerms(compares=compares), checkout, SnapshotMode())
     written, missing, lines = write_run(finished.report, options.report, checkout.root)
     say(_not_passed(finished.report))
     say_finished(finished, options.verbose)

@@ -17,7 +17,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import columns_of
 from pytest_llmeval.scoring.gates import split_statistic
-from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
+from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.scoring.watch_power import WATCHED_RUNS
@@ -162,7 +162,7 @@ def planned(
     units = sources.units([case.id for case in sources.suite.cases], cluster_by)
     cluster = len(units) / max(1, len(set(units)))
     if stated is not None:
-        spread: Spread | None = Spread((stated[1] or 0.0) ** 2, None if stated[0] is None else stated[0] ** 2)
+        spread: ScoreSpread | None = ScoreSpread((stated[1] or 0.0) ** 2, None if stated[0] is None else stated[0] ** 2)
         basis = "as stated"
     else:
         spread, basis = _spread(sources, name, cluster_by)
@@ -174,7 +174,7 @@ def planned(
     return Planned(name, Plan(spread, level, gate.max_drop if gate and not safe else 0.0, runs), basis, cluster, safe)
 
 
-def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[Spread | None, str]:
+def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreSpread | None, str]:
     import numpy as np
 
     runs = sources.runs(name)
@@ -192,7 +192,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[Spread
             basis = f"differences of {counted(len(common), 'case')} between {runs[-2].name} and {last.name}"
             return measured_spread(here, there, units, within=within, repeats=repeats), basis
     if within is not None:
-        return Spread(0.0, within), f"repeats of {last.name}; a change is taken to move all cases alike"
+        return ScoreSpread(0.0, within), f"repeats of {last.name}; a change is taken to move all cases alike"
     ids = sorted(last.scores)
     units = sources.units(ids, cluster_by)
     if len(set(units)) < _LEAST:

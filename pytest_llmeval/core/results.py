@@ -4,15 +4,15 @@ __all__ = (
     "PASS_RATE",
     "UNLABELLED",
     "AnswerShown",
-    "Call",
+    "CaseOutcome",
     "CaseRecord",
     "CaseResult",
     "Clusters",
     "GroupResult",
     "IntervalMethod",
+    "JudgeCall",
     "JudgingShown",
     "MetricValue",
-    "Outcome",
     "Result",
     "TargetUsage",
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 
-Outcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
+CaseOutcome: TypeAlias = Literal["passed", "failed", "errored", "skipped", "not_run"]
 
 IntervalMethod: TypeAlias = Literal["wilson", "bootstrap", "delta"]
 
@@ -62,12 +62,12 @@ class CaseRecord:
 
     id: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    outcome: Outcome = "passed"
+    outcome: CaseOutcome = "passed"
     observations: Mapping[str, Observation] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     duration_s: float = 0.0
-    calls: "Sequence[Call]" = ()
+    calls: "Sequence[JudgeCall]" = ()
     target_seconds: Sequence[float] = ()
     target_usage: "Sequence[TargetUsage]" = ()
     repeats: Mapping[str, Any] | None = None
@@ -113,7 +113,7 @@ class CaseResult:
     """One case's scores."""
 
     id: str
-    outcome: Outcome
+    outcome: CaseOutcome
     metrics: Mapping[str, float | None]
     details: Mapping[str, Any]
     reason: str | None
@@ -233,7 +233,7 @@ class JudgingShown(NamedTuple):
     judge: str = ""
 
 
-class Call(NamedTuple):
+class JudgeCall(NamedTuple):
     """One question to a judge, asked now or answered from a store.
 
     Attributes:

@@ -80,7 +80,7 @@ def judge_answer(
         0.8
     """
     _check_mode(mode, _ANSWER_MODES)
-    task = _Task(mode, question, ground_truth, prediction)
+    task = _AnswerTask(mode, question, ground_truth, prediction)
     _check_judge(llm, [task])
     if (score := task.by_rule()) is not None:
         return score
@@ -140,7 +140,7 @@ def _judged(
     max_workers: int,
 ) -> list[float | None]:
     tasks = [
-        _Task(
+        _AnswerTask(
             route(each.question_type, each.question_id) if mode == _AUTO else mode,
             each.question,
             each.ground_truth,
@@ -176,7 +176,7 @@ def _judged(
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
+class _AnswerTask:
     mode: str
     question: str
     reference: str
@@ -193,7 +193,7 @@ class _Task:
 
 
 def _judge_missing(
-    tasks: Sequence[_Task],
+    tasks: Sequence[_AnswerTask],
     llm: Any,
     workers: int,
     scores: list[float | None],
@@ -207,7 +207,7 @@ def _judge_missing(
 
     missing = {row: task for row, task in enumerate(tasks) if scores[row] is None}
     _check_judge(llm, missing.values())
-    left: dict[int, _Task] = {}
+    left: dict[int, _AnswerTask] = {}
     for row, task in missing.items():
         if (score := task.by_rule()) is not None:
             fill(row, score)
@@ -228,7 +228,7 @@ def _check_mode(mode: str, known: Sequence[str]) -> None:
         raise ValueError(unknown_name("mode", mode, known))
 
 
-def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_Task]) -> None:
+def _check_judge(llm: Judgeable | Panel | None, tasks: Iterable[_AnswerTask]) -> None:
     needy = [task.mode for task in tasks if task.by_rule() is None]
     if llm is None and needy:
         raise ValueError(f"found no judge: mode {needy[0]!r} needs one, pass llm")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.core.results import Call
+from pytest_llmeval.core.results import JudgeCall
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.working import WorkingCache
@@ -24,9 +24,9 @@ class Failures:
 
     run: str
     cache: "WorkingCache | None" = None
-    _known: dict[str, tuple[JudgeError, Call | None]] = field(default_factory=dict)
+    _known: dict[str, tuple[JudgeError, JudgeCall | None]] = field(default_factory=dict)
 
-    def get(self, key: str) -> tuple[JudgeError, Call | None] | None:
+    def get(self, key: str) -> tuple[JudgeError, JudgeCall | None] | None:
         """Return why there is no verdict, and what the call cost if a reply came."""
         if self.cache is None:
             return self._known.get(key)
@@ -34,9 +34,9 @@ class Failures:
         if text is None:
             return None
         message, reply, call = json.loads(text)
-        return JudgeError(message, reply), Call(*call) if call is not None else None
+        return JudgeError(message, reply), JudgeCall(*call) if call is not None else None
 
-    def put(self, key: str, error: JudgeError, call: Call | None) -> None:
+    def put(self, key: str, error: JudgeError, call: JudgeCall | None) -> None:
         """Keep why there is no verdict."""
         if self.cache is None:
             self._known[key] = error, call

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, NoJudgeError, format_error
-from pytest_llmeval.core.results import Call
+from pytest_llmeval.core.results import JudgeCall
 from pytest_llmeval.judge.bound_question import BoundQuestion
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
@@ -53,13 +53,13 @@ class Judgement:
     """
 
     verdict: Verdict | LlmevalError
-    call: Call | None = None
+    call: JudgeCall | None = None
     entry: StoredJudgement | None = None
-    unread: Call | None = None
+    unread: JudgeCall | None = None
     jurors: "Mapping[str, Judgement]" = field(default_factory=dict)
 
     @property
-    def calls(self) -> Sequence[Call]:
+    def calls(self) -> Sequence[JudgeCall]:
         """All calls that it took."""
         if self.jurors:
             return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
@@ -272,7 +272,7 @@ class JudgeService:
                 used = (usage.input_tokens, usage.output_tokens)
                 self.spending.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
         self.limit.succeeded()
-        call = Call(asked.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
+        call = JudgeCall(asked.key, True, usage.input_tokens, usage.output_tokens, cost, seconds)
         try:
             verdict = read_reply(asked.question.mode, reply)
         except JudgeError as error:
@@ -285,7 +285,7 @@ class JudgeService:
         self._made.add(asked.key)
         return Judgement(verdict, call, entry)
 
-    def _keep_failure(self, asked: BoundQuestion, error: JudgeError, call: Call | None) -> Judgement:
+    def _keep_failure(self, asked: BoundQuestion, error: JudgeError, call: JudgeCall | None) -> Judgement:
         self._failures.put(_failure_key(asked), error, call)
         return Judgement(error, call)
 
@@ -307,7 +307,7 @@ async def _complete(client: JudgeClient, request: JudgeRequest) -> JudgeReply:
 
 def _stored(asked: BoundQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> Judgement:
     usage = entry.usage
-    call = Call(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
+    call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
     try:
         return Judgement(read_text(asked.question.mode, entry.reply), call, entry)
     except JudgeError as error:

@@ -26,7 +26,7 @@ from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.options import records
 from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
-from pytest_llmeval.reports.failures import Place, explain
+from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
 from pytest_llmeval.run.payload import encode
@@ -90,7 +90,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
 def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution) -> str:
     """Return what the terminal shows of a failing case."""
     case = execution.case
-    place = Place(loaded.suite.files.get(case.id, loaded.key.shown), case.line, loaded.key.variant)
+    place = CasePlace(loaded.suite.files.get(case.id, loaded.key.shown), case.line, loaded.key.variant)
     return explain(case, execution.record, execution.unmet, place, terminal_columns(config))
 
 

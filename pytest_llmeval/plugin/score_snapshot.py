@@ -17,10 +17,10 @@ import pytest
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.plugin.verdict_reports import VerdictReport, emit
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.gates import SnapshotVerdict
 from pytest_llmeval.snapshots.files import PendingFile, approve, python_score_file, read_if_there, texts_of
 from pytest_llmeval.snapshots.judged_scores import mark_rest
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.scores import TestScores, rounded
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.snapshots.verdicts import compare_scores, vanished
@@ -47,7 +47,7 @@ class ScoreSnapshot:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._mode = Mode.of(item.config)
+        self._mode = SnapshotMode.of(item.config)
         module, _, self._test = item.nodeid.partition("::")
         self._path = python_score_file(item.path)
         self._shown = (Path(module).parent / self._path.parent.name / self._path.name).as_posix()
@@ -86,7 +86,7 @@ class ScoreSnapshot:
         verdicts = [
             compare_scores(name, value, approved[name], tolerances[name], higher_is_better=name not in lower_is_better)
             if name in approved
-            else Verdict(name, "missing", "failed", value, None, f"is {value}; no value is approved")
+            else SnapshotVerdict(name, "missing", "failed", value, None, f"is {value}; no value is approved")
             for name, value in values.items()
             if name in approved or not self._mode.new_only
         ]
@@ -187,7 +187,7 @@ class PythonScores:
             session: The session.
             uncollected: Whether something could not be collected; then nothing is approved.
         """
-        mode = Mode.of(self._config)
+        mode = SnapshotMode.of(self._config)
         if uncollected:
             mode = mode.read_only()
         stamp = Stamp(day_of(datetime.now(UTC)), head_commit(self._config.rootpath))
@@ -208,7 +208,7 @@ class PythonScores:
         ]
         emit(session, [*vanishings, *faults])
 
-    def _vanished(self, path: str, mode: Mode) -> Iterator[VerdictReport]:
+    def _vanished(self, path: str, mode: SnapshotMode) -> Iterator[VerdictReport]:
         """Yield the scores that tests which ran to their end do not assert any more."""
         old = read_if_there(Path(path), Path(path).name, TestScores)
         if old is None or mode.update or mode.warn_unused:
@@ -223,7 +223,7 @@ class PythonScores:
                     yield VerdictReport(file, file, f"snapshot[{scored.test}: {name}]", "failed", reason)
 
 
-def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> PendingFile:
+def _pending(path: Path, tests: list[_Scored], mode: SnapshotMode, stamp: Stamp) -> PendingFile:
     old = read_if_there(path, path.name, TestScores)
     known = dict(old.tests) if old is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -244,7 +244,7 @@ def _pending(path: Path, tests: list[_Scored], mode: Mode, stamp: Stamp) -> Pend
     return pending
 
 
-def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: Mode) -> TestScores:
+def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: SnapshotMode) -> TestScores:
     """Add what tests have asserted to what is approved."""
     known = dict(there.tests) if there is not None else {}
     gone = _gone(known, path, tests, mode)
@@ -257,7 +257,7 @@ def _added(there: TestScores | None, path: Path, tests: list[_Scored], mode: Mod
     return TestScores(tests[0].module, new)
 
 
-def _gone(known: Iterable[str], path: Path, tests: list[_Scored], mode: Mode) -> set[str]:
+def _gone(known: Iterable[str], path: Path, tests: list[_Scored], mode: SnapshotMode) -> set[str]:
     """Return the approved tests that their module does not define any more."""
     module = path.parent.parent / tests[0].module
     return set() if mode.keep_unused else {test for test in known if not _defines(module, test)}

@@ -16,7 +16,7 @@ from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import judges_of
 from pytest_llmeval.run.finishing import FinishedRun, HeardRun, finish_run
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
@@ -121,7 +121,7 @@ class Run:
         self.note_left_out(self.loader.left_out())
         suites = _Suites(session, self.loader, self.runner)
         recordings = self.runner.recordings
-        terms, mode = run_terms(self.config), Mode.of(self.config)
+        terms, mode = run_terms(self.config), SnapshotMode.of(self.config)
         self.finished = finish_run(self.heard, terms, suites, mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
         self.notes += self.finished.notes

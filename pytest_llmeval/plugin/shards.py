@@ -21,7 +21,7 @@ from pytest_llmeval.services.addresses import redacted_url
 from pytest_llmeval.snapshots.mode import SELECTING
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.shards.file import Options, Origin
+    from pytest_llmeval.run.shards.file import Origin, ShardOptions
     from pytest_llmeval.run.shards.selection import Shard
 
 _CONFTEST = "conftest.py"
@@ -127,13 +127,13 @@ def _imports(root: Path) -> list[str]:
     return list(dict.fromkeys(display_path(each, root) for each in own))
 
 
-def _options(config: pytest.Config) -> "Options":
-    from pytest_llmeval.run.shards.file import Options
+def _options(config: pytest.Config) -> "ShardOptions":
+    from pytest_llmeval.run.shards.file import ShardOptions
 
     runner, terms = config.stash[RUNNER], run_terms(config)
     recordings, base_url = runner.recordings, runner.options.base_url
     selecting = {name: value for name in SELECTING if (value := getattr(config.option, name, None))}
-    return Options(
+    return ShardOptions(
         judge=terms.judge,
         judge_model=runner.options.model,
         judge_base_url=redacted_url(base_url) if base_url else None,

@@ -12,7 +12,7 @@ from pytest_llmeval.core.results import Result
 from pytest_llmeval.reports.buckets import FilledBucket
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.tables import FilledTable
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.usage import UsageReport
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SuiteReport:
     total: int
     confidence: float | None = 0.95
     usage: UsageReport | None = None
-    snapshot: Sequence[Verdict] = ()
+    snapshot: Sequence[SnapshotVerdict] = ()
     buckets: Sequence[FilledBucket] = ()
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()

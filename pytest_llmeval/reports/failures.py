@@ -1,6 +1,6 @@
 """The text of a failing case: missed limits, the answer, and what is wrong with it."""
 
-__all__ = ("Place", "explain", "marked_difference")
+__all__ = ("CasePlace", "explain", "marked_difference")
 
 import difflib
 import re
@@ -27,7 +27,7 @@ _SECOND = "\0"
 """Stands for the second column of a wide character; no printable text has it."""
 
 
-class Place(NamedTuple):
+class CasePlace(NamedTuple):
     """Where a case stands.
 
     Attributes:
@@ -66,7 +66,7 @@ def marked_difference(expected: str, prediction: str) -> str:
 
 
 def explain(
-    case: Case, record: CaseRecord, missed: Sequence[Unmet], place: Place | None = None, width: int = 80
+    case: Case, record: CaseRecord, missed: Sequence[Unmet], place: CasePlace | None = None, width: int = 80
 ) -> str:
     """Return the text of a failing case: why and where, metric, score and limit, the answer, what is wrong with it.
 

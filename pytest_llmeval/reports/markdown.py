@@ -17,7 +17,7 @@ from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
-from pytest_llmeval.reports.overview import Row, brief, rows_of, totals
+from pytest_llmeval.reports.overview import OverviewRow, brief, rows_of, totals
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
@@ -113,7 +113,7 @@ def _urgency(suite: SuiteReport) -> int:
     return 0 if suite.failed else 1 if changed else 2
 
 
-def _at_a_glance(row: Row) -> tuple[str, ...]:
+def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
     told, _ = brief(row, _GLANCE)
     _, cases, gates = row.cells
     verdict = "failed" if row.suite.failed else "passed"

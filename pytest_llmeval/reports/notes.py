@@ -1,6 +1,6 @@
 """What reports say of single cases: where they stand, their texts, what is wrong, and which are worst."""
 
-__all__ = ("TEXTS", "CaseNote", "Texts", "WorstCases", "case_notes", "without_texts", "worst_cases")
+__all__ = ("TEXTS", "CaseNote", "ReportedTexts", "WorstCases", "case_notes", "without_texts", "worst_cases")
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, Result
 
-Texts: TypeAlias = Literal["none", "failing", "all"]
+ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
 """Of which cases reports have the texts."""
 
-TEXTS: tuple[Texts, ...] = get_args(Texts)
+TEXTS: tuple[ReportedTexts, ...] = get_args(ReportedTexts)
 
 _FAILING = ("failed", "errored")
 _WORST = 5
@@ -85,7 +85,7 @@ class WorstCases:
 
 
 def case_notes(
-    cases: Iterable[Case], records: Iterable[CaseRecord], texts: Texts, files: Mapping[str, str]
+    cases: Iterable[Case], records: Iterable[CaseRecord], texts: ReportedTexts, files: Mapping[str, str]
 ) -> dict[str, CaseNote]:
     """Return what reports say of cases, by id.
 

@@ -1,6 +1,6 @@
 """A run on one screen: a line for each suite without a failure, and what people must see although nothing fails."""
 
-__all__ = ("Row", "brief", "overview", "rows_of", "totals", "warnings")
+__all__ = ("OverviewRow", "brief", "overview", "rows_of", "totals", "warnings")
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from pytest_llmeval.reports.asking import asking_lines
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import OUTCOMES, SuiteReport
 from pytest_llmeval.reports.layout import Line, padded, width_of
-from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 
 _HEADERS = ("suite", "cases", "gates")
 _CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
 
 
-class Row(NamedTuple):
+class OverviewRow(NamedTuple):
     """A suite, or one of its systems, on one line.
 
     Attributes:
@@ -61,13 +61,13 @@ def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
     )
 
 
-def rows_of(suites: Sequence[SuiteReport]) -> list[Row]:
+def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
     """Return the rows of suites; systems of a suite stand beside each other."""
     groups = groupby(suites, lambda each: (each.path, each.base_name))
     return [row for _, group in groups for row in _rows(list(group))]
 
 
-def _rows(variants: Sequence[SuiteReport]) -> Iterator[Row]:
+def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
     judged = list(dict.fromkeys(name for each in variants for name in each.gated))
     for place, suite in enumerate(variants):
         name = printable(f"  [{suite.variant}]" if place else suite.suite)
@@ -75,10 +75,10 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[Row]:
         cases = str(passed) if passed == suite.total else f"{passed}/{suite.total}"
         holding = sum(each.outcome == "passed" for each in suite.gates)
         gates = str(holding or "-") if holding == len(suite.gates) else f"{holding}/{len(suite.gates)}"
-        yield Row(suite, (name, cases, gates), judged or list(suite.result.metrics)[:1])
+        yield OverviewRow(suite, (name, cases, gates), judged or list(suite.result.metrics)[:1])
 
 
-def brief(row: Row, room: int) -> tuple[str, int]:
+def brief(row: OverviewRow, room: int) -> tuple[str, int]:
     """Return what changed and the metrics of gates, with how many of these found no room.
 
     The first metric is worth more than decimals of its interval; the others are told in full or not at all.
@@ -125,7 +125,7 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
     return [f"{word}: {counted(len(names), 'metric')}" for word, names in listed.items()]
 
 
-def _word(verdict: Verdict) -> str:
+def _word(verdict: SnapshotVerdict) -> str:
     """Return what happened to a score, or nothing."""
     if verdict.kind in ("improved", "fell_within"):  # of some metrics less is better
         return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.reports.layout import Line, TextTable, draw
-from pytest_llmeval.scoring.planned_calls import NOTHING, PlannedCalls, Spread
+from pytest_llmeval.scoring.planned_calls import NOTHING, CostEstimate, PlannedCalls
 
 SCHEMA_VERSION = 1
 UNKNOWN = "unknown"
@@ -141,7 +141,7 @@ def _short_count(calls: PlannedCalls) -> str:
     return f"{'~' if calls.likely else ''}{calls.expected}{more}"
 
 
-def _amounts(spread: Spread, digits: int) -> tuple[str, str]:
+def _amounts(spread: CostEstimate, digits: int) -> tuple[str, str]:
     median, high = (UNKNOWN if each is None else f"{each:.{digits}f}" for each in (spread.median, spread.high))
     return median, high
 

@@ -27,7 +27,7 @@ from pytest_llmeval.core.wording import number
 from pytest_llmeval.reports.layout import TextTable
 
 Cell: TypeAlias = str | float | None
-Row: TypeAlias = Sequence[Cell]
+TableRow: TypeAlias = Sequence[Cell]
 
 _MOST_ROWS = 50
 _LONGEST = 60
@@ -51,7 +51,7 @@ class FilledTable:
 
     title: str
     headers: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[TableRow]
     metrics: frozenset[str]
     left_out: int = 0
     note: str = ""
@@ -87,7 +87,7 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
     """
     filled = []
     for label, evaluator in metrics.evaluators.items():
-        numbers = _Numbers(metrics, label, result)
+        numbers = _ResultNumbers(metrics, label, result)
         for table in evaluator.tables():
             headers, rows = _layout(table, numbers)
             if rows:
@@ -129,7 +129,7 @@ def _column(table: FilledTable, among: Iterable[FilledTable]) -> dict[tuple[Cell
 
 
 def _counted_cases(
-    table: ConfusionMatrix, numbers: "_Numbers", headers: Sequence[str], rows: Sequence[Row]
+    table: ConfusionMatrix, numbers: "_ResultNumbers", headers: Sequence[str], rows: Sequence[TableRow]
 ) -> dict[tuple[int, int], list[str]]:
     """Return the cases that each cell counts, by the row and the column of the cell."""
     down = {row[0]: place for place, row in enumerate(rows)}
@@ -143,7 +143,7 @@ def _counted_cases(
     return dict(sorted(found.items()))
 
 
-def _note(table: ReportTable, numbers: "_Numbers") -> str:
+def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
     """Return what explains metrics above 1, if a table has one, or one whose interval ends there."""
     if not isinstance(table, MetricTable):
         return ""
@@ -153,7 +153,7 @@ def _note(table: ReportTable, numbers: "_Numbers") -> str:
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class _ResultNumbers:
     """What one evaluator contributed to a result, under its own names."""
 
     index: MetricIndex
@@ -207,7 +207,7 @@ class _Numbers:
         return _shortened(observation.details.get(cell.name, ""))
 
 
-def _layout(table: ReportTable, numbers: _Numbers) -> tuple[Sequence[str], list[Row]]:
+def _layout(table: ReportTable, numbers: _ResultNumbers) -> tuple[Sequence[str], list[TableRow]]:
     """Return headers and rows."""
     if isinstance(table, MetricTable):
         return table.headers, [[*names, *map(numbers.of_all, cells)] for names, cells in table.rows]
@@ -226,12 +226,12 @@ def _layout(table: ReportTable, numbers: _Numbers) -> tuple[Sequence[str], list[
     assert_never(table)
 
 
-def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[Row]]:
+def _confusion(table: ConfusionMatrix, cells: Mapping[tuple[str, str], float]) -> tuple[Sequence[str], list[TableRow]]:
     first = [label_key(label) or NO_LABEL for label in table.labels] if cells else []
     true, predicted = (
         list(dict.fromkeys([*first, *sorted({cell[side] for cell in cells}, key=label_order)])) for side in (0, 1)
     )
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         [label_name(row), *(_count(cells.get((row, column), 0)) for column in predicted)] for row in true
     ]
     return ("true / predicted", *map(label_name, predicted)), rows

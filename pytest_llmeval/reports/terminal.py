@@ -16,7 +16,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
 from pytest_llmeval.reports.overview import overview, totals, warnings
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.systems import SystemsReport
@@ -185,7 +185,7 @@ def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
         yield Line(f"snapshot: {counted(len(unchanged), 'metric')} as approved", "green")
 
 
-def _verdict(verdict: Verdict, suite: SuiteReport | None = None) -> Line:
+def _verdict(verdict: SnapshotVerdict, suite: SuiteReport | None = None) -> Line:
     where = f"{suite.suite}: " if suite else ""
     if verdict.outcome == "not_judged":
         return Line(printable(f"{where}snapshot {verdict.reason}"), "yellow")

@@ -18,7 +18,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
-from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.job import CaseAnswer, Job
 from pytest_llmeval.run.opponents import Opponents, put_beside
 from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
@@ -59,16 +59,16 @@ class Answering:
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
         self.opponents = Opponents(self.predicted, self._predict)
 
-    def at_once(self, job: Job) -> "Answer | Pending | None":
+    def at_once(self, job: Job) -> "CaseAnswer | Pending | None":
         """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
         try:
             case = self.predicted(job)
         except LlmevalError as error:
-            return Answer(job.case, error)
+            return CaseAnswer(job.case, error)
         others = self.opponents.known(job)
         if case is None or others is None:
             return None
-        answer = Answer(put_beside(case, others))
+        answer = CaseAnswer(put_beside(case, others))
         asked = self.askings(job, answer)
         for each in asked:
             while put := each.next(answer):
@@ -87,7 +87,7 @@ class Answering:
         except LlmevalError:
             return None  # faults of the store are reported when it is used
 
-    def now(self, job: Job) -> Answer:
+    def now(self, job: Job) -> CaseAnswer:
         """Return the answer, calling the target in this thread.
 
         Raises:
@@ -97,7 +97,7 @@ class Answering:
         job.prepare(asks_target=False)
         if job.opponents:  # other cases share their answers, and may be waiting for this one
             return self.predictor.background.run(self.answer(job))
-        answer = Answer(job.case)
+        answer = CaseAnswer(job.case)
         try:
             case = self.predicted(job)
             if case is None:
@@ -149,7 +149,7 @@ class Answering:
     async def _give_back(self, slot: int | None) -> None:
         self.limit.give_back(slot)
 
-    async def answer(self, job: Job, pending: "Pending | None" = None) -> Answer:
+    async def answer(self, job: Job, pending: "Pending | None" = None) -> CaseAnswer:
         """Return the answer; many of these run at a time.
 
         Args:
@@ -158,7 +158,7 @@ class Answering:
         """
         if pending is not None:
             return await self._told(pending)
-        answer = Answer(job.case)
+        answer = CaseAnswer(job.case)
         try:
             answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
         except asyncio.CancelledError:
@@ -241,17 +241,17 @@ class Answering:
             self._limits[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
         return self._limits[suite.place]
 
-    async def _judged(self, job: Job, answer: Answer) -> Answer:
+    async def _judged(self, job: Job, answer: CaseAnswer) -> CaseAnswer:
         return await self._told(Pending(answer, self.askings(job, answer)))
 
-    async def _told(self, pending: "Pending") -> Answer:
+    async def _told(self, pending: "Pending") -> CaseAnswer:
         answer, asked = pending
         if self.judges is not None:
             await together([_ask(each, answer, self.judges) for each in asked])
             _enter(answer, asked)
         return answer
 
-    def askings(self, job: Job, answer: Answer) -> "list[Asking]":
+    def askings(self, job: Job, answer: CaseAnswer) -> "list[Asking]":
         """Return what is to be asked about an answered case, evaluator by evaluator."""
         if job.judge is None:
             return []
@@ -286,7 +286,7 @@ class Asking:
     told: "list[tuple[Bound, Judgement]]" = field(default_factory=list)
     _put: "list[Bound]" = field(default_factory=list)
 
-    def next(self, answer: Answer) -> "list[Bound]":
+    def next(self, answer: CaseAnswer) -> "list[Bound]":
         """Return the questions of the next round; none where the evaluator cannot put them, which the answer says.
 
         They stay the next ones until `add`.
@@ -295,7 +295,7 @@ class Asking:
             self._put = self._bound(answer)
         return self._put
 
-    def _bound(self, answer: Answer) -> "list[Bound]":
+    def _bound(self, answer: CaseAnswer) -> "list[Bound]":
         key, job = self.job.key, self.job
         asker = " ".join((key.shown, key.test, key.variant))
         try:
@@ -322,11 +322,11 @@ class Pending(NamedTuple):
         asked: What is asked about it; some rounds of questions may have been answered.
     """
 
-    answer: Answer
+    answer: CaseAnswer
     asked: list[Asking]
 
 
-async def _ask(asking: Asking, answer: Answer, judges: "JudgeService") -> None:
+async def _ask(asking: Asking, answer: CaseAnswer, judges: "JudgeService") -> None:
     """Ask round by round, whatever other evaluators wait for."""
     while put := asking.next(answer):
         asking.add(put, await together([judges.judge(each) for each in put]))
@@ -336,7 +336,7 @@ def _timeout(job: Job) -> float | None:
     return job.suite.target.timeout if job.suite.target else None
 
 
-def _enter(answer: Answer, asked: Sequence[Asking]) -> None:
+def _enter(answer: CaseAnswer, asked: Sequence[Asking]) -> None:
     """Write what judges said into an answer."""
     for asking in asked:
         if asking.label not in answer.failed:

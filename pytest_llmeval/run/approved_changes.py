@@ -11,7 +11,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.reports.changes import Changes
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.table import Table
 from pytest_llmeval.snapshots.files import approved_scores, score_file
 from pytest_llmeval.snapshots.runs import SuiteRun, shown_beside
@@ -39,7 +39,7 @@ def approved_changes(suite_run: SuiteRun) -> Changes | None:
     return Changes("approved scores", found, list(_notes(pairing)), list(_cases(approved.statistics, suite)))
 
 
-def _notes(pairing: Pairing) -> Iterator[str]:
+def _notes(pairing: RunPairing) -> Iterator[str]:
     if pairing.only_current:
         yield f"{counted(pairing.only_current, 'case')} only in this run, or edited"
     if pairing.only_baseline:

@@ -21,7 +21,7 @@ from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, recorded_figures, recording
 
-_Place: TypeAlias = tuple[tuple[Path, str], str, int, str]
+_BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]
 
 
 @dataclass
@@ -39,8 +39,8 @@ class Blocks:
     limit: CallLimit
     budget: TargetBudget
     recordings: Recordings | None = None
-    _asked: "dict[_Place, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
-    _taken: set[_Place] = field(default_factory=set)
+    _asked: "dict[_BlockPlace, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
+    _taken: set[_BlockPlace] = field(default_factory=set)
     _cut: dict[tuple[Path, str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
     _gates: dict[BatchTarget, asyncio.Semaphore] = field(default_factory=dict)
 

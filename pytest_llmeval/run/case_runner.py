@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, execute_repeats
-from pytest_llmeval.run.job import Answer, EarlyCalls, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.measured_blocks import MeasuredBlocks
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
@@ -143,8 +143,8 @@ class CaseRunner:
         recorded = loaded.case.prediction is not MISSING and not loaded.key.test
         started = time.perf_counter()
         if recorded and not suite.judged:
-            answers: Sequence[Answer] = [
-                Answer(with_figures(loaded.case, suite.parts_of(loaded.case)))
+            answers: Sequence[CaseAnswer] = [
+                CaseAnswer(with_figures(loaded.case, suite.parts_of(loaded.case)))
             ] * suite.repeats.times
         else:
             answers = self._answers(loaded, given, following, early)
@@ -158,7 +158,7 @@ class CaseRunner:
 
     def _answers(
         self, loaded: LoadedCase, given: FromFixtures, following: Iterable[LoadedCase], early: EarlyCalls
-    ) -> Sequence[Answer]:
+    ) -> Sequence[CaseAnswer]:
         __tracebackhide__ = True
         early = self._allowed(loaded.suite, early)
         ahead = any(early) and self._prefetch.looks_ahead(loaded)

@@ -14,7 +14,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import SuiteJudges
-from pytest_llmeval.reports.notes import Texts
+from pytest_llmeval.reports.notes import ReportedTexts
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
@@ -72,7 +72,7 @@ class CollectedRun:
     suites: Sequence[CollectedSuite]
     broken: str = ""
     judges_off: bool = False
-    texts: Texts = "failing"
+    texts: ReportedTexts = "failing"
     compares: bool = False
     shard: str = ""
     is_part: bool = False

@@ -22,7 +22,7 @@ from pytest_llmeval.core.errors import BudgetError, PredictionError, format_erro
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import AnswerShown, CaseRecord, Outcome
+from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.run.explaining import explained, failing_answers
@@ -37,7 +37,7 @@ from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
-    from pytest_llmeval.run.job import Answer
+    from pytest_llmeval.run.job import CaseAnswer
 
 _NOT_USERS = ("asyncio", "pytest_llmeval")
 _SKIP, _XFAIL = "skip", "xfail"
@@ -78,7 +78,7 @@ Measure = Callable[[Suite, str, Evaluator, Case], Observation | Exception]
 
 def execute(
     suite: Suite,
-    answer: "Answer",
+    answer: "CaseAnswer",
     measure: Measure | None = None,
     *,
     explains_all: bool = True,
@@ -133,7 +133,7 @@ def execute(
     return Execution(case, record, missed, entries=answer.entries)
 
 
-def _agreement(evaluator: PanelAgreement, answer: "Answer") -> Observation:
+def _agreement(evaluator: PanelAgreement, answer: "CaseAnswer") -> Observation:
     """Return how far jurors agree; where judges are switched off, that is undefined as what they would have said."""
     from pytest_llmeval.judge.service import JudgeOffError
 
@@ -144,7 +144,7 @@ def _agreement(evaluator: PanelAgreement, answer: "Answer") -> Observation:
 
 def execute_repeats(
     suite: Suite,
-    answers: "Sequence[Answer]",
+    answers: "Sequence[CaseAnswer]",
     measure: Measure | None = None,
     *,
     explains_all: bool = True,
@@ -195,11 +195,11 @@ def execute_repeats(
 
 def _concluded(
     suite: Suite,
-    answers: "Sequence[Answer]",
+    answers: "Sequence[CaseAnswer]",
     evaluators: Mapping[str, Evaluator],
     observations: Mapping[str, Observation],
     errors: Mapping[str, str],
-) -> tuple[Outcome, str | None, Sequence[Unmet]]:
+) -> tuple[CaseOutcome, str | None, Sequence[Unmet]]:
     """Hold scores against limits; return what becomes of the case, why, and the limits that it did not meet."""
     limits = suite.limits(answers[0].case)
     figures = target_scores(answers) if any(name in limits for name in TARGET_FIGURES) else {}
@@ -211,19 +211,19 @@ def _concluded(
     failed_to_compute = bool(reasons)
     reasons += [f"{label}: {each.malformed}" for label, each in observations.items() if each.malformed is not None]
     reasons += map(str, missed)
-    outcome: Outcome = "passed"
+    outcome: CaseOutcome = "passed"
     if reasons:
         outcome = "errored" if failed_to_compute else "failed"
     return outcome, presentable("; ".join(reasons), suite.secret_variables) if reasons else None, missed
 
 
-def _with_costs(execution: Execution, answers: "Sequence[Answer]", started: float | None) -> Execution:
+def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: float | None) -> Execution:
     """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
     return replace(execution, record=replace(execution.record, **_costs(answers, started)), entries=entries)
 
 
-def _costs(answers: "Sequence[Answer]", started: float | None) -> dict[str, Any]:
+def _costs(answers: "Sequence[CaseAnswer]", started: float | None) -> dict[str, Any]:
     """Return the fields of a record that say what its answers took."""
     seconds, usage = taken(answers)
     return {

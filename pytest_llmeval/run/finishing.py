@@ -14,14 +14,14 @@ from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.reports.data import RunReport
-from pytest_llmeval.reports.notes import Texts
+from pytest_llmeval.reports.notes import ReportedTexts
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, fault_of
 from pytest_llmeval.run.judging import SuiteVerdict, judge_run
 from pytest_llmeval.run.persisting import Stores, persist
 from pytest_llmeval.run.result_collector import ResultCollector
 from pytest_llmeval.run.shortfall import shortfalls
 from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -84,7 +84,7 @@ class RunTerms:
     """
 
     judge: JudgeMode = "auto"
-    texts: Texts = "failing"
+    texts: ReportedTexts = "failing"
     snapshots: bool = False
     require_gates: bool = False
     shard: str = ""
@@ -143,7 +143,7 @@ def finish_run(
     heard: HeardRun,
     terms: RunTerms,
     suites: Suites,
-    mode: Mode,
+    mode: SnapshotMode,
     *,
     recordings: "Recordings | None" = None,
     duration_s: float | None = None,

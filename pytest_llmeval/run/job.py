@@ -1,6 +1,6 @@
 """The job of answering a case, and its outcome: plain data."""
 
-__all__ = ("Answer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "TargetSource")
+__all__ = ("CaseAnswer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "TargetSource")
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.core.missing import MISSING, Itself, NoAnswer
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.results import Call, JudgingShown
+from pytest_llmeval.core.results import JudgeCall, JudgingShown
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Answer:
+class CaseAnswer:
     """What one repeat of a case got.
 
     Attributes:
@@ -137,6 +137,6 @@ class Answer:
     error: BaseException | None = None
     verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[JudgeCall] = field(default_factory=list)
     entries: "list[StoredJudgement]" = field(default_factory=list)
     judgings: list[JudgingShown] = field(default_factory=list)

@@ -29,7 +29,7 @@ from pytest_llmeval.snapshots.scores import rounded
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.targets.python import Recordings
 
 _STATISTICS: tuple[Statistic, ...] = ("value", "mean")
@@ -233,11 +233,11 @@ def _summary(suite: Suite, records: Sequence[CaseRecord]) -> Result:
 def _shifts(suite: Suite, old: JudgedSide, new: JudgedSide) -> dict[str, dict[str, Shift]]:
     """Return, by evaluator, how far its metrics move; those that a case only has to pass are moved by all of them."""
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
     digests = digests_of(suite)
     here, there = (CaseStatistics.of(side.records, digests=digests) for side in (new, old))
-    pairing = Pairing(here, there, suite.metrics)
+    pairing = RunPairing(here, there, suite.metrics)
     deciding = deciding_labels(suite)
     flipped = [each.outcome for each in old.records] != [each.outcome for each in new.records]
     judged = judged_labels(suite)
@@ -262,7 +262,7 @@ def _computed(shift: Shift, old: MetricValue | None, new: MetricValue | None) ->
     return replace(shift, before=old.signature, after=new.signature)
 
 
-def _moved(pairing: "Pairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
+def _moved(pairing: "RunPairing", names: Sequence[str], suite: Suite) -> dict[str, Shift]:
     """Return how far metrics move, as far as that can be told: from two cases on, with a score from both judges."""
     from pytest_llmeval.scoring.comparison.compare import differences
 

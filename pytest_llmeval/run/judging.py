@@ -13,12 +13,12 @@ from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.reports.notes import Texts, case_notes, without_texts, worst_cases
+from pytest_llmeval.reports.notes import ReportedTexts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator, claim_calls, usage_report
 from pytest_llmeval.services.secrets import secret_values
@@ -42,7 +42,7 @@ class SuiteVerdict(NamedTuple):
     """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
 
     key: SuiteKey
-    verdict: GateResult | Verdict
+    verdict: GateResult | SnapshotVerdict
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _verdicts(judged: JudgedSuite, broken: str) -> Iterable[SuiteVerdict]:
     purpose are not reported at all.
     """
     on_purpose = not (broken or judged.suite.faults)
-    verdicts: list[GateResult | Verdict] = [*judged.report.gates, *judged.report.snapshot]
+    verdicts: list[GateResult | SnapshotVerdict] = [*judged.report.gates, *judged.report.snapshot]
     return (SuiteVerdict(judged.key, each) for each in verdicts if each.outcome != "not_judged" or not on_purpose)
 
 
@@ -226,7 +226,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
 
 
 def _regressions(
-    suite_run: SuiteRun, keeper: Keeper, snapshot: Sequence[Verdict], incomplete: str, unjudged: str
+    suite_run: SuiteRun, keeper: Keeper, snapshot: Sequence[SnapshotVerdict], incomplete: str, unjudged: str
 ) -> list[GateResult]:
     """Judge the gates against a baseline; what compares runs is loaded where there are any."""
     if not suite_run.suite.regressions:
@@ -243,7 +243,7 @@ def _changes(suite_run: SuiteRun) -> "Changes | None":
     return approved_changes(suite_run)
 
 
-def _shown_result(result: Result, texts: Texts) -> Result:
+def _shown_result(result: Result, texts: ReportedTexts) -> Result:
     """Return a result with the details that reports have."""
     if texts != "none":
         return result

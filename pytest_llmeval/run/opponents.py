@@ -17,7 +17,7 @@ from pytest_llmeval.run.job import Job, LoadedCase, TargetSource
 from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
-_Place: TypeAlias = tuple[SuiteKey, str, int]
+_AnswerPlace: TypeAlias = tuple[SuiteKey, str, int]
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Opponents:
 
     predicted: Callable[[Job], Case | None]
     ask: Callable[[Job], Awaitable[Case]]
-    _told: "dict[_Place, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
-    _taken: set[_Place] = field(default_factory=set)
+    _told: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
+    _taken: set[_AnswerPlace] = field(default_factory=set)
 
     async def own(self, job: Job) -> Case:
         """Return the answer to a case's own question; one that runs again gets another.
@@ -153,5 +153,5 @@ def _shown(opponent: Job, told: Case | BaseException) -> PredictionParts | NoAns
     return PredictionParts(opponent.parts, told.prediction)
 
 
-def _place(job: Job) -> _Place:
+def _place(job: Job) -> _AnswerPlace:
     return job.key, job.case.id, job.repeat

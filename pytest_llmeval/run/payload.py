@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import AnswerShown, Call, CaseRecord, JudgingShown, TargetUsage
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.explaining import shown_value
 from pytest_llmeval.services.secrets import secret_values
@@ -109,7 +109,7 @@ def decode(text: str) -> Payload:
             errors=entry.get("errors", {}),
             reason=entry.get("reason"),
             duration_s=entry.get("s", 0.0),
-            calls=tuple(Call(*call) for call in entry.get("calls", ())),
+            calls=tuple(JudgeCall(*call) for call in entry.get("calls", ())),
             target_seconds=tuple(entry.get("target_s", ())),
             target_usage=tuple(TargetUsage(*each) for each in entry.get("target_usage", ())),
             repeats=entry.get("repeats"),

@@ -16,7 +16,7 @@ from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.run.collected import CollectedRun
 from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.suite.suite import SuiteKey
@@ -85,7 +85,9 @@ def _settle_snapshots(run: CollectedRun, judged: JudgedRun, stores: Stores) -> P
     """Have snapshots written; one that could not be has a failed verdict instead of those that approved it."""
     faults = [SuiteVerdict(*each) for each in stores.keeper.settle(whole=not (run.broken or run.shard))]
     unwritten = {key for key, _ in faults}
-    kept = [each for each in judged.verdicts if each.key not in unwritten or not isinstance(each.verdict, Verdict)]
+    kept = [
+        each for each in judged.verdicts if each.key not in unwritten or not isinstance(each.verdict, SnapshotVerdict)
+    ]
     return Persisted([*kept, *faults])
 
 

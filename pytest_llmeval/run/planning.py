@@ -22,10 +22,10 @@ from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import Judgement
 from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
 from pytest_llmeval.run.answering import Answering, Asking
-from pytest_llmeval.run.job import Answer, Job
+from pytest_llmeval.run.job import CaseAnswer, Job
 from pytest_llmeval.run.opponents import put_beside
 from pytest_llmeval.run.target_figures import usage_of_target
-from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, PlannedCalls, Spread, planned
+from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, CostEstimate, PlannedCalls, planned
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
@@ -44,7 +44,7 @@ _UNRECORDED_VERDICTS = ("verdict", "not recorded: no call, but errors")
 
 
 @dataclass
-class _Tally:
+class _CallTally:
     """What was counted of one suite, or of one of its systems.
 
     Attributes:
@@ -83,7 +83,7 @@ class Planner:
     answering: Answering
     judges: "JudgeService"
     options: "JudgeOptions"
-    _tallies: "dict[SuiteKey, _Tally]" = field(default_factory=dict)
+    _tallies: "dict[SuiteKey, _CallTally]" = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
     _blocks: set[Any] = field(default_factory=set)
     _called: "set[tuple[SuiteKey, str, int]]" = field(default_factory=set)
@@ -130,9 +130,9 @@ class Planner:
                     others[name] = NoAnswer(f"nothing answers for {name}")
         return others
 
-    def _tally(self, job: Job) -> _Tally:
+    def _tally(self, job: Job) -> _CallTally:
         if job.key not in self._tallies:
-            self._tallies[job.key] = _Tally(job.suite)
+            self._tallies[job.key] = _CallTally(job.suite)
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
             judged = [each for each in job.suite.evaluators.values() if isinstance(each, JudgedEvaluator)]
@@ -140,7 +140,7 @@ class Planner:
             tally.judges = {each.model: each for judge in asked for each in judge.singles}
         return tally
 
-    def _add_target_calls(self, tally: _Tally, job: Job, *, has_target: bool) -> None:
+    def _add_target_calls(self, tally: _CallTally, job: Job, *, has_target: bool) -> None:
         """Count the calls for an answer, which are made once, whoever needs it."""
         place = (job.key, job.case.id, job.repeat)
         if place in self._called:
@@ -158,16 +158,16 @@ class Planner:
         else:
             tally.target += 1
 
-    def _add_questions(self, tally: _Tally, job: Job, case: Case) -> None:
+    def _add_questions(self, tally: _CallTally, job: Job, case: Case) -> None:
         """Count the questions about an answer."""
         if self.options.mode != "off":
             self._count_rounds(tally, job, case, self._counted)
 
     def _count_rounds(
-        self, tally: _Tally, job: Job, case: Case, count: "Callable[[_Tally, Bound], Judgement | None]"
-    ) -> Answer:
+        self, tally: _CallTally, job: Job, case: Case, count: "Callable[[_CallTally, Bound], Judgement | None]"
+    ) -> CaseAnswer:
         """Count questions round by round, up to the first reply that is not there and that more may depend on."""
-        answer = Answer(case)
+        answer = CaseAnswer(case)
         for asking in self.answering.askings(job, answer):
             followed = 0
             while put := asking.next(answer):
@@ -180,12 +180,12 @@ class Planner:
                 asking.add(put, found)
         return answer
 
-    def _counted(self, tally: _Tally, asked: "Bound") -> Judgement | None:
+    def _counted(self, tally: _CallTally, asked: "Bound") -> Judgement | None:
         """Count one question, once for each juror; return what became of it if it needs no call, or stands for that."""
         known = [self._counted_once(tally, each) for each in asked.singles]
         return self.judges.known(asked) if None not in known else _foreseen(asked)
 
-    def _counted_once(self, tally: _Tally, asked: "BoundQuestion") -> Judgement | None:
+    def _counted_once(self, tally: _CallTally, asked: "BoundQuestion") -> Judgement | None:
         known = self._known(asked)
         if known is None and asked.key not in self._asked:
             self._asked.add(asked.key)
@@ -196,7 +196,7 @@ class Planner:
             tally.stored += known is not None
         return known
 
-    def _add_likely_questions(self, tally: _Tally, job: Job, prediction: Any, others: Mapping[str, Any]) -> None:
+    def _add_likely_questions(self, tally: _CallTally, job: Job, prediction: Any, others: Mapping[str, Any]) -> None:
         """Count the questions about answers of which one does not exist yet: they seldom depend on what it says."""
         if self.options.mode in ("off", "replay"):
             return
@@ -209,7 +209,7 @@ class Planner:
         if self._count_rounds(tally, job, case, self._counted_as_likely).failed:
             tally.more = None
 
-    def _counted_as_likely(self, tally: _Tally, asked: "Bound") -> Judgement | None:
+    def _counted_as_likely(self, tally: _CallTally, asked: "Bound") -> Judgement | None:
         if asked.question.shared:
             return self._counted(tally, asked)
         new = [each for each in asked.singles if each.key not in self._asked]
@@ -234,7 +234,7 @@ class Planner:
         counts = (f"{counted(count, noun)} {what}" for (noun, what), count in self._notes.items())
         return RunPlan(suites, list(self._budget(suites)), self.options.concurrency, [*counts, *self._reasons])
 
-    def _planned(self, key: "SuiteKey", tally: _Tally) -> PlannedSuite:
+    def _planned(self, key: "SuiteKey", tally: _CallTally) -> PlannedSuite:
         judge = replace(NOTHING, stored=tally.stored, more=tally.more)
         for model, mode in {**tally.modes, **tally.likely}:
             judge += self._planned_mode(tally, model, mode)
@@ -242,7 +242,7 @@ class Planner:
         target += self._planned_target(key, tally)
         return PlannedSuite(tally.suite.name, key.shown, key.variant, target, judge)
 
-    def _planned_mode(self, tally: _Tally, model: str, mode: str) -> PlannedCalls:
+    def _planned_mode(self, tally: _CallTally, model: str, mode: str) -> PlannedCalls:
         judge = tally.judges[model]
         samples = self._past.samples(mode, judge.model, judge.price)
         if all(each.tokens is None for each in samples):
@@ -264,7 +264,7 @@ class Planner:
         if self._has_cache:
             yield from self.judges.cache.entries()
 
-    def _planned_target(self, key: "SuiteKey", tally: _Tally) -> PlannedCalls:
+    def _planned_target(self, key: "SuiteKey", tally: _CallTally) -> PlannedCalls:
         suite = tally.suite
         most = [self.options.concurrency]
         if suite.target is not None:
@@ -304,7 +304,9 @@ class Planner:
             target = planned_suite.target
             if tally.suite.model is None:
                 is_open |= None in (target.tokens.median, target.usd.median)
-                tokens, usd = (each if each.median is not None else Spread() for each in (target.tokens, target.usd))
+                tokens, usd = (
+                    each if each.median is not None else CostEstimate() for each in (target.tokens, target.usd)
+                )
                 target = replace(NOTHING, more=target.more, tokens=tokens, usd=usd)
             used += target
         is_open |= used.more != 0

@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import Any
 
 from pytest_llmeval.run.answering import Answering
-from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import waited
 from pytest_llmeval.suite.suite import SuiteKey
@@ -29,9 +29,9 @@ class Prefetch:
 
     answering: Answering
     window: int
-    _pending: "dict[tuple[SuiteKey, str, int], Answer | Future[Answer]]" = field(default_factory=dict)
+    _pending: "dict[tuple[SuiteKey, str, int], CaseAnswer | Future[CaseAnswer]]" = field(default_factory=dict)
     _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
-    _starting: "list[tuple[Coroutine[Any, Any, Answer], Future[Answer]]]" = field(default_factory=list)
+    _starting: "list[tuple[Coroutine[Any, Any, CaseAnswer], Future[CaseAnswer]]]" = field(default_factory=list)
     _since_look: int = 0
 
     def looks_ahead(self, loaded: LoadedCase) -> bool:
@@ -49,7 +49,7 @@ class Prefetch:
         """Return whether a case to come has been considered already."""
         return _place(loaded) in self._considered
 
-    def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[Answer]:
+    def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:
         """Return the answers of one case, and send for those of the cases to come.
 
         Args:
@@ -83,25 +83,25 @@ class Prefetch:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""
         wait(each for each in self._pending.values() if isinstance(each, Future))
 
-    def _own(self, job: Job, early: EarlyCalls) -> "Answer | Future[Answer] | None":
+    def _own(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
         __tracebackhide__ = True
         return self._pending.pop((*_place(job.loaded), job.repeat), None) or self._start(job, early)
 
-    def _start(self, job: Job, early: EarlyCalls) -> "Answer | Future[Answer] | None":
+    def _start(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
         """Answer at once, or in the background if that is allowed."""
         __tracebackhide__ = True
         found = self.answering.at_once(job)
-        if isinstance(found, Answer):
+        if isinstance(found, CaseAnswer):
             return found
         asks_target = found is None
         if not (early.target if asks_target else early.judge):
             return None
         job.prepare(asks_target=asks_target)
-        answer: Future[Answer] = Future()
+        answer: Future[CaseAnswer] = Future()
         self._starting.append((self.answering.answer(job, found), answer))
         return answer
 
-    def _wait(self, job: Job, started: "Answer | Future[Answer] | None") -> Answer:
+    def _wait(self, job: Job, started: "CaseAnswer | Future[CaseAnswer] | None") -> CaseAnswer:
         __tracebackhide__ = True
         if started is None:
             return self.answering.now(job)

@@ -10,7 +10,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import MissingDataError, MissingExtraError, format_error
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.services.secrets import presentable
 
 _MOST_KINDS = 10_000
@@ -39,7 +39,7 @@ def record_of(case: Case, measured: Mapping[str, Observation | Exception]) -> Ca
             errors[label] = presentable(format_error(each) + origin(each))
     malformed = [each.malformed for each in observed.values() if each.malformed is not None]
     failed = [*errors.values(), *chain(*(not_computed(each.errored) for each in observed.values()))]
-    outcome: Outcome = "errored" if failed else "failed" if malformed else "passed"
+    outcome: CaseOutcome = "errored" if failed else "failed" if malformed else "passed"
     reason = next(iter([*failed, *malformed]), None)
     return CaseRecord(case.id, case.labels, outcome, observed, errors=errors, reason=reason)
 

@@ -16,7 +16,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.scoring.comparison.strengths import Strengths
-    from pytest_llmeval.scoring.regression_verdicts import Finding
+    from pytest_llmeval.scoring.regression_verdicts import GateEvidence
 
 _CONFIDENCE = 0.95
 """Of differences, where the suite wants no intervals of its own."""
@@ -100,7 +100,7 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     suite = variants[first].suite
     if not (suite.named_gates or suite.between):
         return {}
-    from pytest_llmeval.scoring.regression_verdicts import Finding, judge_regressions
+    from pytest_llmeval.scoring.regression_verdicts import GateEvidence, judge_regressions
 
     for gate in suite.named_gates:
         against = gate.against if isinstance(gate, RegressionGate) else ""
@@ -110,7 +110,7 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
         waiting = RegressionGate(gate.metric, 0.0) if isinstance(gate, Gate) else gate
         reason = f"not judged: no system {missing[0]!r} ran"
         place = gate.system if gate.system in variants else first
-        found.append((place, str(gate), Finding(waiting, outcome="not_judged", reason=reason)))
+        found.append((place, str(gate), GateEvidence(waiting, outcome="not_judged", reason=reason)))
     for gate in suite.between:
         named = [gate.system] if gate.system else [name for name in variants if name != gate.against]
         if gate.against in variants:
@@ -121,20 +121,20 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     return results
 
 
-def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "Finding":
+def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
-    from pytest_llmeval.scoring.regression_verdicts import Finding, examine
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
+    from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
 
     other = variants[gate.against]
     if any(gate.metric in each.off for each in (system, other)):
-        return Finding(gate, outcome="not_judged", reason="not judged: judges are off")
+        return GateEvidence(gate, outcome="not_judged", reason="not judged: judges are off")
     incomplete = "; ".join(
         f"{name}: {each.incomplete}"
         for name, each in ((system.key.variant, system), (gate.against, other))
         if each.incomplete
     )
     run, baseline = (CaseStatistics.exact(each.report.result.records) for each in (system, other))
-    pairing = Pairing(run, baseline, system.suite.metrics)
+    pairing = RunPairing(run, baseline, system.suite.metrics)
     absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
     return examine(gate, pairing if pairing.paired else None, incomplete, absent)

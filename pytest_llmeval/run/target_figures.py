@@ -22,7 +22,7 @@ from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, usage_of
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.job import Answer
+    from pytest_llmeval.run.job import CaseAnswer
 
 FIGURE_DIGITS: Final = 6
 """Decimals of a latency: enough for people, and recordings stay readable."""
@@ -94,7 +94,7 @@ def _priced(model: str, read: float | None, written: float | None) -> float | No
     return model_cost_usd(model, read, written)
 
 
-def taken(answers: "Sequence[Answer]") -> tuple[list[float], list[TargetUsage]]:
+def taken(answers: "Sequence[CaseAnswer]") -> tuple[list[float], list[TargetUsage]]:
     """Return the latencies that are known of some answers, and the usage of each of them."""
     seconds: list[float] = []
     usage: list[TargetUsage] = []
@@ -111,7 +111,7 @@ def taken(answers: "Sequence[Answer]") -> tuple[list[float], list[TargetUsage]]:
 _SAYS_NOTHING = TargetUsage()
 
 
-def target_scores(answers: "Sequence[Answer]") -> dict[str, float | None]:
+def target_scores(answers: "Sequence[CaseAnswer]") -> dict[str, float | None]:
     """Return the figures of a case's target; ``None`` where one is unknown."""
     return UsageEvaluator().scores(usage_of((), *taken(answers)))
 

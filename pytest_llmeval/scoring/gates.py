@@ -4,12 +4,12 @@ __all__ = (
     "EVERYTHING",
     "GRAMMAR",
     "STATISTICS",
-    "Bound",
     "Gate",
     "GateFormError",
     "GateOutcome",
     "GateResult",
-    "Verdict",
+    "ScoreLimit",
+    "SnapshotVerdict",
     "check_counts",
     "gate_from_mapping",
     "parse_gate",
@@ -60,7 +60,7 @@ class GateFormError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ScoreLimit:
     """One comparison: an operator and a number."""
 
     operator: str
@@ -126,7 +126,7 @@ class Gate:
     """
 
     metric: str
-    bounds: tuple[Bound, ...]
+    bounds: tuple[ScoreLimit, ...]
     statistic: str = "value"
     by: str | None = None
     min_cases: int = 1
@@ -281,7 +281,7 @@ def parse_gate(text: str) -> Gate:
     comparison = _COMPARISON.match(text.strip())
     if comparison is None or comparison["left"][-1] in "=<>!":
         raise GateFormError(f"found {text!r}, expected {GRAMMAR}")
-    bound = Bound(comparison["operator"], float(comparison["limit"]))
+    bound = ScoreLimit(comparison["operator"], float(comparison["limit"]))
     if not math.isfinite(bound.limit):
         raise ValueError(f"found {text!r}, expected a limit below 1.8e308")
     statistic, metric = split_statistic(comparison["left"])
@@ -316,9 +316,9 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
     check_counts(data)
     bounds = []
     if low is not None:
-        bounds.append(Bound(">=", float(low)))
+        bounds.append(ScoreLimit(">=", float(low)))
     if high is not None:
-        bounds.append(Bound("<=", float(high)))
+        bounds.append(ScoreLimit("<=", float(high)))
     statistic, metric = split_statistic(str(data["metric"]))
     by = data.get("by")
     return Gate(
@@ -337,7 +337,7 @@ def gate_from_mapping(data: Mapping[str, float | int | str | bool | None]) -> Ga
 EVERYTHING = "*"
 """Stands for all metrics where a verdict concerns the whole snapshot."""
 
-Kind: TypeAlias = Literal[
+ChangeKind: TypeAlias = Literal[
     "unchanged",
     "improved",
     "rose_within",
@@ -355,7 +355,7 @@ Kind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SnapshotVerdict:
     """The verdict on one metric, or on the whole snapshot.
 
     Attributes:
@@ -368,7 +368,7 @@ class Verdict:
     """
 
     metric: str
-    kind: Kind
+    kind: ChangeKind
     outcome: Literal["passed", "failed", "not_judged"]
     value: float | None = None
     approved: float | None = None

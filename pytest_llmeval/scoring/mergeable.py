@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 FEW = 250
 """So many distinct rows are kept as they are; of more, sums remain."""
 
-Row: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
+CountsRow: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
 """What metrics depend on in an observation: counts, undefined and errored metrics, sorted."""
 
 Formula: TypeAlias = "Callable[[FloatArray], Mapping[str, FloatArray]]"
 
-_UNMEASURED: Row = ((), (), ("",))
+_UNMEASURED: CountsRow = ((), (), ("",))
 """The row of a case without an observation; no metric has an empty name."""
 
 
@@ -40,7 +40,7 @@ class Statistics:
         moments: Sums; ``None`` where `rows` are kept.
     """
 
-    rows: Mapping[Row, int]
+    rows: Mapping[CountsRow, int]
     moments: Moments | None = None
 
     @classmethod
@@ -53,7 +53,7 @@ class Statistics:
             seen = shared[number]
             key = None if seen is None else (tuple(seen.counts.items()), tuple(seen.undefined), tuple(seen.errored))
             found[key] += cases
-        rows: Counter[Row] = Counter()
+        rows: Counter[CountsRow] = Counter()
         for each, cases in found.items():
             rows[_UNMEASURED if each is None else _sorted_row(*each)] += cases
         return _bounded(rows, label, evaluator)
@@ -125,7 +125,7 @@ class Statistics:
                 matrix[number, place[name]] = count
         return formula(multinomial_totals(matrix, np.array(cases)))
 
-    def _listed(self) -> tuple[list[Row], list[int]]:
+    def _listed(self) -> tuple[list[CountsRow], list[int]]:
         rows = sorted(self.rows)
         return rows, [self.rows[row] for row in rows]
 
@@ -154,7 +154,7 @@ class Statistics:
         )
 
 
-def _bounded(rows: Mapping[Row, int], label: str, evaluator: Evaluator) -> Statistics:
+def _bounded(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
     found = Statistics(rows)
     return found if len(rows) <= FEW else Statistics({}, found.summed(label, evaluator))
 
@@ -179,7 +179,7 @@ def _of_suite(label: str, evaluator: Evaluator) -> Mapping[str, Evaluator]:
     return {} if label == OUTCOME else {label: evaluator}
 
 
-def _sorted_row(counts: Iterable[tuple[str, float]], undefined: Iterable[str], errored: Iterable[str]) -> Row:
+def _sorted_row(counts: Iterable[tuple[str, float]], undefined: Iterable[str], errored: Iterable[str]) -> CountsRow:
     return (
         tuple(sorted((name, float(count)) for name, count in counts)),
         tuple(sorted(undefined)),
@@ -187,7 +187,7 @@ def _sorted_row(counts: Iterable[tuple[str, float]], undefined: Iterable[str], e
     )
 
 
-def _record(label: str, row: Row) -> CaseRecord:
+def _record(label: str, row: CountsRow) -> CaseRecord:
     if row == _UNMEASURED:
         return CaseRecord("", errors={label: ""})
     counts, undefined, errored = row

@@ -1,6 +1,6 @@
 """What calls that have not been made will take, estimated from calls that were made."""
 
-__all__ = ("NOTHING", "CallSample", "PlannedCalls", "Spread", "planned")
+__all__ = ("NOTHING", "CallSample", "CostEstimate", "PlannedCalls", "planned")
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class CallSample(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class CostEstimate:
     """An amount, estimated.
 
     Attributes:
@@ -37,9 +37,9 @@ class Spread:
         """The median of as many calls as it is known of."""
         return self.known if self.median is None else self.median
 
-    def __add__(self, other: "Spread") -> "Spread":
+    def __add__(self, other: "CostEstimate") -> "CostEstimate":
         median = _sum(self.median, other.median)
-        return Spread(median, _sum(self.high, other.high), self.least + other.least if median is None else 0.0)
+        return CostEstimate(median, _sum(self.high, other.high), self.least + other.least if median is None else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class PlannedCalls:
     likely: int = 0
     more: int | None = 0
     stored: int = 0
-    tokens: Spread = Spread()
-    usd: Spread = Spread()
+    tokens: CostEstimate = CostEstimate()
+    usd: CostEstimate = CostEstimate()
     seconds: float | None = 0.0
 
     def __add__(self, other: "PlannedCalls") -> "PlannedCalls":
@@ -96,7 +96,7 @@ def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, like
     Example:
         >>> found = planned(10, [CallSample(100, None, 2), CallSample(300, None, 4)], concurrency=4)
         >>> found.tokens, found.usd, found.seconds
-        (Spread(median=2000.0, high=2900.0, known=0.0), Spread(median=None, high=None, known=0.0), 9.0)
+        (CostEstimate(median=2000.0, high=2900.0, known=0.0), CostEstimate(median=None, high=None, known=0.0), 9.0)
     """
     every = calls + likely
     if not every:
@@ -111,19 +111,19 @@ def planned(calls: int, samples: Sequence[CallSample], *, concurrency: int, like
     )
 
 
-def _percentiles(amounts: Sequence[float | None]) -> Spread:
+def _percentiles(amounts: Sequence[float | None]) -> CostEstimate:
     known = [each for each in amounts if each is not None]
     if not known:
-        return Spread(None, None)
+        return CostEstimate(None, None)
     import numpy as np
 
-    return Spread(*(float(np.percentile(known, percent)) for percent in (_MEDIAN, _HIGH)))
+    return CostEstimate(*(float(np.percentile(known, percent)) for percent in (_MEDIAN, _HIGH)))
 
 
-def _times(count: int, spread: Spread) -> Spread:
+def _times(count: int, spread: CostEstimate) -> CostEstimate:
     if spread.median is None or spread.high is None:
         return spread
-    return Spread(count * spread.median, count * spread.high)
+    return CostEstimate(count * spread.median, count * spread.high)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """Planning: how many cases and repeats find a drop of a given size, by normal theory."""
 
-__all__ = ("Plan", "Spread", "measured_spread", "pseudo_values", "run_spread")
+__all__ = ("Plan", "ScoreSpread", "measured_spread", "pseudo_values", "run_spread")
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ScoreSpread:
     """How much the difference of one case between two runs varies (Miller 2024, "Adding Error Bars to Evals").
 
     Attributes:
@@ -53,7 +53,7 @@ class Plan:
         runs: Within how many runs that have the drop a gate with ``rule: anytime`` is to find it; 0: one test does.
     """
 
-    spread: Spread
+    spread: ScoreSpread
     confidence: float = 0.95
     allowed: float = 0.0
     runs: int = 0
@@ -109,7 +109,7 @@ def measured_spread(
     *,
     within: float | None = None,
     repeats: tuple[int, int] = (1, 1),
-) -> Spread:
+) -> ScoreSpread:
     """Take the spread from two runs of the same cases.
 
     Args:
@@ -121,13 +121,13 @@ def measured_spread(
     """
     total = _variance(here - there, units)
     if within is None:
-        return Spread(total)
-    return Spread(max(0.0, total - within / repeats[0] - within / repeats[1]), within)
+        return ScoreSpread(total)
+    return ScoreSpread(max(0.0, total - within / repeats[0] - within / repeats[1]), within)
 
 
-def run_spread(scores: "FloatArray", units: "IntArray") -> Spread:
+def run_spread(scores: "FloatArray", units: "IntArray") -> ScoreSpread:
     """Bound the spread from a single run: whatever its cases have in common with those of the next run lessens it."""
-    return Spread(2 * _variance(scores, units))
+    return ScoreSpread(2 * _variance(scores, units))
 
 
 def _variance(values: "FloatArray", units: "IntArray") -> float:

@@ -4,10 +4,10 @@ __all__ = (
     "REGRESSION_KEYS",
     "Adjustment",
     "Alternative",
+    "GateRule",
     "RegressionGate",
-    "Rule",
+    "SignificanceTest",
     "Statistic",
-    "Test",
     "clustered",
     "regression_from_mapping",
 )
@@ -20,9 +20,9 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from pytest_llmeval.core.wording import limit
 from pytest_llmeval.scoring.gates import check_counts, split_statistic
 
-Test: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
+SignificanceTest: TypeAlias = Literal["bootstrap", "bca", "mcnemar", "mcnemar_mid_p", "wilcoxon", "permutation"]
 Statistic: TypeAlias = Literal["value", "mean"]
-Rule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
+GateRule: TypeAlias = Literal["proven_drop", "proven_safe", "anytime"]
 
 Alternative: TypeAlias = Literal["two_sided", "less"]
 Adjustment: TypeAlias = Literal["familywise", "fdr"]
@@ -50,7 +50,7 @@ _DRIFT = 3
 _SINGLE_RUN = ("test", "by", "partial", "alternative", "primary")
 """What has no meaning for a rule that weighs many runs."""
 
-_PAIRED_ONLY: tuple[Test, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
+_PAIRED_ONLY: tuple[SignificanceTest, ...] = ("mcnemar", "mcnemar_mid_p", "wilcoxon")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class RegressionGate:
     metric: str
     max_drop: float
     confidence: float = 0.95
-    rule: Rule = "proven_drop"
-    test: Test = "bootstrap"
+    rule: GateRule = "proven_drop"
+    test: SignificanceTest = "bootstrap"
     statistic: Statistic = "value"
     cluster_by: str | None = None
     by: str | None = None
@@ -170,7 +170,7 @@ def clustered(gate: RegressionGate, cluster_by: str | None) -> RegressionGate:
     return replace(gate, cluster_by=cluster_by)
 
 
-def _check_test(test: Test) -> None:
+def _check_test(test: SignificanceTest) -> None:
     if test in _PAIRED_ONLY:
         raise ValueError(f"found cluster_by with test {test}, expected one of bootstrap, bca, permutation")
 
@@ -229,7 +229,7 @@ def regression_from_mapping(data: Mapping[str, Any]) -> RegressionGate:
     )
 
 
-def _default_rule(*, gains: bool) -> Rule:
+def _default_rule(*, gains: bool) -> GateRule:
     """Return the rule of a gate that names none: a gain that is asked for has to be proven."""
     return "proven_safe" if gains else "proven_drop"
 

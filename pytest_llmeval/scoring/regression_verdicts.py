@@ -1,6 +1,6 @@
 """Verdicts of the gates against a baseline, which are judged together."""
 
-__all__ = ("Finding", "examine", "judge_regressions")
+__all__ = ("GateEvidence", "examine", "judge_regressions")
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, e
 from pytest_llmeval.scoring.comparison.estimation import Estimate
 from pytest_llmeval.scoring.comparison.inference import span
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
-from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.gates import GateOutcome, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
 
@@ -112,7 +112,7 @@ class _Examined:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GateEvidence:
     """A gate with its evidence.
 
     Attributes:
@@ -134,7 +134,7 @@ class Finding:
     value: float | None = None
 
 
-def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
+def judge_regressions(findings: Sequence[GateEvidence]) -> list[GateResult]:
     """Judge the regression gates of a suite together.
 
     The p-values of ``proven_drop`` are adjusted, so that the chance that a run without any drop beyond what is allowed
@@ -156,7 +156,7 @@ def judge_regressions(findings: Sequence[Finding]) -> list[GateResult]:
     return [_judged(finding, adjusted) for finding in findings]
 
 
-def _adjusted(findings: Sequence[Finding]) -> dict[int, _Adjusted]:
+def _adjusted(findings: Sequence[GateEvidence]) -> dict[int, _Adjusted]:
     """Return the adjusted p-values of the tests of gates that are judged together, by identity of the test."""
     tests = [[each for each in finding.examined if not each.fault] for finding in findings]
     tests = [group for group in tests if group]
@@ -171,12 +171,12 @@ def _adjusted(findings: Sequence[Finding]) -> dict[int, _Adjusted]:
     }
 
 
-def _judged(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
+def _judged(finding: GateEvidence, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     found = _verdict(finding, adjusted)
     return replace(found, reason=f"{found.reason}; {finding.doubt}") if finding.doubt else found
 
 
-def _verdict(finding: Finding, adjusted: Mapping[int, _Adjusted]) -> GateResult:
+def _verdict(finding: GateEvidence, adjusted: Mapping[int, _Adjusted]) -> GateResult:
     gate = finding.gate
     if not finding.examined:
         return _result(gate, finding.outcome, finding.value, finding.reason)
@@ -223,7 +223,7 @@ def _p(value: float) -> str:
     return f"below {_SMALLEST_SHOWN}" if value < _SMALLEST_SHOWN else number(value)
 
 
-def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "", absent: str = "") -> Finding:
+def examine(gate: RegressionGate, pairing: RunPairing | None, incomplete: str = "", absent: str = "") -> GateEvidence:
     """Test the drop, without a verdict: that depends on how many gates are judged together.
 
     Args:
@@ -233,17 +233,17 @@ def examine(gate: RegressionGate, pairing: Pairing | None, incomplete: str = "",
         absent: Why there is no baseline, and what to do.
     """
     if incomplete and not gate.partial:
-        return Finding(gate, outcome="not_judged", reason=f"not judged: {incomplete}")
+        return GateEvidence(gate, outcome="not_judged", reason=f"not judged: {incomplete}")
     if pairing is None:
-        return Finding(gate, reason=absent or "there is no baseline")
+        return GateEvidence(gate, reason=absent or "there is no baseline")
     if unfit := _unfit(gate, pairing):
-        return Finding(gate, reason=unfit)
+        return GateEvidence(gate, reason=unfit)
     if gate.by is not None:
         return _examine_groups(gate, pairing, gate.by)
-    return Finding(gate, (_examine(gate, "", pairing, pairing.everything()),))
+    return GateEvidence(gate, (_examine(gate, "", pairing, pairing.everything()),))
 
 
-def _unfit(gate: RegressionGate, pairing: Pairing) -> str:
+def _unfit(gate: RegressionGate, pairing: RunPairing) -> str:
     """Say why two runs do not have what a gate needs, or nothing."""
     if gate.metric not in pairing.table.owner:
         return f"{gate.metric} does not occur in the results"
@@ -255,16 +255,16 @@ def _unfit(gate: RegressionGate, pairing: Pairing) -> str:
     return ""
 
 
-def _examine_groups(gate: RegressionGate, pairing: Pairing, by: str) -> Finding:
+def _examine_groups(gate: RegressionGate, pairing: RunPairing, by: str) -> GateEvidence:
     groups = [_examine(gate, name, pairing, rows) for name, rows in pairing.groups(by).items()]
     small = tuple(each.group for each in groups if each.cases < gate.min_cases)
     judged = tuple(each for each in groups if each.cases >= gate.min_cases)
     if not judged:
-        return Finding(gate, reason=f"no group by {by!r} has {counted(gate.min_cases, 'case')} to compare")
-    return Finding(gate, judged, small)
+        return GateEvidence(gate, reason=f"no group by {by!r} has {counted(gate.min_cases, 'case')} to compare")
+    return GateEvidence(gate, judged, small)
 
 
-def _examine(gate: RegressionGate, group: str, pairing: Pairing, rows: Rows) -> _Examined:
+def _examine(gate: RegressionGate, group: str, pairing: RunPairing, rows: PairedRows) -> _Examined:
     try:
         found = evidence(
             pairing,

@@ -20,7 +20,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation, Sums
-from pytest_llmeval.core.results import Call, TargetUsage
+from pytest_llmeval.core.results import JudgeCall, TargetUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +80,7 @@ class UsageEvaluator(Evaluator):
 
 
 def usage_of(
-    calls: Iterable[Call], target_seconds: Sequence[float], target_usage: Sequence[TargetUsage] = ()
+    calls: Iterable[JudgeCall], target_seconds: Sequence[float], target_usage: Sequence[TargetUsage] = ()
 ) -> Observation:
     """Count the calls of one case.
 
@@ -147,7 +147,7 @@ class JudgeUsage:
     cost_usd: float | None
 
     @classmethod
-    def of(cls, calls: "Sequence[Call]") -> "JudgeUsage":
+    def of(cls, calls: "Sequence[JudgeCall]") -> "JudgeUsage":
         """Add calls up."""
         fresh = [call for call in calls if call.fresh]
         return cls(

@@ -9,10 +9,10 @@ from pytest_llmeval.core.wording import counted, limit, number
 from pytest_llmeval.scoring.comparison.anytime import Look, watch
 from pytest_llmeval.scoring.distributions import normal_quantile
 from pytest_llmeval.scoring.gates import GateOutcome
-from pytest_llmeval.scoring.regression_verdicts import Finding
+from pytest_llmeval.scoring.regression_verdicts import GateEvidence
 
 
-def watched(finding: Finding, earlier: Sequence[Look]) -> tuple[Finding, Look | None]:
+def watched(finding: GateEvidence, earlier: Sequence[Look]) -> tuple[GateEvidence, Look | None]:
     """Judge a gate whose drop has been examined.
 
     It fails if all runs together establish a drop, and this run by itself would too if nobody had looked before.

@@ -11,10 +11,10 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.wording import counted, number
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
-from pytest_llmeval.scoring.comparison.matching import Matching
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.matching import CaseMatching
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import Finding, examine
+from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.snapshots.comparable import Comparable, fingerprint
 from pytest_llmeval.snapshots.files import anchor_file, read_statistics, statistics_file
 from pytest_llmeval.snapshots.runs import SuiteRun
@@ -52,13 +52,13 @@ def next_anchor(
         approved = CaseStatistics.from_lines(StringIO(text), path.name)
     except (OSError, UnicodeDecodeError, SuiteError):
         return None, ""
-    pairing = Pairing(statistics, approved, suite.metrics)
+    pairing = RunPairing(statistics, approved, suite.metrics)
     if anchor.statistics == new.cases.statistics or not _comparable(old.comparable, new.comparable, pairing.matching):
         return None, ""
     return (None, "") if not keep and _better(pairing, suite) else (anchor, text)
 
 
-def _comparable(old: Comparable, new: Comparable, matching: Matching) -> bool:
+def _comparable(old: Comparable, new: Comparable, matching: CaseMatching) -> bool:
     """Return whether an anchor is one of the same suite; thresholds decide the pass rate only, and evaluators join."""
     old = alike(old, new, matching)
     measured = all(new.evaluators.get(label) == each for label, each in old.evaluators.items())
@@ -66,7 +66,7 @@ def _comparable(old: Comparable, new: Comparable, matching: Matching) -> bool:
     return measured and judged and (old.cases, old.data, old.repeats) == (new.cases, new.data, new.repeats)
 
 
-def _better(pairing: Pairing, suite: Suite) -> bool:
+def _better(pairing: RunPairing, suite: Suite) -> bool:
     names = [name for name in {gate.metric: 0 for gate in suite.regressions} if name in pairing.table.owner]
     found = differences(pairing, pairing.everything(), names, confidence=_CONFIDENCE, cluster_by=suite.cluster_by)
     certain = [each.drop for each in found.values() if each.drop and (each.p_value or 0.0) <= 1 - _CONFIDENCE]
@@ -75,7 +75,7 @@ def _better(pairing: Pairing, suite: Suite) -> bool:
 
 def drift_findings(
     gates: Sequence[RegressionGate], suite_run: SuiteRun, approved: SuiteScores, scores: Path
-) -> Iterator[Finding]:
+) -> Iterator[GateEvidence]:
     """Yield what a run says of the fall of gates' metrics below the anchor.
 
     Nothing is said where the approved run is the anchor, or where the anchor has no case or no evaluator of the run.
@@ -90,14 +90,14 @@ def drift_findings(
         found = fingerprint(text)
         if found != anchor.statistics:
             fault = f"found content with fingerprint {found}, expected {anchor.statistics}: restore {path.name}"
-            yield from (Finding(gate, reason=f"the anchor cannot be used: {fault}") for gate in drifts)
+            yield from (GateEvidence(gate, reason=f"the anchor cannot be used: {fault}") for gate in drifts)
             return
         baseline = CaseStatistics.from_lines(StringIO(text), path.name)
     except (OSError, UnicodeDecodeError, SuiteError) as error:
-        yield from (Finding(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
+        yield from (GateEvidence(gate, reason=f"the anchor {path.name} cannot be read: {error}") for gate in drifts)
         return
     suite = suite_run.suite
-    pairing = Pairing(suite_run.statistics, baseline, suite.metrics, suite_run.shifts(approved))
+    pairing = RunPairing(suite_run.statistics, baseline, suite.metrics, suite_run.shifts(approved))
     measured = {label for record in baseline.records for label in (*record.observations, *record.errors)}
     for gate in drifts if pairing.matching.unchanged else ():
         owned = suite.metrics.find(gate.metric)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.scoring.comparison.matching import Matching
-from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.scoring.comparison.matching import CaseMatching
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.scoring.regression_verdicts import Finding, examine
+from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
 from pytest_llmeval.scoring.watched_gates import watched
 from pytest_llmeval.snapshots.anchors import drift_findings
 from pytest_llmeval.snapshots.comparable import fingerprint
@@ -45,17 +45,17 @@ class _Baseline(NamedTuple):
         runs: How many runs are pooled.
     """
 
-    pairing: Pairing | None = None
-    pooled: Pairing | None = None
+    pairing: RunPairing | None = None
+    pooled: RunPairing | None = None
     absent: str = ""
-    doubts: Sequence[Verdict] = ()
+    doubts: Sequence[SnapshotVerdict] = ()
     approved: SuiteScores | None = None
     runs: int = 1
 
 
 def examine_regressions(
-    suite_run: SuiteRun, keeper: Keeper, verdicts: Sequence[Verdict], incomplete: str, unjudged: str = ""
-) -> list[Finding]:
+    suite_run: SuiteRun, keeper: Keeper, verdicts: Sequence[SnapshotVerdict], incomplete: str, unjudged: str = ""
+) -> list[GateEvidence]:
     """Examine the regression gates of a suite.
 
     Args:
@@ -67,11 +67,11 @@ def examine_regressions(
     """
     gates = suite_run.suite.regressions
     if unjudged:
-        return [Finding(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
+        return [GateEvidence(gate, outcome="not_judged", reason=f"not judged: {unjudged}") for gate in gates]
     kinds = {verdict.kind for verdict in verdicts}
     if "approved" in kinds or (keeper.mode.update and kinds and not kinds & {"unreadable", "not_judged"}):
         reason = "approved: this run is the new baseline"
-        return [Finding(gate, outcome="passed", reason=reason) for gate in gates]
+        return [GateEvidence(gate, outcome="passed", reason=reason) for gate in gates]
     unread = incomplete and not any(gate.partial for gate in gates)
     baseline = _Baseline() if unread else _baseline(suite_run, keeper)
     # Which cases differ, the comparison itself says; a snapshot says it once more, with what to do about it.
@@ -88,7 +88,9 @@ def examine_regressions(
     return [*findings, *drift_findings(sure, suite_run, baseline.approved, scores)]
 
 
-def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, approval: str) -> list[Finding]:
+def _watched(
+    findings: Sequence[GateEvidence], suite_run: SuiteRun, keeper: Keeper, approval: str
+) -> list[GateEvidence]:
     """Judge the gates that weigh all runs since the approval, and have this run's part in them noted."""
     if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
         return list(findings)
@@ -107,11 +109,13 @@ def _watched(findings: Sequence[Finding], suite_run: SuiteRun, keeper: Keeper, a
     return out
 
 
-def _examined(gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[Verdict], incomplete: str) -> Finding:
+def _examined(
+    gate: RegressionGate, baseline: _Baseline, verdicts: Sequence[SnapshotVerdict], incomplete: str
+) -> GateEvidence:
     doubts = [each for each in verdicts if each.kind == "not_comparable" and each.metric in (EVERYTHING, gate.metric)]
     refused = [each.reason for each in doubts if each.metric == gate.metric and each.outcome == "failed"]
     if refused and (gate.partial or not incomplete):
-        return Finding(gate, reason=refused[0])
+        return GateEvidence(gate, reason=refused[0])
     # Runs that are weighed together already tell how lucky the last approved one was.
     pooled = baseline.pooled if gate.rule != "anytime" else None
     found = examine(gate, pooled or baseline.pairing, incomplete, baseline.absent)
@@ -142,14 +146,14 @@ def _baseline(suite_run: SuiteRun, keeper: Keeper) -> _Baseline:
     except SuiteError as error:
         return _Baseline(absent=f"the baseline cannot be used: {error.faults[0]}")
     shifts = suite_run.shifts(approved)
-    pooled = None if pool is None else Pairing(suite_run.statistics, pool, suite_run.suite.metrics, shifts)
+    pooled = None if pool is None else RunPairing(suite_run.statistics, pool, suite_run.suite.metrics, shifts)
     doubts = list(_doubts(suite_run, approved, last.pairing.matching, settings))
     return _Baseline(last.pairing, pooled, doubts=doubts, approved=approved, runs=1 + earlier)
 
 
 def _doubts(
-    suite_run: SuiteRun, approved: SuiteScores, matching: Matching, settings: SnapshotSettings
-) -> Iterator[Verdict]:
+    suite_run: SuiteRun, approved: SuiteScores, matching: CaseMatching, settings: SnapshotSettings
+) -> Iterator[SnapshotVerdict]:
     """Yield why metrics of gates cannot be compared: no snapshot may keep them, and none judges part of a suite."""
     comparable, deciding = suite_run.comparable, deciding_labels(suite_run.suite)
     approved = replace(approved, comparable=alike(approved.comparable, comparable, matching))

@@ -10,7 +10,7 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.data.files.writing import has_text
-from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.answers import answers_text
 from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import (
@@ -25,7 +25,7 @@ from pytest_llmeval.snapshots.files import (
     statistics_file,
     texts_of,
 )
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import Cases, SuiteScores, groups_of, metrics_of
 from pytest_llmeval.snapshots.stamp import Stamp
@@ -48,8 +48,8 @@ _CHECKS = "checks"
 
 
 def judge_snapshot(
-    suite_run: SuiteRun, settings: SnapshotSettings, mode: Mode, stamp: Stamp
-) -> tuple[list[Verdict], PendingFile | None]:
+    suite_run: SuiteRun, settings: SnapshotSettings, mode: SnapshotMode, stamp: Stamp
+) -> tuple[list[SnapshotVerdict], PendingFile | None]:
     """Judge the scores of a suite against the approved ones.
 
     Args:
@@ -66,7 +66,7 @@ def judge_snapshot(
     try:
         old = approved_scores(path, shown)
     except SuiteError as error:
-        return [Verdict(EVERYTHING, "unreadable", "failed", reason=str(error))], None
+        return [SnapshotVerdict(EVERYTHING, "unreadable", "failed", reason=str(error))], None
     new, statistics = _scores(suite_run, settings)
     if old is not None:
         new = replace(new, bridges=old.bridges)
@@ -91,7 +91,12 @@ def judge_snapshot(
 
 
 def _remembering(
-    mode: Mode, old: SuiteScores | None, new: SuiteScores, suite_run: SuiteRun, path: Path, settings: SnapshotSettings
+    mode: SnapshotMode,
+    old: SuiteScores | None,
+    new: SuiteScores,
+    suite_run: SuiteRun,
+    path: Path,
+    settings: SnapshotSettings,
 ) -> tuple[SuiteScores, dict[Path, str]]:
     """Add the earlier runs that an approval remembers to its scores; also return their files."""
     from pytest_llmeval.snapshots.anchors import next_anchor
@@ -107,7 +112,7 @@ def _remembering(
 
 
 def _verdicts(
-    mode: Mode,
+    mode: SnapshotMode,
     old: SuiteScores | None,
     new: SuiteScores,
     settings: SnapshotSettings,
@@ -115,12 +120,14 @@ def _verdicts(
     shown: str,
     *,
     writes: bool,
-) -> list[Verdict]:
+) -> list[SnapshotVerdict]:
     from pytest_llmeval.snapshots.rises import weigh_rises
 
     if old is None and not writes:
         command = mode.command(suite_run.key.shown)
-        return [Verdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")]
+        return [
+            SnapshotVerdict(EVERYTHING, "missing", "failed", reason=f"no snapshot {shown}: create it with {command}")
+        ]
     warned = list(_warned(new))
     if old is None:
         return [*warned, *(first_approved(name, score.value) for name, score in new.metrics.items())]
@@ -149,7 +156,7 @@ def _verdicts(
 
 
 def _pending(
-    path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[Verdict], *, writes: bool
+    path: Path, old: SuiteScores | None, new: SuiteScores, verdicts: Sequence[SnapshotVerdict], *, writes: bool
 ) -> PendingFile:
     before, after = texts_of(old), texts_of(new)
     if old is not None and not writes:
@@ -218,14 +225,14 @@ def _left_out(suite_run: SuiteRun, old: SuiteScores, metric: str) -> bool:
     return metric in pairing.table.owner and left_out_of(pairing, metric, pairing.everything()).cases > 0
 
 
-def _warned(scores: SuiteScores) -> Iterator[Verdict]:
+def _warned(scores: SuiteScores) -> Iterator[SnapshotVerdict]:
     """Yield that cases errored in the run that is approved: what they lost can fall unseen."""
     if scores.cases.errored:
         errored = counted(scores.cases.errored, "case")
         reason = (
             f"approved with {errored} that errored: later runs have nothing to compare there; repair and approve again"
         )
-        yield Verdict(EVERYTHING, "approved", "passed", reason=reason)
+        yield SnapshotVerdict(EVERYTHING, "approved", "passed", reason=reason)
 
 
 def _unchanged_part(
@@ -238,18 +245,18 @@ def _unchanged_part(
     return None if pairing is None else unchanged_part(old, new, pairing, suite_run.suite.metrics, settings)
 
 
-def _with_command(verdict: Verdict, command: str) -> Verdict:
+def _with_command(verdict: SnapshotVerdict, command: str) -> SnapshotVerdict:
     """Add how the rest is approved to a verdict on cases that are not the same."""
     if (verdict.metric, verdict.kind) != (EVERYTHING, "not_comparable"):
         return verdict
     return replace(verdict, reason=f"{verdict.reason}; approve this run with {command}")
 
 
-def _counted_as(verdict: Verdict) -> str:
+def _counted_as(verdict: SnapshotVerdict) -> str:
     return REST if verdict.metric == EVERYTHING else verdict.metric
 
 
-def _approved(verdict: Verdict) -> Verdict:
+def _approved(verdict: SnapshotVerdict) -> SnapshotVerdict:
     if verdict.kind == "unchanged":
         return verdict
     return replace(verdict, kind="approved", outcome="passed", reason=f"approved: {verdict.reason}")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.snapshot import SnapshotSettings
@@ -29,7 +29,7 @@ class Keeper:
         root: The folder of that history; ``None`` if there is none.
     """
 
-    mode: Mode
+    mode: SnapshotMode
     always: bool = False
     files: "list[tuple[SuiteKey, PendingFile]]" = field(default_factory=list)
     judged: list[SuiteRun] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Keeper:
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
         return replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
-    def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[Verdict]:
+    def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[SnapshotVerdict]:
         """Judge the scores of a suite against the approved ones.
 
         Args:
@@ -70,7 +70,7 @@ class Keeper:
         """Have a run's part in gates that weigh many runs written into the history."""
         self.judged = [replace(each, watch=watch) if each.key == suite_run.key else each for each in self.judged]
 
-    def settle(self, *, whole: bool) -> list[tuple[SuiteKey, Verdict]]:
+    def settle(self, *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
         """Let the files be counted, and written where they are approved.
 
         Args:
@@ -81,7 +81,7 @@ class Keeper:
         """
         self.mode.account([file for _, file in self.files], orphans=whole)
         return [
-            (key, Verdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
             for key, file in self.files
             if file.fault
         ]

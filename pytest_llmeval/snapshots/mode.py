@@ -1,6 +1,6 @@
 """The snapshot options of the command line: syrupy's, or ours if syrupy is missing or disabled."""
 
-__all__ = ("SELECTING", "Mode")
+__all__ = ("SELECTING", "SnapshotMode")
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
 
 @dataclass(frozen=True)
-class Mode:
+class SnapshotMode:
     """What is asked for.
 
     Attributes:
@@ -41,7 +41,7 @@ class Mode:
     syrupy: Any = None
 
     @classmethod
-    def of(cls, config: Any) -> "Mode":
+    def of(cls, config: Any) -> "SnapshotMode":
         """Return the mode of pytest's configuration; syrupy's session exists once pytest's has started."""
 
         def asked(*names: str) -> bool:
@@ -57,7 +57,7 @@ class Mode:
             syrupy=getattr(config, "_syrupy", None),  # where syrupy keeps it; it has no public name
         )
 
-    def read_only(self) -> "Mode":
+    def read_only(self) -> "SnapshotMode":
         """Return a mode that compares and writes nothing."""
         return replace(self, update=False, new_only=False, refused=True)
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from pytest_llmeval.core.wording import interval
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
-from pytest_llmeval.scoring.comparison.pairing import Pairing
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.gates import SnapshotVerdict
 from pytest_llmeval.suite.suite import Suite
 
 _CONFIDENCE = 0.95
 
 
-def weigh_rises(verdicts: Sequence[Verdict], pairing: Pairing | None, suite: Suite) -> list[Verdict]:
+def weigh_rises(verdicts: Sequence[SnapshotVerdict], pairing: RunPairing | None, suite: Suite) -> list[SnapshotVerdict]:
     """Tell improvements that are established from rises that may be chance.
 
     Args:
@@ -30,7 +30,7 @@ def weigh_rises(verdicts: Sequence[Verdict], pairing: Pairing | None, suite: Sui
     return [_weighed(each, found[each.metric]) if each.metric in found else each for each in verdicts]
 
 
-def _weighed(verdict: Verdict, difference: Difference) -> Verdict:
+def _weighed(verdict: SnapshotVerdict, difference: Difference) -> SnapshotVerdict:
     if verdict.kind != "improved":
         return verdict
     if difference.p_value is not None and difference.p_value <= 1 - _CONFIDENCE:

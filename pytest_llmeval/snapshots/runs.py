@@ -17,7 +17,7 @@ from pytest_llmeval.suite.suite import Suite, SuiteKey
 if TYPE_CHECKING:
     from pytest_llmeval.scoring.comparison.anytime import Look
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.comparison.shift import Shift
     from pytest_llmeval.snapshots.scores import SuiteScores
 
@@ -46,7 +46,7 @@ class ApprovedRun(NamedTuple):
     """
 
     statistics: "CaseStatistics"
-    pairing: "Pairing"
+    pairing: "RunPairing"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SuiteRun:
             SuiteError: It is not what was approved.
         """
         from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-        from pytest_llmeval.scoring.comparison.pairing import Pairing
+        from pytest_llmeval.scoring.comparison.pairing import RunPairing
         from pytest_llmeval.snapshots.files import read_statistics, score_file, statistics_file
 
         digest = scores.cases.statistics
@@ -107,11 +107,11 @@ class SuiteRun:
             path = statistics_file(score_file(self.key))
             lines = StringIO(read_statistics(path, scores))
             statistics = CaseStatistics.from_lines(lines, shown_beside(self.key, path))
-            pairing = Pairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores))
+            pairing = RunPairing(self.statistics, statistics, self.suite.metrics, self.shifts(scores))
             self._approved[digest] = ApprovedRun(statistics, pairing)
         return self._approved[digest]
 
-    def compared(self, scores: "SuiteScores") -> "Pairing | None":
+    def compared(self, scores: "SuiteScores") -> "RunPairing | None":
         """Return the run beside the approved one; ``None`` where nothing is known of that one's cases."""
         try:
             return self.approved(scores).pairing

@@ -19,7 +19,7 @@ from pytest_llmeval.data.files.beside import OWN_FOLDER
 from pytest_llmeval.snapshots.files import SCORES, PendingFile, is_orphan, remove_files
 
 
-class _Line(str):
+class _SnapshotLine(str):
     """The text of a snapshot, with its verdict."""
 
     __slots__ = ("holds",)
@@ -167,7 +167,7 @@ def account(session: Any, files: Sequence[PendingFile], *, update: bool, new_onl
             update_new_snapshots_only=new_only,
         )
         for name, text in file.after.items():
-            line = _Line(text)
+            line = _SnapshotLine(text)
             line.holds = name in file.holds
             _ = assertion(name=name) == line
             failed = assertion.executions[assertion.num_executions - 1].exception

@@ -40,7 +40,7 @@ class History(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Line:
+class _HistoryLine:
     """A line of the history of runs, as far as it is read here; earlier versions wrote only the required keys."""
 
     time: str
@@ -99,7 +99,7 @@ def noted_paths(root: Path) -> set[str]:
     return {line.path for line in _lines(root, [])}
 
 
-def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
+def _lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
     path = root / HISTORY
     shown = HISTORY.as_posix()
     if not path.exists():
@@ -107,7 +107,7 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
     left_out = 0
     for number, data in read_jsonl(path, shown, faults):
         read = _read(Document(shown, data))
-        if isinstance(read, _Line):
+        if isinstance(read, _HistoryLine):
             yield read
         else:
             left_out += 1
@@ -117,20 +117,20 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_Line]:
         faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 
 
-def _read(document: Document) -> "_Line | Fault":
+def _read(document: Document) -> "_HistoryLine | Fault":
     """Return the line of a document, or the first thing that is wrong with it."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
-    line, faults = check(_Line, document.data, document, ())
+    line, faults = check(_HistoryLine, document.data, document, ())
     if faults:
         return faults[0]
-    assert isinstance(line, _Line)
+    assert isinstance(line, _HistoryLine)
     if moment_of(line.time) is None:
         return document.fault(("time",), f"found {describe(line.time)}, expected a time in ISO 8601")
     return line
 
 
-def _run(line: _Line) -> Point:
+def _run(line: _HistoryLine) -> Point:
     time = moment_of(line.time)
     assert time is not None
     return Point(time, line.commit or "", line.values, line.intervals, line.gates, line.cases, line.basis)

@@ -14,8 +14,8 @@ from pytest_llmeval.snapshots.scores import Score, SuiteScores
 from pytest_llmeval.suite.snapshot import SnapshotSettings
 
 if TYPE_CHECKING:
-    from pytest_llmeval.scoring.comparison.matching import Matching
-    from pytest_llmeval.scoring.comparison.pairing import Pairing
+    from pytest_llmeval.scoring.comparison.matching import CaseMatching
+    from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
 
 class UnchangedPart(NamedTuple):
@@ -29,10 +29,10 @@ class UnchangedPart(NamedTuple):
 
     old: SuiteScores
     new: SuiteScores
-    matching: "Matching"
+    matching: "CaseMatching"
 
 
-def alike(old: Comparable, new: Comparable, matching: "Matching") -> Comparable:
+def alike(old: Comparable, new: Comparable, matching: "CaseMatching") -> Comparable:
     """Return what made the approved run comparable, as far as that concerns the unchanged cases."""
     if not matching.known or not matching.unchanged:
         return old
@@ -41,7 +41,7 @@ def alike(old: Comparable, new: Comparable, matching: "Matching") -> Comparable:
 
 
 def unchanged_part(
-    old: SuiteScores, new: SuiteScores, pairing: "Pairing", metrics: MetricIndex, settings: SnapshotSettings
+    old: SuiteScores, new: SuiteScores, pairing: "RunPairing", metrics: MetricIndex, settings: SnapshotSettings
 ) -> UnchangedPart | None:
     """Return the scores of both runs over the cases that they share, both by the formulas of this run.
 
@@ -73,7 +73,7 @@ def unchanged_part(
     )
 
 
-def _scores(pairing: "Pairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, Score]:
+def _scores(pairing: "RunPairing", rows: Sequence[int], settings: SnapshotSettings) -> dict[str, Score]:
     table = pairing.table
     return {
         name: Score.of(metric)

@@ -23,7 +23,7 @@ from pytest_llmeval.core.wording import counted, limit
 from pytest_llmeval.judge.panel import is_panel, replaced_jurors
 from pytest_llmeval.judge.spec import PROVIDERS
 from pytest_llmeval.scoring.comparison.shift import Shift
-from pytest_llmeval.scoring.gates import EVERYTHING, Verdict
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.snapshots.bridges import bridge_of, shifts_between
 from pytest_llmeval.snapshots.comparable import Comparable
@@ -37,23 +37,23 @@ _BRIDGED = frozenset({"model", "parameters"})
 """What of a judge may change across a bridge; other instructions are another measure."""
 
 
-def not_judged(why: str) -> Verdict:
+def not_judged(why: str) -> SnapshotVerdict:
     """Return the verdict on a run that is not of the whole suite."""
-    return Verdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
+    return SnapshotVerdict(EVERYTHING, "not_judged", "not_judged", reason=f"not judged: {why}")
 
 
 def not_comparable(
     metric: str, why: str, settings: SnapshotSettings, value: float | None = None, approved: float | None = None
-) -> Verdict:
+) -> SnapshotVerdict:
     """Return the verdict on what cannot be compared, as the suite's policy wants it."""
     outcome: Literal["failed", "passed"] = "failed" if settings.not_comparable == "fail" else "passed"
-    return Verdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
+    return SnapshotVerdict(metric, "not_comparable", outcome, value, approved, f"not comparable: {why}")
 
 
-def first_approved(metric: str, value: float | None) -> Verdict:
+def first_approved(metric: str, value: float | None) -> SnapshotVerdict:
     """Return the verdict on a metric of scores that are approved for the first time."""
     reason = "has no value" if value is None else f"is {_text(value)}"
-    return Verdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
+    return SnapshotVerdict(metric, "approved", "passed", value, reason=f"approved: {reason}")
 
 
 def compare_scores(
@@ -63,28 +63,30 @@ def compare_scores(
     tolerance: Tolerance,
     *,
     higher_is_better: bool = True,
-) -> Verdict:
+) -> SnapshotVerdict:
     """Judge one value against the approved one.
 
     A difference of one unit in the sixth decimal is none.
     """
     value, approved = rounded(value), rounded(approved)
     if value is None and approved is None:
-        return Verdict(metric, "unchanged", "passed", reason="has no value, as approved")
+        return SnapshotVerdict(metric, "unchanged", "passed", reason="has no value, as approved")
     if value is None:
-        return Verdict(metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_text(approved)}")
+        return SnapshotVerdict(
+            metric, "fell_beyond", "failed", None, approved, f"has no value; approved: {_text(approved)}"
+        )
     if approved is None:
-        return Verdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved: no value")
+        return SnapshotVerdict(metric, "new", "passed", value, None, f"is {_text(value)}; approved: no value")
     change = value - approved
     if abs(change) < _UNIT:
-        return Verdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
+        return SnapshotVerdict(metric, "unchanged", "passed", value, approved, f"is {_text(value)}, as approved")
     moved = f"{'rose' if change > 0 else 'fell'} from {_text(approved)} to {_text(value)}"
     if (change > 0) == higher_is_better:
-        return Verdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
+        return SnapshotVerdict(metric, "improved", "passed", value, approved, f"{moved}: improved")
     allowed = tolerance.at(approved)
     worse = f"{moved}, worse by {_text(abs(change))}; tolerance {tolerance}"
     within = abs(change) <= allowed + TOLERANCE
-    return Verdict(
+    return SnapshotVerdict(
         metric, "fell_within" if within else "fell_beyond", "passed" if within else "failed", value, approved, worse
     )
 
@@ -99,7 +101,7 @@ def judge_scores(
     gated: Callable[[str], bool] = lambda _: False,
     warn_unused: bool = False,
     shown: str = "SUITE",
-) -> list[Verdict]:
+) -> list[SnapshotVerdict]:
     """Judge the scores of a whole suite.
 
     Args:
@@ -123,7 +125,7 @@ def judge_scores(
         approved = old.metrics.get(metric)
         if approved is None:
             verdicts.append(
-                Verdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
+                SnapshotVerdict(metric, "new", "passed", score.value, None, f"is {_text(score.value)}: a new metric")
             )
             continue
         why = changed_measure(metric, deciding(metric), old, new.comparable, shown)
@@ -143,7 +145,7 @@ def judge_scores(
 
 def _judged(
     metric: str, approved: Score, score: Score, settings: SnapshotSettings, *, better: bool, shift: Shift | None
-) -> Verdict:
+) -> SnapshotVerdict:
     value, tolerance = approved.value, settings.tolerance_of(metric)
     if shift is not None and value is not None:
         # How much less the new judge may give to the approved answers is no fall.
@@ -159,7 +161,7 @@ def _judged(
     return verdict
 
 
-def told_shifts(verdicts: Iterable[Verdict], shifts: Mapping[str, Shift]) -> list[Verdict]:
+def told_shifts(verdicts: Iterable[SnapshotVerdict], shifts: Mapping[str, Shift]) -> list[SnapshotVerdict]:
     """Return verdicts with how far a change of judge moves what they are about."""
     return [
         each
@@ -173,10 +175,10 @@ def told_shifts(verdicts: Iterable[Verdict], shifts: Mapping[str, Shift]) -> lis
     ]
 
 
-def vanished(metric: str, approved: float | None, *, warn: bool = False) -> Verdict:
+def vanished(metric: str, approved: float | None, *, warn: bool = False) -> SnapshotVerdict:
     """Return the verdict on a metric that was approved and is not measured any more."""
     reason = f"no longer exists; approved: {_text(approved)}"
-    return Verdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
+    return SnapshotVerdict(metric, "vanished", "passed" if warn else "failed", None, approved, reason)
 
 
 def changed_cases(old: SuiteScores, new: Comparable, count: int) -> str:

@@ -21,7 +21,7 @@ from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.limits import Limit
-from pytest_llmeval.scoring.regression import Adjustment, Alternative, RegressionGate, Rule, Test
+from pytest_llmeval.scoring.regression import Adjustment, Alternative, GateRule, RegressionGate, SignificanceTest
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
@@ -69,8 +69,8 @@ class GateEntry:
     max_drop: float | None = None
     max_drift: float | None = None
     confidence: float | None = None
-    rule: Rule | None = None
-    test: Test | None = None
+    rule: GateRule | None = None
+    test: SignificanceTest | None = None
     cluster_by: str | None = None
     alternative: Alternative | None = None
     primary: bool | None = None

@@ -13,14 +13,14 @@ from pytest_llmeval.services.secrets import is_secret_name, variable_fault
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec, TargetSpec
 from pytest_llmeval.targets.template import has_each, has_id, template_faults
 
-Fault: TypeAlias = tuple[tuple[str | int, ...], str]
+SpecFault: TypeAlias = tuple[tuple[str | int, ...], str]
 
 _LONGEST_TIMEOUT: Final = 24 * 60 * 60
 _RANGES: Final = {"batch": (1, 10_000), "retries": (0, 10), "concurrency": (1, 64)}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def target_faults(spec: TargetSpec) -> Iterator[Fault]:
+def target_faults(spec: TargetSpec) -> Iterator[SpecFault]:
     """Yield where a target is wrong, and ``found ..., expected ...``; no message holds what may be secret."""
     if spec.kind is None and not spec.is_for_fixture:
         given = [name for name in ("python", "http", "command") if getattr(spec, name) is not None]
@@ -43,18 +43,18 @@ def target_faults(spec: TargetSpec) -> Iterator[Fault]:
         yield from ((("command", *path), message) for path, message in _command_faults(spec.command))
 
 
-def _python_faults(name: str) -> Iterator[Fault]:
+def _python_faults(name: str) -> Iterator[SpecFault]:
     module, colon, attribute = name.partition(":")
     if not (colon and attribute and all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))):
         yield (), f"found {name!r}, expected MODULE:NAME such as 'my_app.answers:answer'"
 
 
-def _timeout_faults(timeout: float) -> Iterator[Fault]:
+def _timeout_faults(timeout: float) -> Iterator[SpecFault]:
     if not 0 < timeout <= _LONGEST_TIMEOUT:
         yield ("timeout",), f"found {timeout}, expected seconds above 0 and at most a day"
 
 
-def _http_faults(spec: HttpSpec) -> Iterator[Fault]:
+def _http_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     if wrong := url_fault(spec.url):
         yield ("url",), wrong
     if spec.url_from_env is not None and (wrong := variable_fault(spec.url_from_env, "SEARCH_URL")):
@@ -77,7 +77,7 @@ def _http_faults(spec: HttpSpec) -> Iterator[Fault]:
             )
 
 
-def _command_faults(command: Sequence[str]) -> Iterator[Fault]:
+def _command_faults(command: Sequence[str]) -> Iterator[SpecFault]:
     if not command or not command[0].strip():
         yield (), "found no program, expected a list of a program and its arguments"
     for number, part in enumerate(command):
@@ -85,7 +85,7 @@ def _command_faults(command: Sequence[str]) -> Iterator[Fault]:
             yield (number,), "found a NUL character, expected text"
 
 
-def _header_faults(spec: HttpSpec) -> Iterator[Fault]:
+def _header_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     seen: set[str] = set()
     for key, headers in (("headers", spec.headers), ("headers_from_env", spec.headers_from_env)):
         for name in headers:
@@ -104,7 +104,7 @@ def _header_faults(spec: HttpSpec) -> Iterator[Fault]:
             yield ("headers_from_env", name), wrong
 
 
-def _response_faults(spec: HttpSpec) -> Iterator[Fault]:
+def _response_faults(spec: HttpSpec) -> Iterator[SpecFault]:
     response = {} if spec.response is None else spec.response
     paths = {"": response} if isinstance(response, str) else response
     known = [each.name for each in fields(ResponseSpec)]

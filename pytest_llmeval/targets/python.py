@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets.journal import Journal
 
 Target: TypeAlias = Callable[[Any], Any]
-Mode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
-Place: TypeAlias = tuple[str, str, str, int]
-Rows: TypeAlias = dict[Place, dict[str, Any]]
+RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
+RecordingPlace: TypeAlias = tuple[str, str, str, int]
+RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
 
 _FIGURES = ("cost_usd", "latency_s")
 
-MODES: tuple[Mode, ...] = ("auto", "replay", "record", "refresh")
+MODES: tuple[RecordingMode, ...] = ("auto", "replay", "record", "refresh")
 
 
-def recording_mode(mode: Mode) -> tuple[bool, bool]:
+def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
     """Return whether a mode replays and whether it calls the target.
 
     ``auto`` replays what is recorded and calls the target for the rest; ``replay`` never calls it; ``record`` calls it
@@ -126,12 +126,14 @@ class Recordings:
     """
 
     path: Path
-    mode: Mode
+    mode: RecordingMode
     journal: "Journal | None" = None
-    _rows: Rows = field(default_factory=dict)
+    _rows: RecordedRows = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, mode: Mode, journal: "Journal | None" = None, *, merges: bool = False) -> "Recordings":
+    def open(
+        cls, path: Path, mode: RecordingMode, journal: "Journal | None" = None, *, merges: bool = False
+    ) -> "Recordings":
         """Read the file; an absent one is empty, except in mode ``replay``.
 
         Args:
@@ -243,7 +245,7 @@ class Recordings:
         return sorted({case for _, _, case, _ in unreadable})
 
 
-def _read_rows(path: Path) -> Rows:
+def _read_rows(path: Path) -> RecordedRows:
     """Read a file of recordings; an absent one is empty.
 
     Raises:
@@ -254,7 +256,7 @@ def _read_rows(path: Path) -> Rows:
 
     if not path.exists():
         return {}
-    rows: Rows = {}
+    rows: RecordedRows = {}
     faults: list[Fault] = []
     for line, row in read_jsonl(path, str(path), faults):
         if _is_recording(row):
@@ -294,7 +296,7 @@ def _is_recording(row: Any) -> bool:
     return "prediction" in row and all(isinstance(row.get(key), str) for key in texts)
 
 
-def _place(row: Mapping[str, Any]) -> Place:
+def _place(row: Mapping[str, Any]) -> RecordingPlace:
     return row["suite"], row["variant"], row["case"], row.get("repeat", 0)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.formats.fields import pick
 
-Place: TypeAlias = tuple[str | int, ...]
+TemplatePath: TypeAlias = tuple[str | int, ...]
 
 _EACH: Final = "$each"
 _ID: Final = "$id"
@@ -61,7 +61,7 @@ def input_paths(template: Any) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def template_faults(template: Any, batch: int) -> Iterator[tuple[Place, str]]:
+def template_faults(template: Any, batch: int) -> Iterator[tuple[TemplatePath, str]]:
     """Yield what is wrong with a template for batches of a size: where in it, and ``found ..., expected ...``."""
     found = list(_placeholders(template))
     for place, name, value in found:
@@ -85,7 +85,7 @@ def template_faults(template: Any, batch: int) -> Iterator[tuple[Place, str]]:
         yield (), "found no {$input: ...}, expected the input of the case somewhere in the request"
 
 
-def _placeholders(template: Any, place: Place = ()) -> Iterator[tuple[Place, str, Any]]:
+def _placeholders(template: Any, place: TemplatePath = ()) -> Iterator[tuple[TemplatePath, str, Any]]:
     """Yield the keys that begin with a dollar sign: where, which, and what they hold."""
     if isinstance(template, Mapping):
         for key, part in template.items():
@@ -97,7 +97,7 @@ def _placeholders(template: Any, place: Place = ()) -> Iterator[tuple[Place, str
             yield from _placeholders(part, (*place, number))
 
 
-def _holder(template: Any, place: Place) -> Any:
+def _holder(template: Any, place: TemplatePath) -> Any:
     for step in place[:-1]:
         template = template[step]
     return template

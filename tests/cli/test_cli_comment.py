@@ -17,7 +17,7 @@ from recorded_runs import recorded_case, recorded_suite, write_run
 
 from pytest_llmeval.cli import comment_text as comment_module
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.comment_text import MARKER, Change, Comparison, Regressed, comment_text
+from pytest_llmeval.cli.comment_text import MARKER, Change, Regressed, ReportComparison, comment_text
 from pytest_llmeval.cli.report_file import RecordedRun, read_run
 from pytest_llmeval.scoring.comparison.compare import Difference
 
@@ -321,7 +321,7 @@ def test_eight_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: p
     difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
     changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
     worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, 1.0))] * 300
-    found = Comparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
+    found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
     faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=(suite,) * 300)
     written = comment_text(faulty, faulty)

@@ -9,7 +9,7 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.json import write_json
 from pytest_llmeval.run.execute import execute_repeats
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
@@ -29,7 +29,7 @@ def record(folder: Path, text: str) -> str:
     path = folder / "s.eval.yaml"
     path.write_text(text, encoding="utf-8")
     suite = load_suite(path, default_registry(), root=folder)
-    records = [execute_repeats(suite, [Answer(case)] * suite.repeats.times).record for case in suite.cases]
+    records = [execute_repeats(suite, [CaseAnswer(case)] * suite.repeats.times).record for case in suite.cases]
     result = summarize(suite.metrics, records, group_by=suite.group_by)
     report = SuiteReport("s", "s.eval.yaml", result, [gate.judge(result) for gate in suite.gates], suite.total)
     write_json(RunReport("now", 0.1, "0", None, [report]), folder / "report.json")

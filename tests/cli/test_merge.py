@@ -13,7 +13,7 @@ from shard_files import origin, ran, write_suite
 from pytest_llmeval.cli import main
 from pytest_llmeval.run import finishing
 from pytest_llmeval.run.result_collector import ItemResult, ResultCollector
-from pytest_llmeval.run.shards.file import Options, write_shard
+from pytest_llmeval.run.shards.file import ShardOptions, write_shard
 
 COUNT = 3
 
@@ -142,8 +142,11 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
         (_gone, "parts/2.llmeval: s.eval.json cannot be judged here: "),
         (_with(commit="abc"), "parts/2.llmeval: found commit abc, expected none, which is checked out here"),
         (_with(versions={"numpy": "1.0"}), "parts/2.llmeval: found numpy 1.0, expected "),
-        (_with(options=Options(judge_model="a:b")), "parts/2.llmeval: found judge-model 'a:b', expected None as in"),
-        (_with(options=Options(selection="-k x")), "parts/2.llmeval: found selection '-k x', expected '' as in"),
+        (
+            _with(options=ShardOptions(judge_model="a:b")),
+            "parts/2.llmeval: found judge-model 'a:b', expected None as in",
+        ),
+        (_with(options=ShardOptions(selection="-k x")), "parts/2.llmeval: found selection '-k x', expected '' as in"),
         (
             _with(collected="sha256:1"),
             "parts/2.llmeval: found all tests over cases '5 tests with fingerprint",
@@ -211,7 +214,7 @@ def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.Ca
 
 
 CHOSEN: dict[str, Any] = {
-    "options": Options(selection="-k 'not wrong'"),
+    "options": ShardOptions(selection="-k 'not wrong'"),
     "heard": {"unwanted": {"s.eval.json::wrong"}},
 }
 
@@ -240,7 +243,7 @@ def test_parts_that_the_user_chooses_have_to_be_all_there(
     write_suite(here)
     for each in parts:
         heard = {"unwanted": everything - {f"s.eval.json::{each}"}}
-        write(here, "", each, (each,), heard=heard, options=Options(selection=f"-k {each}"))
+        write(here, "", each, (each,), heard=heard, options=ShardOptions(selection=f"-k {each}"))
     assert main(["merge", "parts"]) == 1
     missing = sorted(everything - {f"s.eval.json::{each}" for each in parts})
     assert f"found no file with {', '.join(missing)}, expected" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from lengths import key_of, length_suite
 
 from pytest_llmeval.plugin.verdict_reports import COLLECTING, VerdictReport, category_of, emit, verdict_report
 from pytest_llmeval.run.judging import SuiteVerdict
-from pytest_llmeval.scoring.gates import GateResult, Verdict
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 KEY = key_of(length_suite(), test="test_it", variant="gpt")
 
@@ -81,11 +81,15 @@ def test_what_passes_is_counted_by_kind_and_what_fails_as_a_failed_test() -> Non
         (GateResult("f1 >= 1", "failed", 0.5, 1, "low"), "gate[f1 >= 1]", "s.eval.yaml: gate f1 >= 1: low"),
         (GateResult("f1 >= 1", "failed", 0.5, 1, "low", line=7), "gate[f1 >= 1]", "s.eval.yaml:7: gate f1 >= 1: low"),
         (GateResult("f1 >= 1", "passed", 1, 1, "fine"), "gate[f1 >= 1]", "fine"),
-        (Verdict("f1", "fell_beyond", "failed", reason="fell"), "snapshot[f1]", "s.eval.yaml: snapshot f1: fell"),
+        (
+            SnapshotVerdict("f1", "fell_beyond", "failed", reason="fell"),
+            "snapshot[f1]",
+            "s.eval.yaml: snapshot f1: fell",
+        ),
     ],
 )
 def test_a_verdict_is_named_as_the_items_of_its_suite_are(
-    verdict: GateResult | Verdict, name: str, reason: str
+    verdict: GateResult | SnapshotVerdict, name: str, reason: str
 ) -> None:
     report = verdict_report(SuiteVerdict(KEY, verdict))
     assert (report.shown, report.name, report.reason) == ("s.eval.yaml", f"{name}[test_it][gpt]", reason)

@@ -10,9 +10,9 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.evaluators.checks.evaluator import Checks
 from pytest_llmeval.judge.contract import Verdict
-from pytest_llmeval.reports.failures import Place, explain
+from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
 from pytest_llmeval.suite.suite import Suite
@@ -150,10 +150,10 @@ def failure(name: str, width: int) -> str:
     """Return what a failing case of an evaluator shows."""
     options, limits, case = CASES[name]
     suite = Suite("golden", Path("golden.eval.yaml"), {name: _evaluator(name, options)}, (case,), thresholds=limits)
-    answer = Answer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
+    answer = CaseAnswer(suite.cases[0], verdicts={name: [VERDICTS[name]]} if name in VERDICTS else {})
     execution = execute(suite, answer)
     assert execution.record.outcome == "failed", execution.record
-    place = Place("golden.eval.yaml", case.line)
+    place = CasePlace("golden.eval.yaml", case.line)
     return explain(execution.case, execution.record, execution.unmet, place, width)
 
 

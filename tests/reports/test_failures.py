@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.results import AnswerShown, CaseRecord
-from pytest_llmeval.reports.failures import Place, explain, marked_difference
+from pytest_llmeval.reports.failures import CasePlace, explain, marked_difference
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.scoring.limits import Limit, Unmet
 
@@ -111,7 +111,7 @@ def test_long_text_is_cut_to_what_fits_with_the_count_of_the_rest(width: int, ke
 
 def test_file_line_case_and_system_are_named() -> None:
     record = CaseRecord("x", outcome="failed", reason="low")
-    text = explain(Case("x"), record, (), Place("evals/a.eval.yaml", 7, "large"))
+    text = explain(Case("x"), record, (), CasePlace("evals/a.eval.yaml", 7, "large"))
     assert text == "low\nevals/a.eval.yaml:7: case x [large]"
 
 

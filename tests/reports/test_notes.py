@@ -13,14 +13,14 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.errors import to_errors
 from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.reports.markdown import to_markdown
-from pytest_llmeval.reports.notes import Texts, case_notes, worst_cases
+from pytest_llmeval.reports.notes import ReportedTexts, case_notes, worst_cases
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.scoring.summary import summarize
 
 ANSWERS = {"right": "Paris", "wrong": "Lyon", "near": "in Paris"}
 
 
-def report(texts: Texts, gated: tuple[str, ...] = (), answers: Mapping[str, str] = ANSWERS) -> RunReport:
+def report(texts: ReportedTexts, gated: tuple[str, ...] = (), answers: Mapping[str, str] = ANSWERS) -> RunReport:
     text = get_evaluator("text", metrics=("f1", "exact_match"))
     metrics = MetricIndex.of({"text": text})
     cases = [Case(name, f"Where was {name}?", "Paris", line=number) for number, name in enumerate(answers, 1)]
@@ -56,7 +56,7 @@ def report(texts: Texts, gated: tuple[str, ...] = (), answers: Mapping[str, str]
 @pytest.mark.parametrize(
     ("texts", "shown"), [("none", set()), ("failing", {"wrong"}), ("all", {"right", "wrong", "near"})]
 )
-def test_json_and_markdown_have_the_texts_of_the_cases_asked_for(texts: Texts, shown: set[str]) -> None:
+def test_json_and_markdown_have_the_texts_of_the_cases_asked_for(texts: ReportedTexts, shown: set[str]) -> None:
     made = report(texts)
     cases = to_json(made)["suites"][0]["cases"]
     assert {each["id"] for each in cases if "prediction" in each} == shown

@@ -11,7 +11,7 @@ from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
 from pytest_llmeval.reports.overview import brief, overview, rows_of, totals
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.scoring.gates import Gate, GateResult, Verdict, parse_gate
+from pytest_llmeval.scoring.gates import Gate, GateResult, SnapshotVerdict, parse_gate
 from pytest_llmeval.scoring.regression import RegressionGate
 
 CASES = [Case(str(place), expected="in May", prediction=answer) for place, answer in enumerate(["in May", "May"])]
@@ -68,8 +68,8 @@ def test_the_first_metric_keeps_its_interval_as_long_as_there_is_room(room: int,
     assert brief(row, room)[0] == told
 
 
-def verdict(metric: str, kind: Any, value: float = 0.5, approved: float = 0.4) -> Verdict:
-    return Verdict(metric, kind, "passed", value, approved, "why")
+def verdict(metric: str, kind: Any, value: float = 0.5, approved: float = 0.4) -> SnapshotVerdict:
+    return SnapshotVerdict(metric, kind, "passed", value, approved, "why")
 
 
 def test_changes_against_the_approved_scores_come_first() -> None:
@@ -108,7 +108,7 @@ def test_the_metric_of_a_gate_is_found(gate: str) -> None:
 
 def test_what_people_must_see_stays() -> None:
     waiting = GateResult("f1 >= 0.5", "not_judged", None, None, "not judged: 1 of 2 cases ran")
-    doubt = Verdict("*", "not_comparable", "passed", reason="not comparable: other cases")
+    doubt = SnapshotVerdict("*", "not_comparable", "passed", reason="not comparable: other cases")
     shown = SuiteReport("s", "s", RESULT, [waiting], 2, snapshot=[doubt], shared_inputs=20, left_out=3)
     lines = list(render(RunReport("", 0, "", None, [shown]), verbosity=0, width=80))
     assert [line.colour for line in lines[1:5]] == ["yellow", "yellow", "yellow", ""]

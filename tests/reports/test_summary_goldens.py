@@ -18,11 +18,11 @@ from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
 from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge_run
 from pytest_llmeval.scoring.gates import Gate, parse_gate
 from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -51,8 +51,8 @@ RUNS: Mapping[str, tuple[int, Mapping[str, Sequence[Gate]]]] = {
 """Name to verbosity, and suites with more gates."""
 
 
-def _answered(case: Case) -> Answer:
-    return Answer(replace(case, prediction=_GULLIBLE) if case.prediction is MISSING else case)
+def _answered(case: Case) -> CaseAnswer:
+    return CaseAnswer(replace(case, prediction=_GULLIBLE) if case.prediction is MISSING else case)
 
 
 @cache
@@ -75,7 +75,7 @@ def report(name: str) -> RunReport:
     """Return the report of a run."""
     suites = [each for suite, gates in RUNS[name][1].items() for each in _collected(suite, gates)]
     run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), None, suites)
-    return judge_run(run, Keeper(Mode())).report(run, duration_s=1.0, faults={})
+    return judge_run(run, Keeper(SnapshotMode())).report(run, duration_s=1.0, faults={})
 
 
 def summary(name: str, width: int) -> str:

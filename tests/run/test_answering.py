@@ -27,7 +27,7 @@ from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.judge.store.working import WorkingCache
 from pytest_llmeval.run.answering import Answering, Pending
-from pytest_llmeval.run.job import Answer, EarlyCalls, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
 from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import Background
@@ -101,7 +101,7 @@ class World:
         suite_judge = SuiteJudge("openai:m", {}, Judgements(Path("s.jsonl")), self)
         return JudgeAccess(suite_judge, judges, self.suite.path, JudgeSpec())
 
-    def later(self, job: Job) -> Answer:
+    def later(self, job: Job) -> CaseAnswer:
         return self.background.submit(self.answering.answer(job)).result(PATIENCE)
 
     def close(self) -> None:
@@ -153,11 +153,11 @@ def test_what_is_known_is_answered_at_once_and_nobody_is_asked(make: Callable[..
     assert (world.calls, world.prompts) == ([], [])
     first = world.answering.now(world.job(KNOWN))
     again = world.answering.at_once(world.job(KNOWN))
-    assert isinstance(again, Answer)
+    assert isinstance(again, CaseAnswer)
     assert again.verdicts == first.verdicts
     assert ("latency_s" in again.case.parts, len(world.prompts)) == (False, 2)
     plain = world.answering.at_once(world.job(KNOWN, judged=False))
-    assert isinstance(plain, Answer)
+    assert isinstance(plain, CaseAnswer)
     assert plain.verdicts == {}
 
 
@@ -172,7 +172,7 @@ def test_recorded_predictions_are_found_by_repeat(make: Callable[..., World], tm
     assert [world.answering.at_once(job) is None for job in jobs] == [False, False, True]
     replaying = make(recordings=Recordings(tmp_path / "p.jsonl", "replay"))
     told = replaying.answering.at_once(replaying.job(ASKED))
-    assert isinstance(told, Answer)
+    assert isinstance(told, CaseAnswer)
     assert isinstance(told.error, PredictionError)
 
 
@@ -305,7 +305,7 @@ def test_an_evaluator_that_cannot_put_its_questions_costs_only_itself(make: Call
 def test_a_case_without_questions_needs_nobody(make: Callable[..., World]) -> None:
     world = make()
     answer = world.answering.at_once(world.job(replace(KNOWN, expected=0)))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, CaseAnswer)
     assert answer.verdicts == {"asks": [[]]}
 
 

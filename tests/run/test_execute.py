@@ -13,7 +13,7 @@ from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run import execute as module
 from pytest_llmeval.run.answering import Answering
 from pytest_llmeval.run.execute import Execution
-from pytest_llmeval.run.job import Answer, GivenTarget, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, GivenTarget, Job, LoadedCase
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
@@ -55,7 +55,7 @@ def test_a_passing_case_has_its_prediction_observations_and_scores() -> None:
 
 def test_a_case_that_passes_is_explained_only_for_reports_that_show_it() -> None:
     words = {"text": get_evaluator("text", metrics=["f1"])}
-    answers = (Answer(Case("c", expected="a b", prediction="a c")),)
+    answers = (CaseAnswer(Case("c", expected="a b", prediction="a c")),)
 
     def lines(limit: float, *, explains_all: bool) -> list[str]:
         checked = suite(limits={"f1": Limit(min=limit)}, **words)

@@ -12,7 +12,7 @@ from lengths import Length, key_of, length_suite
 from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.core.results import Call, CaseRecord
+from pytest_llmeval.core.results import CaseRecord, JudgeCall
 from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.json import to_json
@@ -21,7 +21,7 @@ from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite
 
 CASES = (Case("a", expected="x", labels={"kind": "short"}), Case("b", expected="x"))
@@ -49,7 +49,7 @@ def collected(suite: Suite, *records: CaseRecord, **key: str) -> CollectedSuite:
 
 def judge(*suites: CollectedSuite, **more: Any) -> JudgedRun:
     run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), "abc", suites, **more)
-    return judge_run(run, Keeper(Mode()))
+    return judge_run(run, Keeper(SnapshotMode()))
 
 
 def verdicts(judged: JudgedRun) -> list[tuple[str, str]]:
@@ -71,7 +71,7 @@ def test_cases_have_the_labels_of_their_suite_and_those_without_result_did_not_r
 
 
 def test_a_call_that_cases_share_is_counted_once() -> None:
-    call = Call("k", fresh=True)
+    call = JudgeCall("k", fresh=True)
     judged = judge(collected(gated(), measured("a", calls=[call]), measured("b", calls=[call])))
     assert [each.calls[0].fresh for each in judged.suites[0].report.result.records] == [True, False]
 
@@ -162,7 +162,7 @@ def test_cases_of_whole_suites_that_lack_a_score_are_listed(records: Sequence[Ca
 def test_the_report_holds_every_suite_and_the_faults_by_file() -> None:
     suite = collected(gated("length >= 1"), measured("a"), measured("b"))
     run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), "abc", [suite])
-    report = judge_run(run, Keeper(Mode())).report(run, duration_s=1.5, faults={"z": ["no"], "y": ["none"]})
+    report = judge_run(run, Keeper(SnapshotMode())).report(run, duration_s=1.5, faults={"z": ["no"], "y": ["none"]})
     assert (report.started_at, report.commit, report.duration_s) == ("2026-01-02T00:00:00+00:00", "abc", 1.5)
     assert ([each.suite for each in report.suites], list(report.faults)) == (["s"], ["y", "z"])
 

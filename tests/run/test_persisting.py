@@ -18,7 +18,7 @@ from pytest_llmeval.run.judging import judge_run
 from pytest_llmeval.run.persisting import Persisted, Stores, persist
 from pytest_llmeval.snapshots.history import HISTORY
 from pytest_llmeval.snapshots.keeper import Keeper
-from pytest_llmeval.snapshots.mode import Mode
+from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.targets.python import Recordings, recording
 
 
@@ -29,7 +29,7 @@ def finish(root: Path, *, update: bool = False, recordings: Recordings | None = 
     record = CaseRecord("c", observations={"length": Observation({"letters": 4})})
     results = SuiteResults(key_of(suite), 1, {"c": record}, [recording("s.eval.yaml", "", case)])
     run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), None, [CollectedSuite(results, suite)])
-    keeper = Keeper(Mode(update=update), always=True)
+    keeper = Keeper(SnapshotMode(update=update), always=True)
     return persist(run, judge_run(run, keeper), Stores(root, keeper, UsedJudgements(), recordings))
 
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_llmeval import Case
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.run.answering import Pending
-from pytest_llmeval.run.job import Answer, EarlyCalls, Job, LoadedCase
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
 from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -48,25 +48,25 @@ class Answers:
     def background(self) -> "Answers":
         return self
 
-    def at_once(self, job: Job) -> Answer | Pending | None:
-        answer = Answer(job.case)
+    def at_once(self, job: Job) -> CaseAnswer | Pending | None:
+        answer = CaseAnswer(job.case)
         if job.case.id in self.known:
             return answer
         return Pending(answer, []) if job.case.id in self.predicted else None
 
-    def now(self, job: Job) -> Answer:
+    def now(self, job: Job) -> CaseAnswer:
         self.log.append(f"now {job.case.id}{job.repeat}")
-        return Answer(job.case)
+        return CaseAnswer(job.case)
 
     def answer(self, job: Job, pending: Pending | None) -> Job:
         assert (pending is not None) == (job.case.id in self.predicted)
         return job
 
-    def submit_all(self, work: "Sequence[tuple[Job, Future[Answer]]]") -> None:
+    def submit_all(self, work: "Sequence[tuple[Job, Future[CaseAnswer]]]") -> None:
         self.submitted.append(len(work))
         for job, result in work:
             self.log.append(f"early {job.case.id}{job.repeat}")
-            result.set_result(Answer(job.case))
+            result.set_result(CaseAnswer(job.case))
 
     def give_way(self) -> None:
         self.log.append("give way")

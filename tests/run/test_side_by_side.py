@@ -10,7 +10,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
@@ -76,7 +76,7 @@ def test_a_drop_between_systems_is_that_of_a_baseline() -> None:
     limit = gate(system="small", against="large", max_drop=0.1)
     variants = judged(limit)
     run, baseline = (CaseStatistics.exact(variants[name].report.result.records) for name in ("small", "large"))
-    (expected,) = judge_regressions([examine(limit, Pairing(run, baseline, MetricIndex.of({"text": TEXT})))])
+    (expected,) = judge_regressions([examine(limit, RunPairing(run, baseline, MetricIndex.of({"text": TEXT})))])
     assert judge_between(variants) == {"small": [expected]}
     assert expected.outcome == "failed"
 

@@ -12,7 +12,7 @@ from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.judge.prices import model_cost_usd
 from pytest_llmeval.run.execute import execute, execute_repeats
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.target_figures import usage_of_target, with_figures
 from pytest_llmeval.targets.python import Recordings, recording
 
@@ -107,8 +107,8 @@ cases: [{id: a, expected: x}]
 """
 
 
-def answer(suite: Any, prediction: Any, **known: float) -> Answer:
-    return Answer(with_figures(suite.cases[0].answered(prediction), suite.parts, known))
+def answer(suite: Any, prediction: Any, **known: float) -> CaseAnswer:
+    return CaseAnswer(with_figures(suite.cases[0].answered(prediction), suite.parts, known))
 
 
 def test_thresholds_limit_what_the_answer_to_a_case_took(tmp_path: Path) -> None:

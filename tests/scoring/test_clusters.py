@@ -6,7 +6,7 @@ import pytest
 from pytest_llmeval import Case, Result, compare, get_evaluator, score
 from pytest_llmeval.scoring.clusters import design_effect
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
@@ -79,7 +79,7 @@ def test_with_their_clusters_equally_good_runs_of_copied_cases_seldom_alarm() ->
         rng = np.random.default_rng(seed)
         here, there = (duplicated(list(rng.random(40) < 0.8), confidence=None) for _ in range(2))
         kept = (CaseStatistics.exact(each.records) for each in (here, there))
-        pairs = Pairing(*kept, here.evaluators)
+        pairs = RunPairing(*kept, here.evaluators)
         for cluster_by in alarms:
             tested = RegressionGate("exact_match", 0.0, cluster_by=cluster_by)
             alarms[cluster_by] += judge_regressions([examine(tested, pairs)])[0].outcome == "failed"

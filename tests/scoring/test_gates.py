@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
-from pytest_llmeval.scoring.gates import Bound, Gate, gate_from_mapping, parse_gate, split_statistic
+from pytest_llmeval.scoring.gates import Gate, ScoreLimit, gate_from_mapping, parse_gate, split_statistic
 
 VALUES = (0.05, 0.2, 0.35, 0.5, 0.9)
 NOTHING = MetricValue(None, None, None, None, 0, 0, 0, 0)
@@ -35,17 +35,17 @@ def result(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("f1 >= 0.7", Gate("f1", (Bound(">=", 0.7),))),
-        ("  f1>=.7 ", Gate("f1", (Bound(">=", 0.7),))),
-        ("latency_s < 1e2", Gate("latency_s", (Bound("<", 100.0),))),
-        ("bias <= -0.5", Gate("bias", (Bound("<=", -0.5),))),
-        ("n == 3.", Gate("n", (Bound("==", 3.0),))),
-        ("mean(rougeL) >= 0.6", Gate("rougeL", (Bound(">=", 0.6),), "mean")),
-        ("p10( f1 ) > 0.2", Gate("f1", (Bound(">", 0.2),), "p10")),
-        ("p100(f1) >= 1", Gate("f1", (Bound(">=", 1.0),), "p100")),
-        ("f1[not good] >= 0.5", Gate("f1[not good]", (Bound(">=", 0.5),))),
-        ("low(other.f1[(x)]) > 0", Gate("other.f1[(x)]", (Bound(">", 0.0),), "low")),
-        ("p101(f1) > 0", Gate("p101(f1)", (Bound(">", 0.0),))),
+        ("f1 >= 0.7", Gate("f1", (ScoreLimit(">=", 0.7),))),
+        ("  f1>=.7 ", Gate("f1", (ScoreLimit(">=", 0.7),))),
+        ("latency_s < 1e2", Gate("latency_s", (ScoreLimit("<", 100.0),))),
+        ("bias <= -0.5", Gate("bias", (ScoreLimit("<=", -0.5),))),
+        ("n == 3.", Gate("n", (ScoreLimit("==", 3.0),))),
+        ("mean(rougeL) >= 0.6", Gate("rougeL", (ScoreLimit(">=", 0.6),), "mean")),
+        ("p10( f1 ) > 0.2", Gate("f1", (ScoreLimit(">", 0.2),), "p10")),
+        ("p100(f1) >= 1", Gate("f1", (ScoreLimit(">=", 1.0),), "p100")),
+        ("f1[not good] >= 0.5", Gate("f1[not good]", (ScoreLimit(">=", 0.5),))),
+        ("low(other.f1[(x)]) > 0", Gate("other.f1[(x)]", (ScoreLimit(">", 0.0),), "low")),
+        ("p101(f1) > 0", Gate("p101(f1)", (ScoreLimit(">", 0.0),))),
     ],
 )
 def test_gates_are_read(text: str, expected: Gate) -> None:
@@ -151,20 +151,20 @@ def test_every_statistic_is_numpys_over_the_scores_that_exist(statistic: str, ex
 @pytest.mark.parametrize(
     ("bound", "value", "holds"),
     [
-        (Bound(">=", 0.3), 0.1 + 0.2, True),
-        (Bound(">=", 0.1 + 0.2), 0.3, True),
-        (Bound("<=", 0.3), 0.1 + 0.2, True),
-        (Bound("==", 0.3), 0.1 + 0.2, True),
-        (Bound(">=", 0.3), 0.3 - 1e-11, False),
-        (Bound("<=", 0.3), 0.3 + 1e-11, False),
-        (Bound("==", 0.3), 0.3 + 1e-11, False),
-        (Bound(">", 0.3), 0.3, False),
-        (Bound("<", 0.3), 0.3, False),
-        (Bound(">", 0.3), 0.31, True),
-        (Bound("<", 0.3), 0.29, True),
+        (ScoreLimit(">=", 0.3), 0.1 + 0.2, True),
+        (ScoreLimit(">=", 0.1 + 0.2), 0.3, True),
+        (ScoreLimit("<=", 0.3), 0.1 + 0.2, True),
+        (ScoreLimit("==", 0.3), 0.1 + 0.2, True),
+        (ScoreLimit(">=", 0.3), 0.3 - 1e-11, False),
+        (ScoreLimit("<=", 0.3), 0.3 + 1e-11, False),
+        (ScoreLimit("==", 0.3), 0.3 + 1e-11, False),
+        (ScoreLimit(">", 0.3), 0.3, False),
+        (ScoreLimit("<", 0.3), 0.3, False),
+        (ScoreLimit(">", 0.3), 0.31, True),
+        (ScoreLimit("<", 0.3), 0.29, True),
     ],
 )
-def test_operators_compare_with_a_slack_where_equality_counts(bound: Bound, value: float, holds: bool) -> None:
+def test_operators_compare_with_a_slack_where_equality_counts(bound: ScoreLimit, value: float, holds: bool) -> None:
     assert bound.holds(value) is holds
 
 
@@ -214,7 +214,7 @@ def test_a_value_that_does_not_exist_fails_whatever_the_limit(gate: str) -> None
 )
 def test_skipped_cases_are_mentioned_in_the_verdict(limit: float, reason: str) -> None:
     skipped = MetricValue(0.4, 0.4, 0.3, 0.5, 4, 0, 0, missing=1)
-    verdict = Gate("f1", (Bound(">=", limit),)).judge(Result({"f1": skipped}, {}, [], skipped))
+    verdict = Gate("f1", (ScoreLimit(">=", limit),)).judge(Result({"f1": skipped}, {}, [], skipped))
     assert verdict.reason == reason
 
 

@@ -8,9 +8,9 @@ import pytest
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.scoring.comparison.anytime import Look, watch
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
-from pytest_llmeval.scoring.power import Plan, Spread, measured_spread, pseudo_values, run_spread
+from pytest_llmeval.scoring.power import Plan, ScoreSpread, measured_spread, pseudo_values, run_spread
 
-SPREAD = Spread(between=0.01, within=0.09)
+SPREAD = ScoreSpread(between=0.01, within=0.09)
 
 
 def test_the_detectable_drop_is_found_in_80_of_100_runs() -> None:
@@ -33,7 +33,7 @@ def test_a_tolerated_drop_is_never_found() -> None:
     plan = Plan(SPREAD, allowed=0.05)
     assert plan.cases(0.05) is None
     assert plan.chance(0.05, 10**9) == pytest.approx(0.025)
-    assert Plan(Spread(0.0)).chance(0.01, 10) == 1.0
+    assert Plan(ScoreSpread(0.0)).chance(0.01, 10) == 1.0
 
 
 def test_two_runs_show_what_is_between_cases_and_repeats_what_is_within() -> None:
@@ -76,7 +76,7 @@ def test_pseudo_values_are_scores_where_a_metric_is_their_mean_and_sum_to_it_whe
 
 
 def test_what_a_gate_for_many_runs_finds_is_what_watched_histories_alarm_at() -> None:
-    plan = Plan(Spread(1.0), runs=3)
+    plan = Plan(ScoreSpread(1.0), runs=3)
     drop = plan.detectable(100)
     assert plan.chance(drop, 100) == pytest.approx(0.8, abs=0.002)
     assert plan.cases(drop) == 100
@@ -91,6 +91,6 @@ def test_what_a_gate_for_many_runs_finds_is_what_watched_histories_alarm_at() ->
 
 
 def test_the_more_runs_have_a_drop_the_smaller_one_is_found() -> None:
-    found = [Plan(Spread(1.0), runs=runs, allowed=0.02).detectable(100) for runs in (1, 3, 10)]
+    found = [Plan(ScoreSpread(1.0), runs=runs, allowed=0.02).detectable(100) for runs in (1, 3, 10)]
     assert found == sorted(found, reverse=True)
-    assert found[0] > Plan(Spread(1.0), allowed=0.02).detectable(100) > found[2] > 0.02
+    assert found[0] > Plan(ScoreSpread(1.0), allowed=0.02).detectable(100) > found[2] > 0.02

@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from pytest_llmeval import Case, EvaluatorError
 from pytest_llmeval.core.observation import Totals
-from pytest_llmeval.core.results import Call, CaseRecord, TargetUsage
+from pytest_llmeval.core.results import CaseRecord, JudgeCall, TargetUsage
 from pytest_llmeval.scoring.usage import UsageEvaluator, claim_calls, usage_of, usage_report
 
-FRESH = Call("a", True, 10, 5, 0.25, 2.0)
+FRESH = JudgeCall("a", True, 10, 5, 0.25, 2.0)
 NO_TARGET_USAGE = {"target_tokens": None, "target_cost_usd": None}
 OF_TARGETS = {"target_latency_s", *NO_TARGET_USAGE}
-STORED = Call("b", False, 100, 50, 2.5, 4.0)
+STORED = JudgeCall("b", False, 100, 50, 2.5, 4.0)
 
 
-def record(*calls: Call, target: tuple[float, ...] = ()) -> CaseRecord:
+def record(*calls: JudgeCall, target: tuple[float, ...] = ()) -> CaseRecord:
     return CaseRecord("c", calls=list(calls), target_seconds=list(target))
 
 
-def figures(*calls: Call, target: tuple[float, ...] = ()) -> dict[str, float | None]:
+def figures(*calls: JudgeCall, target: tuple[float, ...] = ()) -> dict[str, float | None]:
     return dict(UsageEvaluator().scores(usage_of(calls, target)))
 
 
@@ -54,7 +54,7 @@ def test_calls_of_this_run_cost_and_stored_ones_do_not_but_have_their_latency() 
         (STORED._replace(input_tokens=None, cost_usd=None), set()),
     ],
 )
-def test_one_call_of_which_something_is_unknown_makes_the_sum_unknown(call: Call, unknown: set[str]) -> None:
+def test_one_call_of_which_something_is_unknown_makes_the_sum_unknown(call: JudgeCall, unknown: set[str]) -> None:
     told = figures(call)
     assert {name for name, value in told.items() if value is None} == unknown | OF_TARGETS
     if call.fresh:
@@ -81,7 +81,7 @@ def test_a_call_that_questions_share_is_the_first_ones() -> None:
 
 
 def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:
-    calls = [Call(str(number), number % 2 == 0, 1, 2, 0.125, float(number)) for number in range(5)]
+    calls = [JudgeCall(str(number), number % 2 == 0, 1, 2, 0.125, float(number)) for number in range(5)]
     report = usage_report([record(*calls[:2], target=(3.0,)), record(*calls[2:])])
     assert report is not None
     assert (report.verdicts, report.calls, report.input_tokens, report.output_tokens) == (5, 3, 3, 6)
@@ -99,7 +99,7 @@ def test_a_report_has_sums_of_this_run_and_percentiles_of_all_calls() -> None:
     ],
 )
 def test_a_report_says_none_where_a_part_is_unknown(
-    call: Call, told: tuple[int | None, int | None, float | None]
+    call: JudgeCall, told: tuple[int | None, int | None, float | None]
 ) -> None:
     report = usage_report([record(call)])
     assert report is not None
@@ -109,7 +109,7 @@ def test_a_report_says_none_where_a_part_is_unknown(
 amounts = st.none() | st.integers(0, 10**6)
 calls = st.lists(
     st.builds(
-        Call,
+        JudgeCall,
         st.uuids().map(str),
         st.booleans(),
         amounts,
@@ -122,7 +122,7 @@ calls = st.lists(
 
 
 @given(calls, st.integers(0, 12))
-def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[Call], cut: int) -> None:
+def test_figures_are_the_same_however_calls_are_split_over_cases(made: list[JudgeCall], cut: int) -> None:
     whole = usage_of(made, ())
     parts = Totals.of([usage_of(made[:cut], ()), usage_of(made[cut:], ())])
     assert {name: value for name, value in parts.items() if value} == {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_llmeval import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.scoring.gates import Verdict
+from pytest_llmeval.scoring.gates import SnapshotVerdict
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.snapshots.scores import Cases, Score, SuiteScores
 from pytest_llmeval.snapshots.verdicts import compare_scores, first_approved, judge_scores
@@ -52,11 +52,11 @@ def deciding(metric: str) -> set[str]:
     return {"strict"} if metric == "pass_rate" else {"errors"}
 
 
-def judged(old: SuiteScores, new: SuiteScores, settings: SnapshotSettings = DEFAULT) -> dict[str, Verdict]:
+def judged(old: SuiteScores, new: SuiteScores, settings: SnapshotSettings = DEFAULT) -> dict[str, SnapshotVerdict]:
     return {verdict.metric: verdict for verdict in judge_scores(old, new, settings, METRICS, deciding=deciding)}
 
 
-def kinds(verdicts: dict[str, Verdict]) -> dict[str, tuple[str, str]]:
+def kinds(verdicts: dict[str, SnapshotVerdict]) -> dict[str, tuple[str, str]]:
     return {name: (verdict.kind, verdict.outcome) for name, verdict in verdicts.items()}
 
 

@@ -11,7 +11,7 @@ from paths import ROOT
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.schema import suite_schema
@@ -108,7 +108,7 @@ cases:
 
 def test_a_missing_trace_is_an_error_and_the_answer_is_scored(tmp_path: Path) -> None:
     suite = load_text(TRACES, tmp_path)
-    good, none = (execute(suite, Answer(case)) for case in suite.cases)
+    good, none = (execute(suite, CaseAnswer(case)) for case in suite.cases)
     assert (good.record.outcome, none.record.outcome) == ("passed", "errored")
     assert (good.scores(suite)["trajectory_match"], good.scores(suite)["fields_exact"]) == (1, 1)
     assert "the prediction has the keys out; no 'tool_calls'" in none.record.errors["tools"]

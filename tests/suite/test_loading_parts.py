@@ -8,7 +8,7 @@ from loading import load_text
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 
 SUITE = """\
 parts:
@@ -33,7 +33,7 @@ cases:
 def test_evaluators_read_the_parts_that_the_file_names(tmp_path: Path) -> None:
     suite = load_text(SUITE, tmp_path)
     assert suite.parts == Parts(answer="output.text", contexts="retrieval[].text")
-    done = execute(suite, Answer(suite.cases[0]))
+    done = execute(suite, CaseAnswer(suite.cases[0]))
     scores = done.scores(suite)
     assert done.record.outcome == "passed"
     assert (scores["exact_match"], scores["summary.f1"], scores["sources.accuracy"]) == (1, 1, 1)
@@ -41,7 +41,7 @@ def test_evaluators_read_the_parts_that_the_file_names(tmp_path: Path) -> None:
 
 def test_a_missing_part_costs_only_the_evaluators_that_read_it(tmp_path: Path) -> None:
     suite = load_text(SUITE, tmp_path)
-    done = execute(suite, Answer(suite.cases[1]))
+    done = execute(suite, CaseAnswer(suite.cases[1]))
     assert done.record.outcome == "errored"
     assert list(done.record.errors) == ["text"]
     assert "nothing at 'output.text', which parts.answer names" in done.record.errors["text"]

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_llmeval import MISSING, Case, SuiteError
 from pytest_llmeval.targets.journal import Journal
-from pytest_llmeval.targets.python import Mode, Recordings, recording
+from pytest_llmeval.targets.python import RecordingMode, Recordings, recording
 
 CASES = [Case(name, name) for name in "abcd"]
 
@@ -19,7 +19,7 @@ def row(case: Case, answer: str) -> dict[str, object]:
     return recording("s", "", case.answered(answer))
 
 
-def opened(root: Path, run: str, mode: Mode = "auto") -> Recordings:
+def opened(root: Path, run: str, mode: RecordingMode = "auto") -> Recordings:
     path = root / "p.jsonl"
     return Recordings.open(path, mode, Journal.of(path, root, run), merges=True)
 

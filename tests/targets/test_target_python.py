@@ -12,8 +12,8 @@ import pytest
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
 from pytest_llmeval.targets.python import (
-    Mode,
     Predictor,
+    RecordingMode,
     Recordings,
     fingerprint,
     recording,
@@ -120,7 +120,7 @@ def test_sys_exit_is_an_error_of_this_case_and_of_no_later_one(
     ("mode", "replays", "asks"),
     [("auto", True, True), ("replay", True, False), ("record", False, True), ("refresh", False, True)],
 )
-def test_modes_say_whether_they_replay_and_whether_they_ask(mode: Mode, *, replays: bool, asks: bool) -> None:
+def test_modes_say_whether_they_replay_and_whether_they_ask(mode: RecordingMode, *, replays: bool, asks: bool) -> None:
     assert recording_mode(mode) == (replays, asks)
 
 
@@ -136,14 +136,14 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["auto", "replay"])
-def test_what_was_recorded_is_replayed(file: Path, mode: Mode) -> None:
+def test_what_was_recorded_is_replayed(file: Path, mode: RecordingMode) -> None:
     recordings = Recordings.open(file, mode)
     assert recordings.get("s", "", CASES[0]) == "Paris"
     assert recordings.get("s", "", CASES[1]) == ["Rome", None]
 
 
 @pytest.mark.parametrize("mode", ["record", "refresh"])
-def test_the_recording_modes_ask_for_every_case(file: Path, mode: Mode) -> None:
+def test_the_recording_modes_ask_for_every_case(file: Path, mode: RecordingMode) -> None:
     assert Recordings.open(file, mode).get("s", "", CASES[0]) is MISSING
 
 
@@ -219,7 +219,7 @@ def test_the_file_is_sorted_one_line_per_case_with_its_own_characters(tmp_path: 
 
 
 @pytest.mark.parametrize("mode", ["auto", "record", "refresh"])
-def test_writing_the_same_again_changes_no_byte_in_any_order(file: Path, mode: Mode) -> None:
+def test_writing_the_same_again_changes_no_byte_in_any_order(file: Path, mode: RecordingMode) -> None:
     before = file.read_bytes()
     Recordings.open(file, mode).update(reversed(ROWS))
     assert file.read_bytes() == before
@@ -244,7 +244,9 @@ def recorded(file: Path) -> list[str]:
         ("refresh", ["other/x", "s/oslo"]),
     ],
 )
-def test_only_mode_refresh_forgets_and_only_in_suites_that_ran(file: Path, mode: Mode, kept: list[str]) -> None:
+def test_only_mode_refresh_forgets_and_only_in_suites_that_ran(
+    file: Path, mode: RecordingMode, kept: list[str]
+) -> None:
     Recordings.open(file, "auto").update([recording("other", "", Case("x", "q").answered("kept"))])
     Recordings.open(file, mode).update([recording("s", "", NEW.answered("Oslo"))], {("s", "")})
     assert recorded(file) == kept

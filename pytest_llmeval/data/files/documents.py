@@ -25,7 +25,7 @@ from typing import IO, Any, Final, TypeAlias
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
-from pytest_llmeval.data.files.places import MAX_DEPTH, FaultLog, Place, render_path
+from pytest_llmeval.data.files.places import MAX_DEPTH, FaultLog, FilePlace, render_path
 from pytest_llmeval.data.files.text import check_regular, decode, read_text
 
 
@@ -101,7 +101,7 @@ _SUITE_ADVICE = "put large sets of cases into a JSONL file and name it under `so
 _SUITE = "a suite: a mapping with `cases` or a `source`"
 
 
-def _nowhere() -> Place | None:
+def _nowhere() -> FilePlace | None:
     return None
 
 
@@ -128,11 +128,11 @@ class Document:
 
     file: str
     data: Any
-    _find_places: Callable[[], Place | None] = field(default=_nowhere, repr=False, compare=False)
+    _find_places: Callable[[], FilePlace | None] = field(default=_nowhere, repr=False, compare=False)
     _text: str = field(default="", repr=False, compare=False)
 
     @cached_property
-    def _places(self) -> Place | None:
+    def _places(self) -> FilePlace | None:
         with _collector_paused():
             return self._find_places()
 

@@ -20,7 +20,7 @@ from pytest_llmeval.data.files.places import (
     MAX_DIGITS,
     TOO_DEEP,
     FaultLog,
-    Place,
+    FilePlace,
     duplicate_key,
     render_path,
 )
@@ -205,13 +205,13 @@ def visible_json(chunks: Iterable[str]) -> Iterator[str]:
             yield "".join(each if each == "\n" or is_visible(each) else json.dumps(each)[1:-1] for each in chunk)
 
 
-class _Frame:
+class _JsonFrame:
     """A list or object that is still open."""
 
     __slots__ = ("children", "key", "key_place", "place")
 
-    def __init__(self, place: Place, *, is_list: bool) -> None:
-        self.children: dict[str, tuple[Place, Place]] | list[Place] = [] if is_list else {}
+    def __init__(self, place: FilePlace, *, is_list: bool) -> None:
+        self.children: dict[str, tuple[FilePlace, FilePlace]] | list[FilePlace] = [] if is_list else {}
         place.children = self.children
         self.place = place
         self.key: str | None = None
@@ -227,19 +227,19 @@ class _Scanner:
         self.line = line
         self.depth = depth
         self.breaks = [match.start() for match in re.finditer("\n", text)]
-        self.frames = [_Frame(Place(0, 0), is_list=True)]
+        self.frames = [_JsonFrame(FilePlace(0, 0), is_list=True)]
 
-    def place(self, offset: int) -> Place:
+    def place(self, offset: int) -> FilePlace:
         row = bisect_left(self.breaks, offset)
-        return Place(self.line + row, offset - (self.breaks[row - 1] if row else -1))
+        return FilePlace(self.line + row, offset - (self.breaks[row - 1] if row else -1))
 
-    def fault(self, place: Place, message: str) -> None:
+    def fault(self, place: FilePlace, message: str) -> None:
         if self.faults is not None:
             steps = [len(it.children) if isinstance(it.children, list) else it.key for it in self.frames[1:]]
             path = render_path([step for step in steps if step is not None])
             self.faults.add(place.line, place.column, path, message)
 
-    def run(self) -> Place:
+    def run(self) -> FilePlace:
         offset = 0
         while match := _WORD.search(self.text, offset):
             word, offset = match.group(), match.end()
@@ -253,7 +253,7 @@ class _Scanner:
                 self.scalar(word, place)
                 self.put(frame, place)
             elif len(self.frames) <= self.depth:
-                self.frames.append(_Frame(place, is_list=word == "["))
+                self.frames.append(_JsonFrame(place, is_list=word == "["))
             elif self.faults is None:
                 offset = self.skip(match.start())
                 self.put(frame, place)
@@ -261,7 +261,7 @@ class _Scanner:
                 self.faults.add(place.line, place.column, "", TOO_DEEP)
                 break
         children = self.frames[0].children
-        return children[0] if isinstance(children, list) and children else Place(1, 1)
+        return children[0] if isinstance(children, list) and children else FilePlace(1, 1)
 
     def skip(self, offset: int) -> int:
         """Return the offset behind the list or object at `offset`."""
@@ -273,21 +273,21 @@ class _Scanner:
                 return match.end()
         return len(self.text)
 
-    def put(self, frame: _Frame, place: Place) -> None:
+    def put(self, frame: _JsonFrame, place: FilePlace) -> None:
         if isinstance(frame.children, list):
             frame.children.append(place)
         elif frame.key is not None:
             frame.children[frame.key] = (frame.key_place, place)
             frame.key = None
 
-    def key(self, frame: _Frame, word: str, place: Place) -> None:
+    def key(self, frame: _JsonFrame, word: str, place: FilePlace) -> None:
         frame.key = json.loads(word) if "\\" in word else word[1:-1]
         frame.key_place = place
         self.scalar(word, place)
         if isinstance(frame.children, dict) and frame.key in frame.children:
             self.fault(place, duplicate_key(frame.key, frame.children[frame.key][0]))
 
-    def scalar(self, word: str, place: Place) -> None:
+    def scalar(self, word: str, place: FilePlace) -> None:
         """Add the fault of a text or number, if it has one."""
         if self.faults is None:
             return
@@ -303,7 +303,7 @@ class _Scanner:
             self.fault(place, f"found {word}, expected a number below 1.8e308")
 
 
-def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: int = MAX_DEPTH) -> Place:
+def scan_json(text: str, faults: FaultLog | None = None, line: int = 1, depth: int = MAX_DEPTH) -> FilePlace:
     """Return the places in a JSON text that `json.loads` accepts, down to `depth` levels.
 
     Args:

@@ -7,7 +7,7 @@ __all__ = (
     "MAX_LISTED",
     "TOO_DEEP",
     "FaultLog",
-    "Place",
+    "FilePlace",
     "display_path",
     "duplicate_key",
     "render_path",
@@ -39,7 +39,7 @@ def display_path(path: Path, root: Path) -> str:
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
-class Place:
+class FilePlace:
     """The position of a value and of the values inside it.
 
     Attributes:
@@ -54,13 +54,13 @@ class Place:
         self,
         line: int,
         column: int,
-        children: "dict[str, tuple[Place, Place]] | list[Place] | None" = None,
+        children: "dict[str, tuple[FilePlace, FilePlace]] | list[FilePlace] | None" = None,
     ) -> None:
         self.line = line
         self.column = column
         self.children = children
 
-    def find(self, path: Sequence[str | int], *, key: bool = False) -> "Place":
+    def find(self, path: Sequence[str | int], *, key: bool = False) -> "FilePlace":
         """Return the place of the value at `path`, or of its key, or of the nearest ancestor that exists."""
         here = self
         for depth, step in enumerate(path, 1):
@@ -122,6 +122,6 @@ def render_path(path: Sequence[str | int]) -> str:
     return text
 
 
-def duplicate_key(key: str, first: Place) -> str:
+def duplicate_key(key: str, first: FilePlace) -> str:
     """Return the message for a key that already occurs in the same mapping, at `first`."""
     return f"found the key {key!r} twice, expected it once (first at {first.line}:{first.column})"

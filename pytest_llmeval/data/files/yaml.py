@@ -11,7 +11,15 @@ from typing import Any, Final
 
 import yaml
 
-from pytest_llmeval.data.files.places import HALF_PAIR, MAX_DEPTH, TOO_DEEP, FaultLog, Place, duplicate_key, render_path
+from pytest_llmeval.data.files.places import (
+    HALF_PAIR,
+    MAX_DEPTH,
+    TOO_DEEP,
+    FaultLog,
+    FilePlace,
+    duplicate_key,
+    render_path,
+)
 from pytest_llmeval.data.files.yaml_scalars import plain_value, tag_fault, tagged_value
 
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -75,12 +83,12 @@ class _StopError(Exception):
     """An already reported fault after which the rest of the file cannot be read."""
 
 
-class _Frame:
+class _YamlFrame:
     """A list or mapping that is still open."""
 
     __slots__ = ("anchor", "children", "data", "key", "key_place", "merged", "place", "size")
 
-    def __init__(self, place: Place, anchor: str | None, *, is_list: bool) -> None:
+    def __init__(self, place: FilePlace, anchor: str | None, *, is_list: bool) -> None:
         self.place = place
         self.anchor = anchor
         self.data: Any = [] if is_list else {}
@@ -98,9 +106,9 @@ class _Builder:
     def __init__(self, faults: FaultLog, restore: dict[int, str]) -> None:
         self.faults = faults
         self.restore = restore
-        self.root = _Frame(Place(0, 0), None, is_list=True)
+        self.root = _YamlFrame(FilePlace(0, 0), None, is_list=True)
         self.frames = [self.root]
-        self.anchors: dict[str, tuple[Any, Place, int] | None] = {}
+        self.anchors: dict[str, tuple[Any, FilePlace, int] | None] = {}
         self.aliased = 0
         self.documents = 0
         self.ended = False
@@ -126,7 +134,7 @@ class _Builder:
         steps = (len(each.data) if isinstance(each.data, list) else each.key for each in self.frames[1:])
         return render_path([step for step in steps if isinstance(step, str | int)])
 
-    def fault(self, place: Place, message: str) -> None:
+    def fault(self, place: FilePlace, message: str) -> None:
         self.faults.add(place.line, place.column, self.path(), message)
 
     def document(self, event: Any) -> None:
@@ -178,7 +186,7 @@ class _Builder:
             raise _StopError
         if event.anchor is not None:
             self.anchors[event.anchor] = None
-        self.frames.append(_Frame(place, event.anchor, is_list=is_list))
+        self.frames.append(_YamlFrame(place, event.anchor, is_list=is_list))
 
     def close(self, _event: Any) -> None:
         frame = self.frames.pop()
@@ -208,7 +216,7 @@ class _Builder:
             raise _StopError
         self.put(value, place, size)
 
-    def put(self, value: Any, place: Place, size: int) -> None:
+    def put(self, value: Any, place: FilePlace, size: int) -> None:
         """Put a finished value into the open frame: as item, as key, or as value of the pending key."""
         frame = self.frames[-1]
         frame.size += size
@@ -225,7 +233,7 @@ class _Builder:
             elif key is _MERGE:
                 self.put_merge(frame, value, place)
 
-    def put_key(self, frame: _Frame, key: Any, place: Place) -> None:
+    def put_key(self, frame: _YamlFrame, key: Any, place: FilePlace) -> None:
         frame.key_place = place
         if type(key) is not str:
             frame.key = _FAULTY_KEY
@@ -235,7 +243,7 @@ class _Builder:
         if key in frame.children:
             self.fault(place, duplicate_key(key, frame.children[key][0]))
 
-    def put_merge(self, frame: _Frame, value: Any, place: Place) -> None:
+    def put_merge(self, frame: _YamlFrame, value: Any, place: FilePlace) -> None:
         values = value if isinstance(value, list) else [value]
         places = place.children if isinstance(value, list) else [place]
         if not isinstance(places, list) or not all(isinstance(each, dict) for each in values):
@@ -244,9 +252,9 @@ class _Builder:
         frame.merged = [(each, at.children) for each, at in zip(values, places, strict=True)]
 
 
-def _place(event: Any) -> Place:
+def _place(event: Any) -> FilePlace:
     mark = event.start_mark
-    return Place(mark.line + 1, mark.column + 1)
+    return FilePlace(mark.line + 1, mark.column + 1)
 
 
 def _key_kind(key: Any) -> str:
@@ -266,7 +274,7 @@ def _stand_ins(text: str) -> dict[int, str]:
     return {ord(mark): stand_in for mark, stand_in in zip(found, free, strict=False)}
 
 
-def load_yaml(text: str, faults: FaultLog) -> tuple[Any, Place | None]:
+def load_yaml(text: str, faults: FaultLog) -> tuple[Any, FilePlace | None]:
     """Read one YAML document; faults are added to `faults`.
 
     Plain scalars follow the YAML 1.2 core schema, so ``no``, ``12:30:45`` and dates are text and ``010`` is ten.

@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.fields import id_fault
 
 if TYPE_CHECKING:
-    from pytest_llmeval.data.formats.predictions import Answer
+    from pytest_llmeval.data.formats.predictions import RecordedAnswer
 
 
 class CaseFile:
@@ -143,7 +143,7 @@ class FileSource(Source):
         del case
         return True
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[Answer]":
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> "list[RecordedAnswer]":
         """Return the recorded answers of a file to cases, which are given by id."""
         from pytest_llmeval.data.formats.predictions import read_answers
 

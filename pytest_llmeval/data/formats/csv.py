@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_csv
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import Fields, kind
-from pytest_llmeval.data.formats.rows import Row, add_rows
+from pytest_llmeval.data.formats.fields import ColumnMap, kind
+from pytest_llmeval.data.formats.rows import DataRow, add_rows
 
 _NESTED = ("labels", "thresholds")
 
@@ -27,7 +27,7 @@ class CsvSource(FileSource):
 
     format: ClassVar[str] = "csv"
 
-    fields: Fields | None = None
+    fields: ColumnMap | None = None
     delimiter: str = ","
 
     def read(self, file: CaseFile) -> None:
@@ -39,7 +39,7 @@ class CsvSource(FileSource):
         faults: list[Fault] = []
         records = list(read_csv(file.path, file.shown, faults, delimiter=self.delimiter))
         file.faults.extend(faults)
-        add_rows(file, [Row(_nest(cells), line) for line, cells in records], self.fields, cells=True)
+        add_rows(file, [DataRow(_nest(cells), line) for line, cells in records], self.fields, cells=True)
 
 
 def _nest(cells: dict[str, str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Reading of ids and texts from JSON values, shared by all sources."""
 
-__all__ = ("ABSENT", "PARTS", "Fields", "case_id", "id_fault", "json_text", "kind", "pick", "wrong_values")
+__all__ = ("ABSENT", "PARTS", "ColumnMap", "case_id", "id_fault", "json_text", "kind", "pick", "wrong_values")
 
 import json
 import re
@@ -75,7 +75,7 @@ ABSENT: Final = object()
 
 
 @dataclass(frozen=True)
-class Fields:
+class ColumnMap:
     """Which columns feed which part of a case.
 
     A part that is not listed here is read from the column of the same name. A column is named as in the file, or

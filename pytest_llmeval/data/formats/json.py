@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from pytest_llmeval.data.files.documents import load_json
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import Fields, kind
-from pytest_llmeval.data.formats.rows import Row, add_rows
+from pytest_llmeval.data.formats.fields import ColumnMap, kind
+from pytest_llmeval.data.formats.rows import DataRow, add_rows
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class JsonSource(FileSource):
     format: ClassVar[str] = "json"
 
     items: str | None = None
-    fields: Fields | None = None
+    fields: ColumnMap | None = None
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the list."""
@@ -38,7 +38,7 @@ class JsonSource(FileSource):
             file.faults.add(*document.locate(path), render_path(path), message)
             return
         places = [(index, render_path([*path, index])) for index in range(len(data))]
-        rows = [Row(data[index], *document.locate([*path, index]), shown) for index, shown in places]
+        rows = [DataRow(data[index], *document.locate([*path, index]), shown) for index, shown in places]
         add_rows(file, rows, self.fields)
 
 

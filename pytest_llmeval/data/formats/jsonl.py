@@ -8,8 +8,8 @@ from typing import ClassVar
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.documents import read_jsonl
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
-from pytest_llmeval.data.formats.fields import Fields
-from pytest_llmeval.data.formats.rows import Row, add_rows
+from pytest_llmeval.data.formats.fields import ColumnMap
+from pytest_llmeval.data.formats.rows import DataRow, add_rows
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class JsonlSource(FileSource):
 
     format: ClassVar[str] = "jsonl"
 
-    fields: Fields | None = None
+    fields: ColumnMap | None = None
 
     def read(self, file: CaseFile) -> None:
         """Add the cases of the lines."""
         faults: list[Fault] = []
-        rows = [Row(value, line) for line, value in read_jsonl(file.path, file.shown, faults)]
+        rows = [DataRow(value, line) for line, value in read_jsonl(file.path, file.shown, faults)]
         file.faults.extend(faults)
         add_rows(file, rows, self.fields)

@@ -1,6 +1,6 @@
 """Files of recorded answers, and matching them with cases."""
 
-__all__ = ("Answer", "add_predictions", "read_answers")
+__all__ = ("RecordedAnswer", "add_predictions", "read_answers")
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _SHOWN_IDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RecordedAnswer:
     """A recorded answer.
 
     Attributes:
@@ -37,7 +37,7 @@ class Answer:
     column: int
 
 
-def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row) -> list[Answer]:
+def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lambda row: row) -> list[RecordedAnswer]:
     """Read a file of answers.
 
     A ``.json`` file is an object ``{id: answer}`` or a list of rows; any other file is JSONL, one row a line.
@@ -62,11 +62,11 @@ def read_answers(path: Path, log: FaultLog, prepare: Callable[[Any], Any] = lamb
         return []
 
 
-def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> Iterator[Answer]:
+def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> Iterator[RecordedAnswer]:
     document = load_json(path, faults.file, depth=1)
     if isinstance(document.data, dict):
         for key, value in document.data.items():
-            yield Answer(str(case_id(key)), value, *document.locate((key,), key=True))
+            yield RecordedAnswer(str(case_id(key)), value, *document.locate((key,), key=True))
     elif isinstance(document.data, list):
         for index, row in enumerate(document.data):
             yield from _from_row(*document.locate((index,)), f"[{index}]", prepare(row), faults)
@@ -75,7 +75,7 @@ def _from_json(path: Path, faults: FaultLog, prepare: Callable[[Any], Any]) -> I
         faults.add(1, 1, "", f"found {kind(document.data)}, expected {expected}")
 
 
-def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> Iterator[Answer]:
+def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> Iterator[RecordedAnswer]:
     """Yield the answer of a row, or add its fault."""
     if not isinstance(row, dict):
         message = f"found {kind(row)}, expected an object with `question_id` and `prediction`"
@@ -97,7 +97,7 @@ def _from_row(line: int, column: int, path: str, row: Any, faults: FaultLog) -> 
     conversation = case_id(row[conversation_key]) if conversation_key is not None else None
     if conversation is not None and not name.startswith(f"{conversation}/"):
         name = f"{conversation}/{name}"
-    yield Answer(name, row[answer_key], line, column)
+    yield RecordedAnswer(name, row[answer_key], line, column)
 
 
 def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
@@ -105,7 +105,7 @@ def _first_key(row: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 
 def add_predictions(
-    cases: dict[str, Case], answers: list[Answer], known: Collection[str], faults: FaultLog, *, short_ids: bool
+    cases: dict[str, Case], answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog, *, short_ids: bool
 ) -> None:
     """Put answers into their cases; a case without an answer is unchanged.
 
@@ -119,9 +119,9 @@ def add_predictions(
     by_short_id: dict[str, list[str]] = {}
     for name in cases if short_ids else ():
         by_short_id.setdefault(name.rpartition("/")[2], []).append(name)
-    first: dict[str, Answer] = {}
-    unknown: list[Answer] = []
-    ambiguous: list[Answer] = []
+    first: dict[str, RecordedAnswer] = {}
+    unknown: list[RecordedAnswer] = []
+    ambiguous: list[RecordedAnswer] = []
     for answer in answers:
         targets = [answer.id] if answer.id in known else by_short_id.get(answer.id, [])
         if len(targets) != 1:
@@ -135,19 +135,19 @@ def add_predictions(
     _add_ambiguous(ambiguous, by_short_id, faults)
 
 
-def _some(answers: list[Answer]) -> str:
+def _some(answers: list[RecordedAnswer]) -> str:
     more = ", ..." if len(answers) > _SHOWN_IDS else ""
     return ", ".join(repr(each.id) for each in answers[:_SHOWN_IDS]) + more
 
 
-def _add_unknown(answers: list[Answer], known: Collection[str], faults: FaultLog) -> None:
+def _add_unknown(answers: list[RecordedAnswer], known: Collection[str], faults: FaultLog) -> None:
     if answers:
         found = f"found {counted(len(answers), 'id')} that no case has ({_some(answers)})"
         expected = f"expected ids such as {next(iter(known))!r}{suggest(answers[0].id, known)}"
         faults.add(answers[0].line, answers[0].column, "", f"{found}, {expected}")
 
 
-def _add_ambiguous(answers: list[Answer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
+def _add_ambiguous(answers: list[RecordedAnswer], by_short_id: dict[str, list[str]], faults: FaultLog) -> None:
     if answers:
         same = by_short_id[answers[0].id]
         found = f"found {counted(len(answers), 'id')} that several conversations have ({_some(answers)})"

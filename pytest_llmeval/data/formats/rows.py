@@ -1,6 +1,6 @@
 """Conversion of table rows to cases."""
 
-__all__ = ("Row", "add_rows")
+__all__ = ("DataRow", "add_rows")
 
 import math
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from typing import Any
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.formats.base import CaseFile
-from pytest_llmeval.data.formats.fields import ABSENT, PARTS, Fields, case_id, json_text, kind, pick
+from pytest_llmeval.data.formats.fields import ABSENT, PARTS, ColumnMap, case_id, json_text, kind, pick
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DataRow:
     """One row of a data file.
 
     Attributes:
@@ -33,7 +33,7 @@ class Row:
 class _RowReader:
     """Reads rows of one file; remembers which columns it met."""
 
-    def __init__(self, file: CaseFile, fields: Fields | None, *, cells: bool) -> None:
+    def __init__(self, file: CaseFile, fields: ColumnMap | None, *, cells: bool) -> None:
         self.file = file
         self.cells = cells
         self.mapped = fields is not None
@@ -46,20 +46,20 @@ class _RowReader:
             if column
         }
         self.met: set[str] = set()
-        self.keys: dict[str, Row] = {}
-        self.lacking: list[tuple[Row, str, str]] = []
+        self.keys: dict[str, DataRow] = {}
+        self.lacking: list[tuple[DataRow, str, str]] = []
 
-    def fault(self, row: Row, path: str, message: str, *, spares_case: bool = False) -> None:
+    def fault(self, row: DataRow, path: str, message: str, *, spares_case: bool = False) -> None:
         where = f"{row.path}.{path}" if row.path and path else row.path or path
         self.file.faults.add(row.line, row.column, where, message, spares_case=spares_case)
 
-    def take(self, row: Row, column: str) -> Any:
+    def take(self, row: DataRow, column: str) -> Any:
         value = pick(row.data, column)
         if value is not ABSENT:
             self.met.add(column)
         return value
 
-    def value(self, row: Row, part: str) -> Any:
+    def value(self, row: DataRow, part: str) -> Any:
         """Return what feeds a part of the case: one value, or an object of several; `ABSENT` if none."""
         columns = self.columns[part]
         if isinstance(columns, str):
@@ -68,7 +68,7 @@ class _RowReader:
         values = {name: value for name, value in values.items() if value is not ABSENT}
         return values or ABSENT
 
-    def add(self, number: int, row: Row) -> None:
+    def add(self, number: int, row: DataRow) -> None:
         """Add the case of a row."""
         if not isinstance(row.data, dict):
             self.fault(row, "", f"found {kind(row.data)}, expected an object")
@@ -97,11 +97,11 @@ class _RowReader:
             column = self.columns["id"]
             self.file.add(case, f"{row.path}.{column}" if row.path else str(column), row.column)
 
-    def present(self, row: Row, part: str) -> Any:
+    def present(self, row: DataRow, part: str) -> Any:
         value = self.value(row, part)
         return None if value is ABSENT else value
 
-    def id(self, row: Row, number: int) -> str:
+    def id(self, row: DataRow, number: int) -> str:
         value = self.value(row, "id")
         if value is ABSENT:
             return str(number)
@@ -110,15 +110,15 @@ class _RowReader:
             self.fault(row, str(self.columns["id"]), f"found {kind(value)}, expected text or a whole number")
         return name or ""
 
-    def expected(self, row: Row) -> Any:
+    def expected(self, row: DataRow) -> Any:
         value = self.present(row, "expected")
         return None if self.cells and value == "" else value
 
-    def prediction(self, row: Row) -> Any:
+    def prediction(self, row: DataRow) -> Any:
         value = self.value(row, "prediction")
         return MISSING if value is ABSENT else value
 
-    def object(self, row: Row, part: str) -> Iterator[tuple[str, str, Any]]:
+    def object(self, row: DataRow, part: str) -> Iterator[tuple[str, str, Any]]:
         """Yield name, path and value of what an object holds, or several columns; nulls are left out."""
         columns = self.columns[part]
         found = self.present(row, part)
@@ -132,7 +132,7 @@ class _RowReader:
             if value is not None and not (self.cells and value == ""):
                 yield name, path, value
 
-    def labels(self, row: Row) -> dict[str, str]:
+    def labels(self, row: DataRow) -> dict[str, str]:
         labels = {}
         for name, path, value in self.object(row, "labels"):
             if isinstance(value, list | dict):
@@ -141,7 +141,7 @@ class _RowReader:
                 labels[name] = json_text(value)
         return labels
 
-    def tags(self, row: Row) -> tuple[str, ...]:
+    def tags(self, row: DataRow) -> tuple[str, ...]:
         value = self.present(row, "tags")
         if isinstance(value, str):
             value = [tag.strip() for tag in value.split(",") if tag.strip()]
@@ -150,7 +150,7 @@ class _RowReader:
         self.fault(row, str(self.columns["tags"]), f"found {kind(value)}, expected a list of texts")
         return ()
 
-    def thresholds(self, row: Row) -> dict[str, Any]:
+    def thresholds(self, row: DataRow) -> dict[str, Any]:
         limits = {}
         for name, path, value in self.object(row, "thresholds"):
             limit = _number(value) if self.cells else value
@@ -161,7 +161,7 @@ class _RowReader:
                 limits[name] = limit
         return limits
 
-    def checks(self, row: Row) -> tuple[Any, ...]:
+    def checks(self, row: DataRow) -> tuple[Any, ...]:
         value = self.present(row, "checks")
         if value is None or (self.cells and value == ""):
             return ()
@@ -170,7 +170,7 @@ class _RowReader:
             return ()
         return tuple(value)
 
-    def messages(self, row: Row) -> Any:
+    def messages(self, row: DataRow) -> Any:
         """Return the script of a conversation, or null; its messages are checked where the suite is read."""
         value = self.present(row, "messages")
         if value is None or (self.cells and value == ""):
@@ -208,7 +208,7 @@ def _number(cell: Any) -> Any:
     return value if math.isfinite(value) else cell
 
 
-def add_rows(file: CaseFile, rows: Iterable[Row], fields: Fields | None, *, cells: bool = False) -> None:
+def add_rows(file: CaseFile, rows: Iterable[DataRow], fields: ColumnMap | None, *, cells: bool = False) -> None:
     """Add a case for each good row.
 
     Args:

@@ -13,7 +13,15 @@ from typing import Any, ClassVar, Final
 
 from pytest_llmeval.core.wording import counted, limit, suggest, unknown_name
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, Outcome, Subject, Test, composed, quoted
+from pytest_llmeval.evaluators.checks.contract import (
+    CheckError,
+    CheckKind,
+    CheckOutcome,
+    CheckTest,
+    Subject,
+    composed,
+    quoted,
+)
 
 _DATA = Path(__file__).parent / "data"
 _SLACK = 1e-12
@@ -85,10 +93,10 @@ def numbers_in(text: str) -> list[float]:
     return found
 
 
-def _number(wanted: float | Number) -> Test:
+def _number(wanted: float | Number) -> CheckTest:
     options = wanted if isinstance(wanted, Number) else Number(equals=float(wanted))
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         if isinstance(subject.value, int | float) and not isinstance(subject.value, bool):
             found = [float(subject.value)]
         else:
@@ -96,13 +104,13 @@ def _number(wanted: float | Number) -> Test:
         if len(found) != 1:
             listed = ", ".join(map(limit, found[:5]))
             what = f"the numbers {listed}" if found else "no number"
-            return Outcome(False, f"{what} in {subject.show()}")
-        return Outcome(options.holds(found[0]), f"the number {limit(found[0])}")
+            return CheckOutcome(False, f"{what} in {subject.show()}")
+        return CheckOutcome(options.holds(found[0]), f"the number {limit(found[0])}")
 
     return test
 
 
-def _language(wanted: str | tuple[str, ...]) -> Test:
+def _language(wanted: str | tuple[str, ...]) -> CheckTest:
     from py3langid.langid import RAW_FLOOR
 
     identifier = _identifier()
@@ -114,13 +122,13 @@ def _language(wanted: str | tuple[str, ...]) -> Test:
     if not codes:
         raise ValueError("found an empty list, expected at least one language")
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         if "language" not in subject.memory:
             subject.memory["language"] = identifier.classify(subject.text)
         code, score = subject.memory["language"]
         if score <= RAW_FLOOR:
             raise CheckError(f"found {subject.show()}, which is too short to tell its language")
-        return Outcome(code in codes, f"language {code}")
+        return CheckOutcome(code in codes, f"language {code}")
 
     return test
 
@@ -156,15 +164,15 @@ def _edge(character: str) -> str:
     return r"\b" if character.isascii() and character.isalnum() else ""
 
 
-def _refusal(_: None) -> Test:
+def _refusal(_: None) -> CheckTest:
     phrases = _refusal_phrases()
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         if subject.value is None or not subject.text.strip():
-            return Outcome(True, "no answer at all")
+            return CheckOutcome(True, "no answer at all")
         text = _like_speech(subject.text)
         found = [phrase for phrase, whole in phrases if phrase in text and whole.search(text)]
-        return Outcome(bool(found), quoted(found[0]) if found else "")
+        return CheckOutcome(bool(found), quoted(found[0]) if found else "")
 
     return test
 
@@ -176,15 +184,15 @@ _GAP = re.compile(r"\[?(?:\u2026+|\.{3,})\]?")
 _ENDS = " \t\n.,;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f"
 
 
-def _quotes(_: None) -> Test:
-    def test(subject: Subject) -> Outcome:
+def _quotes(_: None) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
         contexts = [_like_text(each) for each in _contexts(subject)]
         quotations = ["".join(groups) for groups in _QUOTATION.findall(subject.text)]
         wrong = [each for each in quotations if not any(_stands_in(each, context) for context in contexts)]
         if wrong:
             where = f"not in the {counted(len(contexts), 'context')}"
-            return Outcome(False, f"the quotation {quoted(wrong[0])}, which is {where}")
-        return Outcome(True, f"{counted(len(quotations), 'quotation')}, none of them outside the contexts")
+            return CheckOutcome(False, f"the quotation {quoted(wrong[0])}, which is {where}")
+        return CheckOutcome(True, f"{counted(len(quotations), 'quotation')}, none of them outside the contexts")
 
     return test
 
@@ -261,7 +269,7 @@ def _pii_patterns() -> Mapping[str, _Pattern]:
     }
 
 
-def _pii(names: str | tuple[str, ...] | None) -> Test:
+def _pii(names: str | tuple[str, ...] | None) -> CheckTest:
     known = _pii_patterns()
     wanted: Iterable[str] = known if names is None else [names] if isinstance(names, str) else names
     for name in wanted:
@@ -271,13 +279,13 @@ def _pii(names: str | tuple[str, ...] | None) -> Test:
     if not patterns:
         raise ValueError("found an empty list, expected at least one sort of personal data")
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         text = unicodedata.normalize("NFKC", subject.text)
         for name, each in patterns:
             for match in each.regex.finditer(text):
                 if each.proof(match[0]):
-                    return Outcome(True, f"{name} at character {match.start() + 1}")
-        return Outcome(False, f"no {' or '.join(name for name, _ in patterns)}")
+                    return CheckOutcome(True, f"{name} at character {match.start() + 1}")
+        return CheckOutcome(False, f"no {' or '.join(name for name, _ in patterns)}")
 
     return test
 

@@ -4,10 +4,10 @@ __all__ = (
     "ArgumentError",
     "CheckError",
     "CheckKind",
+    "CheckOutcome",
+    "CheckTest",
     "JudgedTest",
-    "Outcome",
     "Subject",
-    "Test",
     "UnreadableError",
     "composed",
     "quoted",
@@ -53,7 +53,7 @@ class UnreadableError(LlmevalError):
     """The answer is not of the form that a check reads; neither the check nor its ``not_`` form is met."""
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What a test found.
 
     Attributes:
@@ -124,7 +124,7 @@ class Subject:
         return describe_found(self.value) if text is None else quoted(text)
 
 
-Test: TypeAlias = Callable[[Subject], Outcome]
+CheckTest: TypeAlias = Callable[[Subject], CheckOutcome]
 
 
 class JudgedTest(Protocol):
@@ -133,7 +133,7 @@ class JudgedTest(Protocol):
     def question(self, subject: Subject) -> "Question":
         """Return what the judge is asked."""
 
-    def read(self, verdict: "Verdict") -> Outcome:
+    def read(self, verdict: "Verdict") -> CheckOutcome:
         """Return what the verdict means."""
 
 
@@ -154,7 +154,7 @@ class CheckKind:
     name: str
     meaning: str
     argument: Any
-    prepare: Callable[[Any], Test | JudgedTest]
+    prepare: Callable[[Any], CheckTest | JudgedTest]
     each: bool = False
     schema: bool = False
     optional: bool = False

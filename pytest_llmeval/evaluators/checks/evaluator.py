@@ -15,7 +15,17 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.checks.judged import Criterion
 from pytest_llmeval.evaluators.checks.kinds import SHIPPED
 from pytest_llmeval.evaluators.checks.reading import CheckReader, Unlocated
-from pytest_llmeval.evaluators.checks.tree import MET, Check, Composed, Finding, InTurns, Leaf, Node, View, not_made
+from pytest_llmeval.evaluators.checks.tree import (
+    MET,
+    Check,
+    CheckFinding,
+    CheckLeaf,
+    CheckNode,
+    Composed,
+    InTurns,
+    View,
+    not_made,
+)
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 
@@ -193,10 +203,10 @@ def checks_evaluator(checks: Iterable[Check], of_cases: Iterable[Check] = ()) ->
     return JudgedChecks(entries, ready, names, any(_has_criterion(check.node) for check in known))
 
 
-def _has_criterion(node: Node) -> bool:
+def _has_criterion(node: CheckNode) -> bool:
     """Return whether a check, or a part of it, is met if a judge says yes."""
     match node:
-        case Leaf(test=Criterion()):
+        case CheckLeaf(test=Criterion()):
             return True
         case Composed(of=parts):
             return any(map(_has_criterion, parts))
@@ -221,7 +231,7 @@ def _read(entries: Iterable[Any]) -> tuple[Check, ...]:
     return read
 
 
-def _tally(found: Iterable[tuple[Check, Finding]]) -> dict[str, float]:
+def _tally(found: Iterable[tuple[Check, CheckFinding]]) -> dict[str, float]:
     """Count checks, and add up their weights; those that could not be made are left out."""
     counts: dict[str, float] = defaultdict(float)
     for check, finding in found:
@@ -246,7 +256,7 @@ def _summary(unmet: Sequence[str]) -> str:
     return f"{unmet[0]}; and {len(unmet) - 1} more" if unmet[1:] else unmet[0]
 
 
-def _errors(unknown: Sequence[tuple[str, Finding]]) -> dict[str, str]:
+def _errors(unknown: Sequence[tuple[str, CheckFinding]]) -> dict[str, str]:
     """Return why the rate and single checks have no value; checks of one cause, such as a missing part, share it."""
     if not unknown:
         return {}

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from pytest_llmeval.core.wording import limit
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, Outcome, Subject, Test
+from pytest_llmeval.evaluators.checks.contract import CheckError, CheckKind, CheckOutcome, CheckTest, Subject
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,16 @@ class Most:
     max: float
 
 
-def _at_most(figure: str, most: float | Most) -> Test:
+def _at_most(figure: str, most: float | Most) -> CheckTest:
     limit_of = most.max if isinstance(most, Most) else most
     if not limit_of >= 0:
         raise ValueError(f"found {limit_of}, expected a number of at least 0")
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         found = subject.part(figure)
         if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
             raise CheckError(f"found {describe_found(found)} as {figure}, expected a number")
-        return Outcome(found <= limit_of, f"{figure} {limit(found)}")
+        return CheckOutcome(found <= limit_of, f"{figure} {limit(found)}")
 
     return test
 

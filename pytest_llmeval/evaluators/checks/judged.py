@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.evaluators.answers import as_text
-from pytest_llmeval.evaluators.checks.contract import CheckKind, Outcome, Subject, quoted
+from pytest_llmeval.evaluators.checks.contract import CheckKind, CheckOutcome, Subject, quoted
 from pytest_llmeval.judge.contract import Mode, Question
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
@@ -60,9 +60,9 @@ class Criterion:
         """Return the question whether the answer meets it."""
         return _question(get_mode("criterion"), subject, {"criterion": self.text})
 
-    def read(self, verdict: "Verdict") -> Outcome:
+    def read(self, verdict: "Verdict") -> CheckOutcome:
         """Return whether the judge says so, with the judge's reason."""
-        return Outcome(verdict.score >= 1, _said("yes" if verdict.score >= 1 else "no", verdict))
+        return CheckOutcome(verdict.score >= 1, _said("yes" if verdict.score >= 1 else "no", verdict))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Graded:
         """Return the question which level the answer has."""
         return _question(rubric_mode(self.rubric.criteria, self.rubric.levels), subject, {})
 
-    def read(self, verdict: "Verdict") -> Outcome:
+    def read(self, verdict: "Verdict") -> CheckOutcome:
         """Return whether the level reaches the pass mark."""
-        return Outcome(verdict.score >= self.rubric.pass_mark, _said(f"level {verdict.score:g}", verdict))
+        return CheckOutcome(verdict.score >= self.rubric.pass_mark, _said(f"level {verdict.score:g}", verdict))
 
 
 def _said(word: str, verdict: "Verdict") -> str:

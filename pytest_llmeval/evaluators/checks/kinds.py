@@ -9,7 +9,7 @@ from typing import Any, Final, get_type_hints
 
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.evaluators.checks.contents import CONTENT_KINDS
-from pytest_llmeval.evaluators.checks.contract import CheckKind, Outcome, Subject, Test
+from pytest_llmeval.evaluators.checks.contract import CheckKind, CheckOutcome, CheckTest, Subject
 from pytest_llmeval.evaluators.checks.figures import FIGURE_KINDS
 from pytest_llmeval.evaluators.checks.judged import JUDGED_KINDS
 from pytest_llmeval.evaluators.checks.structured import JSON_KINDS
@@ -77,18 +77,20 @@ class _Function:
     text: bool
     takes_argument: bool
 
-    def __call__(self, argument: Any) -> Test:
+    def __call__(self, argument: Any) -> CheckTest:
         given = () if argument is None or not self.takes_argument else (argument,)
 
-        def test(subject: Subject) -> Outcome:
+        def test(subject: Subject) -> CheckOutcome:
             return _outcome(self.function(subject.text if self.text else subject.value, *given))
 
         return test
 
 
-def _outcome(returned: Any) -> Outcome:
+def _outcome(returned: Any) -> CheckOutcome:
     """Return what a user's function found."""
-    met, found = returned if isinstance(returned, tuple) and len(returned) == len(Outcome._fields) else (returned, "")
+    met, found = (
+        returned if isinstance(returned, tuple) and len(returned) == len(CheckOutcome._fields) else (returned, "")
+    )
     if not isinstance(met, bool) or not isinstance(found, str):
         raise EvaluatorError(f"the check returned {returned!r}, expected true or false, or a pair of that and a text")
-    return Outcome(met, found)
+    return CheckOutcome(met, found)

@@ -17,7 +17,7 @@ from pytest_llmeval.data.files.plain import NotPlainError, plain
 from pytest_llmeval.data.files.validation import adapter, describe, option_fault
 from pytest_llmeval.evaluators.checks.contract import ArgumentError, CheckKind
 from pytest_llmeval.evaluators.checks.kinds import COMPOSED, MODIFIERS
-from pytest_llmeval.evaluators.checks.tree import Check, Composed, InTurns, Leaf, Node
+from pytest_llmeval.evaluators.checks.tree import Check, CheckLeaf, CheckNode, Composed, InTurns
 
 _NOT = "not_"
 _LONGEST = 80
@@ -148,7 +148,7 @@ class CheckReader:
             entry = _replaced(entry, place[len(path) :], file)
         return Check(key, node, float(weight), judged, title, entry)
 
-    def _node(self, entry: Any, path: Path, on: str | None) -> tuple[Node, str, bool]:
+    def _node(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
         """Return a check, its key, and whether a judge decides part of it."""
         node, key, judged = self._of_answer(entry, path, on)
         if isinstance(entry, Mapping) and "turn" in entry:
@@ -158,7 +158,7 @@ class CheckReader:
             node = InTurns(node, turn, _written(key, entry[key]))
         return node, key, judged
 
-    def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[Node, str, bool]:
+    def _of_answer(self, entry: Any, path: Path, on: str | None) -> tuple[CheckNode, str, bool]:
         """Return the same, apart from `turn`."""
         if isinstance(entry, str):
             key, argument, place = entry, None, path
@@ -209,7 +209,7 @@ class CheckReader:
             raise _Refused
         return on
 
-    def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[Node, bool]:
+    def _composed(self, key: str, argument: Any, place: Path, on: str | None) -> tuple[CheckNode, bool]:
         name = key.removeprefix(_NOT)
         entries: Any = argument
         least: Any = 1
@@ -233,7 +233,7 @@ class CheckReader:
         composed = Composed(tuple(node for node, _, _ in nodes), least, key.startswith(_NOT), written)
         return composed, any(judged for _, _, judged in nodes)
 
-    def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> Leaf:
+    def _leaf(self, kind: CheckKind, key: str, argument: Any, place: Path, on: str | None, negated: bool) -> CheckLeaf:
         if argument is None and not kind.bare:
             raise self._refused(place, f"found {key!r} without what to check, expected {key}: {kind.meaning}")
         written = _written(key, argument)
@@ -247,7 +247,7 @@ class CheckReader:
         if argument is not None:
             argument = self._argument(kind, argument, place)
         try:
-            return Leaf(kind.prepare, argument, negated, on, written)
+            return CheckLeaf(kind.prepare, argument, negated, on, written)
         except ArgumentError as error:
             self.host.fault_inside(place, str(argument), error.offset, str(error))
         except ValueError as error:

@@ -11,9 +11,9 @@ from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.checks.contract import (
     CheckError,
     CheckKind,
-    Outcome,
+    CheckOutcome,
+    CheckTest,
     Subject,
-    Test,
     UnreadableError,
     composed,
     quoted,
@@ -121,57 +121,57 @@ def _schema_test(schema: Any) -> Complaint:
     return complaint
 
 
-def _json_schema(schema: Any) -> Test:
+def _json_schema(schema: Any) -> CheckTest:
     complaint = _schema_test(schema)
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         found = complaint(_whole(subject))
-        return Outcome(found is None, found or "")
+        return CheckOutcome(found is None, found or "")
 
     return test
 
 
-def _is_json(schema: Any) -> Test:
+def _is_json(schema: Any) -> CheckTest:
     complaint = None if schema is None else _schema_test(schema)
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         try:
             value = _whole(subject)
         except UnreadableError as error:
-            return Outcome(False, str(error))
+            return CheckOutcome(False, str(error))
         found = complaint(value) if complaint is not None else None
-        return Outcome(found is None, found or "")
+        return CheckOutcome(found is None, found or "")
 
     return test
 
 
-def _contains_json(schema: Any) -> Test:
+def _contains_json(schema: Any) -> CheckTest:
     complaint = None if schema is None else _schema_test(schema)
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         first = None
         for value in _values(subject):
             found = complaint(value) if complaint is not None else None
             if found is None:
-                return Outcome(True, quoted(json.dumps(value, ensure_ascii=False)))
+                return CheckOutcome(True, quoted(json.dumps(value, ensure_ascii=False)))
             first = first or found
-        return Outcome(False, first or f"no JSON in {subject.show()}")
+        return CheckOutcome(False, first or f"no JSON in {subject.show()}")
 
     return test
 
 
-def _json_equals(wanted: Any) -> Test:
-    def test(subject: Subject) -> Outcome:
+def _json_equals(wanted: Any) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
         found = _difference(wanted, _whole(subject), "$", subset=False)
-        return Outcome(found is None, found or "")
+        return CheckOutcome(found is None, found or "")
 
     return test
 
 
-def _json_subset(wanted: Any) -> Test:
-    def test(subject: Subject) -> Outcome:
+def _json_subset(wanted: Any) -> CheckTest:
+    def test(subject: Subject) -> CheckOutcome:
         found = _difference(wanted, _whole(subject), "$", subset=True)
-        return Outcome(found is None, found or "")
+        return CheckOutcome(found is None, found or "")
 
     return test
 

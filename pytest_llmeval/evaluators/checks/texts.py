@@ -12,9 +12,9 @@ from pytest_llmeval.evaluators.checks.contract import (
     ArgumentError,
     CheckError,
     CheckKind,
-    Outcome,
+    CheckOutcome,
+    CheckTest,
     Subject,
-    Test,
     composed,
     quoted,
 )
@@ -22,8 +22,8 @@ from pytest_llmeval.evaluators.checks.contract import (
 Text: TypeAlias = str | int | float | bool
 """Texts; numbers and booleans are read as their JSON text, as YAML tells them from texts by their looks."""
 
-_MET = Outcome(True)
-_UNMET = Outcome(False)
+_MET = CheckOutcome(True)
+_UNMET = CheckOutcome(False)
 
 _SLACK = 1e-12
 
@@ -79,39 +79,39 @@ def _needles(values: Text | Sequence[Text], fold: Callable[[Text], str]) -> list
     return needles
 
 
-def _equals(value: Text) -> Test:
+def _equals(value: Text) -> CheckTest:
     wanted = _plain(value)
     return lambda subject: _MET if subject.text == wanted else _UNMET
 
 
-def _one_of(values: tuple[Text, ...]) -> Test:
+def _one_of(values: tuple[Text, ...]) -> CheckTest:
     if not values:
         raise ValueError("found an empty list, expected at least one text")
     wanted = frozenset(map(_plain, values))
     return lambda subject: _MET if subject.text in wanted else _UNMET
 
 
-def _starts_with(value: Text) -> Test:
+def _starts_with(value: Text) -> CheckTest:
     (start,) = _needles(value, _plain)
     return lambda subject: _MET if subject.text.startswith(start) else _UNMET
 
 
-def _ends_with(value: Text) -> Test:
+def _ends_with(value: Text) -> CheckTest:
     (end,) = _needles(value, _plain)
     return lambda subject: _MET if subject.text.endswith(end) else _UNMET
 
 
-def _containing(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> Test:
+def _containing(values: Text | tuple[Text, ...], *, ignore_case: bool, need_all: bool) -> CheckTest:
     needles = _needles(values, _folded if ignore_case else _plain)
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         text = subject.folded if ignore_case else subject.text
         lacking = [each for each in needles if each not in text]
         met = not lacking if need_all else len(lacking) < len(needles)
         if met:
-            return Outcome(True, partial(_first, needles, text))
+            return CheckOutcome(True, partial(_first, needles, text))
         if need_all and len(needles) > 1:
-            return Outcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
+            return CheckOutcome(False, f"no {', '.join(map(quoted, lacking))} in {subject.show()}")
         return _UNMET
 
     return test
@@ -123,7 +123,7 @@ def _first(needles: Sequence[str], text: str) -> str:
     return f"{quoted(needle)} at character {text.index(needle) + 1}"
 
 
-def _regex(pattern: str) -> Test:
+def _regex(pattern: str) -> CheckTest:
     import regex
 
     try:
@@ -134,40 +134,42 @@ def _regex(pattern: str) -> Test:
         found = f"found the pattern {pattern!r}, which does not compile ({why} at character {offset + 1})"
         raise ArgumentError(f"{found}, expected a regular expression", offset) from None
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         try:
             match = compiled.search(subject.text, timeout=TIMEOUT_S)
         except TimeoutError:
             raise CheckError(f"the pattern {pattern!r} searched for {TIMEOUT_S:g} s without result") from None
         return (
-            _UNMET if match is None else Outcome(True, lambda: f"{quoted(match[0])} at character {match.start() + 1}")
+            _UNMET
+            if match is None
+            else CheckOutcome(True, lambda: f"{quoted(match[0])} at character {match.start() + 1}")
         )
 
     return test
 
 
-def _levenshtein(options: Levenshtein) -> Test:
+def _levenshtein(options: Levenshtein) -> CheckTest:
     from rapidfuzz.distance import Levenshtein as Distance
 
     wanted = _plain(options.to)
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         distance = Distance.distance(subject.text, wanted)
         similarity = 1 - distance / max(len(subject.text), len(wanted), 1)
         met = options.max is None or distance <= options.max
         met = met and (options.min_similarity is None or similarity >= options.min_similarity - _SLACK)
-        return Outcome(met, lambda: f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
+        return CheckOutcome(met, lambda: f"{subject.show()}, distance {distance}, similarity {similarity:.4g}")
 
     return test
 
 
-def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> Test:
+def _counting(unit: str, count: Callable[[Subject], int], limit: int, *, at_least: bool) -> CheckTest:
     if limit < 0:
         raise ValueError(f"found {limit}, expected a whole number of at least 0")
 
-    def test(subject: Subject) -> Outcome:
+    def test(subject: Subject) -> CheckOutcome:
         found = count(subject)
-        return Outcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
+        return CheckOutcome(found >= limit if at_least else found <= limit, lambda: f"{found} {unit}")
 
     return test
 

@@ -1,6 +1,6 @@
 """A check that is ready to run, alone or composed of others, and what it finds in a case."""
 
-__all__ = ("MET", "Check", "Composed", "Finding", "InTurns", "Leaf", "Node", "View", "not_made")
+__all__ = ("MET", "Check", "CheckFinding", "CheckLeaf", "CheckNode", "Composed", "InTurns", "View", "not_made")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.turns import Turn, chosen_turns, turns_of
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.evaluators.checks.contract import CheckError, JudgedTest, Subject, Test, UnreadableError
+from pytest_llmeval.evaluators.checks.contract import CheckError, CheckTest, JudgedTest, Subject, UnreadableError
 from pytest_llmeval.judge.reduction import PanelVerdict
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """What a check found in a case.
 
     Attributes:
@@ -35,11 +35,11 @@ class Finding(NamedTuple):
     split: bool = False
 
 
-MET = Finding(True)
+MET = CheckFinding(True)
 _DEFAULT = Parts()
 
 
-def not_made(findings: Iterable[Finding]) -> dict[str, str]:
+def not_made(findings: Iterable[CheckFinding]) -> dict[str, str]:
     """Return why checks could not be made, each cause with the checks that it keeps from being made."""
     texts: dict[str, list[str]] = {}
     for each in findings:
@@ -107,10 +107,10 @@ def _reading(on: str | None, parts: Parts) -> Reading:
     return Reading("answer", on, parts, reads_objects=True)
 
 
-class Node(Protocol):
+class CheckNode(Protocol):
     """A check, or a part of one."""
 
-    def find(self, view: View) -> Finding:
+    def find(self, view: View) -> CheckFinding:
         """Look at a case."""
 
     def questions(self, view: View) -> "Iterator[Question]":
@@ -118,7 +118,7 @@ class Node(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class CheckLeaf:
     """A check of one kind.
 
     Attributes:
@@ -130,19 +130,19 @@ class Leaf:
         test: The test.
     """
 
-    prepare: Callable[[Any], Test | JudgedTest]
+    prepare: Callable[[Any], CheckTest | JudgedTest]
     argument: Any
     negated: bool
     on: str | None
     written: str
-    test: Test | JudgedTest = field(init=False, compare=False)
+    test: CheckTest | JudgedTest = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "test", self.prepare(self.argument))
 
-    def __reduce__(self) -> tuple[type["Leaf"], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type["CheckLeaf"], tuple[Any, ...]]:
         """Leave out the test, which may be a closure: another process prepares its own."""
-        return Leaf, (self.prepare, self.argument, self.negated, self.on, self.written)
+        return CheckLeaf, (self.prepare, self.argument, self.negated, self.on, self.written)
 
     def questions(self, view: View) -> "Iterator[Question]":
         """Yield the question, if a judge decides and there is something to look at."""
@@ -153,7 +153,7 @@ class Leaf:
                 return
             yield self.test.question(subject)
 
-    def find(self, view: View) -> Finding:
+    def find(self, view: View) -> CheckFinding:
         """Look at a case."""
         try:
             subject = view.subject(self.on)
@@ -164,17 +164,17 @@ class Leaf:
                 met, found = self.test.read(verdict)
                 if _is_split(self.test, verdict):
                     said = f"a split panel ({verdict.reasoning})"
-                    return Finding(False, f"found {said}, expected {self.written}", split=True)
+                    return CheckFinding(False, f"found {said}, expected {self.written}", split=True)
         except UnreadableError as error:
-            return Finding(False, f"found {error}, expected {self.written}")
+            return CheckFinding(False, f"found {error}, expected {self.written}")
         except (CheckError, JudgeError) as error:
-            return Finding(None, self.written, str(error))
+            return CheckFinding(None, self.written, str(error))
         except Exception as error:  # noqa: BLE001 (a check of a user may raise anything)
-            return Finding(None, self.written, format_error(error))
+            return CheckFinding(None, self.written, format_error(error))
         if met is not self.negated:
             return MET
         said = found if isinstance(found, str) else found()
-        return Finding(False, f"found {said or subject.show()}, expected {self.written}")
+        return CheckFinding(False, f"found {said or subject.show()}, expected {self.written}")
 
 
 def _next_verdict(view: View) -> "Verdict":
@@ -201,7 +201,7 @@ class Composed:
         written: The check as messages show it; empty where its parts say enough.
     """
 
-    of: Sequence[Node]
+    of: Sequence[CheckNode]
     least: int
     negated: bool
     written: str
@@ -211,7 +211,7 @@ class Composed:
         for each in self.of:
             yield from each.questions(view)
 
-    def find(self, view: View) -> Finding:
+    def find(self, view: View) -> CheckFinding:
         """Look at a case; a check that could not be made matters only if it could change the result."""
         found = [each.find(view) for each in self.of]
         met = sum(each.met is True for each in found)
@@ -225,9 +225,9 @@ class Composed:
         split = met < self.least <= most
         unmet = [each.text for each in found if each.met is False]
         if not self.written:
-            return Finding(False, "; ".join(unmet), split=split)
+            return CheckFinding(False, "; ".join(unmet), split=split)
         why = f" ({'; '.join(unmet)})" if unmet else ""
-        return Finding(False, f"found {met} of {len(found)} met{why}, expected {self.written}", split=split)
+        return CheckFinding(False, f"found {met} of {len(found)} met{why}, expected {self.written}", split=split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class InTurns:
         written: The check as messages show it.
     """
 
-    node: Node
+    node: CheckNode
     turn: Turn
     written: str
 
@@ -253,26 +253,26 @@ class InTurns:
         for _, each in turns:
             yield from self.node.questions(each)
 
-    def find(self, view: View) -> Finding:
+    def find(self, view: View) -> CheckFinding:
         """Look at each turn; one that is not met decides, whatever could not be made in others."""
         try:
             turns = view.turns(self.turn)
         except CheckError as error:
-            return Finding(None, self.written, str(error))
+            return CheckFinding(None, self.written, str(error))
         found = [
             each._replace(text=f"turn {number}: {each.text}") if each.text else each
             for number, each in [(number, self.node.find(each)) for number, each in turns]
         ]
         unmet = [each for each in found if each.met is False]
         if unmet:
-            return Finding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
+            return CheckFinding(False, "; ".join(each.text for each in unmet), split=all(each.split for each in unmet))
         return _merged(found) if any(each.met is None for each in found) else MET
 
 
-def _merged(findings: Iterable[Finding]) -> Finding:
+def _merged(findings: Iterable[CheckFinding]) -> CheckFinding:
     """Return one finding for several checks of which some could not be made."""
     causes = not_made(findings)
-    return Finding(None, ", ".join(causes.values()), "; ".join(causes))
+    return CheckFinding(None, ", ".join(causes.values()), "; ".join(causes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ class Check:
     """
 
     key: str
-    node: Node
+    node: CheckNode
     weight: float = 1.0
     judged: bool = False
     title: str = ""
@@ -300,6 +300,6 @@ class Check:
         """Under which it is reported: ``check[NAME]``."""
         return self.title or self.key
 
-    def line(self, finding: Finding) -> str:
+    def line(self, finding: CheckFinding) -> str:
         """Return what people read about a check that is not met."""
         return f"{self.title}: {finding.text}" if self.title else finding.text

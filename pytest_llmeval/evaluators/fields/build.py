@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pytest_llmeval.core.errors import FieldsError
-from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, Node, Record, Whole
-from pytest_llmeval.evaluators.fields.options import Comparator, ListOptions, Options
-from pytest_llmeval.evaluators.fields.values import EXACT, Day, Folded, Leaf, Members, Numeral
+from pytest_llmeval.evaluators.fields.nodes import AnyValue, Elements, FieldNode, Record, Whole
+from pytest_llmeval.evaluators.fields.options import Comparator, ComparatorOptions, ListOptions
+from pytest_llmeval.evaluators.fields.values import EXACT, Day, Folded, Members, Numeral, ValueComparator
 
-_LEAVES: Final[Mapping[str, Leaf]] = {"exact": EXACT, "text": Folded(), "number": Numeral(), "date": Day()}
+_LEAVES: Final[Mapping[str, ValueComparator]] = {"exact": EXACT, "text": Folded(), "number": Numeral(), "date": Day()}
 _OTHERS: Final = "*"
 _ROOT: Final = "."
 _ELEMENTS: Final = "[]"
@@ -47,7 +47,7 @@ class _Draft:
         return draft
 
 
-def build_root(options: Mapping[str, Comparator]) -> Node:
+def build_root(options: Mapping[str, Comparator]) -> FieldNode:
     """Return the node that compares whole answers.
 
     Raises:
@@ -81,9 +81,9 @@ def _draft(options: Mapping[str, Comparator]) -> _Draft:
     return root
 
 
-def _build(draft: _Draft, *, named: bool = True) -> Node:
+def _build(draft: _Draft, *, named: bool = True) -> FieldNode:
     comparator = draft.comparator
-    options = comparator if isinstance(comparator, Options) else None
+    options = comparator if isinstance(comparator, ComparatorOptions) else None
     of_list = options.list if options is not None else None
     of_fields = options.fields if options is not None else None
     in_list = comparator == "list" or of_list is not None or draft.element is not None
@@ -100,7 +100,7 @@ def _build(draft: _Draft, *, named: bool = True) -> Node:
     return Whole(_leaf(comparator))
 
 
-def _list(draft: _Draft, options: ListOptions) -> Node:
+def _list(draft: _Draft, options: ListOptions) -> FieldNode:
     if draft.element is not None:
         if options.of is not None or options.fields is not None:
             inside = draft.element.path
@@ -127,7 +127,7 @@ def _record(draft: _Draft, options: Mapping[str, Comparator], *, named: bool) ->
     return Record(nodes, _rest(others), named=named)
 
 
-def _rest(others: _Draft) -> Node | None:
+def _rest(others: _Draft) -> FieldNode | None:
     """Return the node of the fields that no option names; objects among them are compared field by field."""
     if others.comparator == "ignore":
         return None
@@ -135,7 +135,7 @@ def _rest(others: _Draft) -> Node | None:
     return AnyValue(built) if isinstance(built, Whole) else built
 
 
-def _leaf(comparator: Comparator) -> Leaf:
+def _leaf(comparator: Comparator) -> ValueComparator:
     if isinstance(comparator, str):
         return Members() if comparator == "set" else _LEAVES[comparator]
     if comparator.number is not None:

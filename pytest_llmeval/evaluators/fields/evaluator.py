@@ -1,6 +1,6 @@
 """Evaluator ``fields``: structured output compared with what is expected, field by field."""
 
-__all__ = ("Fields",)
+__all__ = ("FieldsEvaluator",)
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.build import build_root
-from pytest_llmeval.evaluators.fields.nodes import Elements, Node, compare
+from pytest_llmeval.evaluators.fields.nodes import Elements, FieldNode, compare
 from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
-from pytest_llmeval.evaluators.fields.outcome import Outcome
-from pytest_llmeval.evaluators.fields.reading import UnreadableError, read_json
+from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome
+from pytest_llmeval.evaluators.fields.reading import NoJsonError, read_json
 from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MOST_LINES = 50
 
 
 @dataclass(frozen=True)
-class Fields(Evaluator):
+class FieldsEvaluator(Evaluator):
     """Accuracy of each field, pooled precision, recall and F1 of fields, and whether all fields are right.
 
     The options are the paths of fields, each with its comparator. What no path names is compared exactly; ``"*"`` sets
@@ -72,7 +72,7 @@ class Fields(Evaluator):
         return {"type": "object", "additionalProperties": comparator}
 
     @cached_property
-    def _root(self) -> Node:
+    def _root(self) -> FieldNode:
         return build_root(self.paths)
 
     def describe(self) -> Sequence[Metric]:
@@ -110,7 +110,7 @@ class Fields(Evaluator):
             return Observation({}, undefined=dict.fromkeys(names, "no expected fields"), malformed=malformed)
         if not isinstance(case.expected, self._form):
             raise EvaluatorError(f"found {describe_found(case.expected)} as expected, expected an object")
-        out = Outcome()
+        out = FieldsOutcome()
         compare(self._root, "", "", case.expected, found, out)
         right = len(out.right)
         counts: dict[str, float] = {
@@ -131,7 +131,7 @@ class Fields(Evaluator):
         if isinstance(prediction, str):
             try:
                 prediction = read_json(prediction)
-            except UnreadableError as error:
+            except NoJsonError as error:
                 return None, str(error)
         if isinstance(prediction, self._form):
             return prediction, None
@@ -157,7 +157,7 @@ def _as_paths(options: Any) -> Any:
     return {"paths": options} if isinstance(options, Mapping) else options
 
 
-def _by_path(out: Outcome) -> dict[str, float]:
+def _by_path(out: FieldsOutcome) -> dict[str, float]:
     """Count how often each field was expected, and right."""
     right = Counter(out.right)
     expected = right + Counter(each.path for each, _ in out.wrong) + Counter(each.path for each in out.missing)
@@ -168,7 +168,7 @@ def _by_path(out: Outcome) -> dict[str, float]:
     return counts | {f"right[{path or '.'}]": count for path, count in right.items() if count}
 
 
-def _details(out: Outcome) -> dict[str, Any]:
+def _details(out: FieldsOutcome) -> dict[str, Any]:
     lines = out.lines()
     if not lines:
         return {}

@@ -1,6 +1,6 @@
 """Comparators of structures: objects field by field, lists element by element."""
 
-__all__ = ("AnyValue", "Elements", "Node", "Plain", "Record", "Whole", "compare")
+__all__ = ("AnyValue", "Elements", "FieldNode", "Plain", "Record", "Whole", "compare")
 
 import json
 from abc import ABC, abstractmethod
@@ -13,8 +13,8 @@ from typing import Any
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.assignment import assign
-from pytest_llmeval.evaluators.fields.outcome import Found, Outcome, element_path, field_path
-from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, Leaf, exact_key
+from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome, Found, element_path, field_path
+from pytest_llmeval.evaluators.fields.values import EXACT, SCALARS, ValueComparator, exact_key
 
 _MOST_PAIRS = 250_000
 """Comparisons of elements for one list: a long list of a model must not stop the run."""
@@ -22,7 +22,7 @@ _MOST_PAIRS = 250_000
 _ENCODER = json.JSONEncoder(sort_keys=True, default=str)
 
 
-class Node(ABC):
+class FieldNode(ABC):
     """Compares two values of a structure. Null and an absent value are the same."""
 
     @property
@@ -42,7 +42,7 @@ class Node(ABC):
         """Add the fields of a value that the other side does not have."""
 
     @abstractmethod
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
         """Compare two values, neither of which is null."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Node(ABC):
         """Yield why a value cannot be what is expected."""
 
 
-def compare(node: Node | None, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+def compare(node: FieldNode | None, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
     """Compare two values, either of which may be null; without a node they are ignored."""
     if node is None or expected is found is None:
         return
@@ -65,7 +65,7 @@ def compare(node: Node | None, path: str, place: str, expected: Any, found: Any,
         node.compare(path, place, expected, found, out)
 
 
-class Plain(Node):
+class Plain(FieldNode):
     """A node for which two scalars that are equal agree."""
 
 
@@ -77,7 +77,7 @@ class Whole(Plain):
         leaf: Compares it.
     """
 
-    leaf: Leaf = EXACT
+    leaf: ValueComparator = EXACT
 
     @property
     def transitive(self) -> bool:
@@ -92,7 +92,7 @@ class Whole(Plain):
         """Add the value."""
         into.append(Found(path, place, value))
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
         """Compare the values."""
         if self.leaf.agrees(expected, found):
             out.right.append(path)
@@ -106,7 +106,7 @@ class Whole(Plain):
 
 
 @dataclass(frozen=True)
-class Record(Node):
+class Record(FieldNode):
     """An object whose fields are compared one by one.
 
     Attributes:
@@ -115,11 +115,11 @@ class Record(Node):
         named: Whether it has a score of its own.
     """
 
-    fields: Mapping[str, Node | None]
-    rest: Node | None
+    fields: Mapping[str, FieldNode | None]
+    rest: FieldNode | None
     named: bool = True
 
-    def _items(self, value: Any) -> Iterator[tuple[str, Node, Any]]:
+    def _items(self, value: Any) -> Iterator[tuple[str, FieldNode, Any]]:
         """Yield the fields of an object that count."""
         for name, each in value.items():
             node = self.fields.get(name, self.rest)
@@ -154,7 +154,7 @@ class Record(Node):
         for name, node, each in self._items(value):
             node.collect(field_path(path, name), field_path(place, name), each, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
         """Compare the fields that either object has."""
         before = out.faults
         if isinstance(expected, dict) and isinstance(found, dict):
@@ -198,7 +198,7 @@ class AnyValue(Plain):
     def _record(self) -> Record:
         return Record({}, self, named=False)
 
-    def _node(self, value: Any) -> Node:
+    def _node(self, value: Any) -> FieldNode:
         return self._record if isinstance(value, dict) else self.leaf
 
     @property
@@ -214,7 +214,7 @@ class AnyValue(Plain):
         """Add the fields of the object, or the value."""
         self._node(value).collect(path, place, value, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
         """Compare two objects, or two values."""
         self._node(expected).compare(path, place, expected, found, out)
 
@@ -224,7 +224,7 @@ class AnyValue(Plain):
 
 
 @dataclass(frozen=True)
-class Elements(Node):
+class Elements(FieldNode):
     """A list whose elements are aligned, whatever their order, and compared.
 
     Without a key, the alignment is one of those in which the most fields agree. Elements that agree in no field are
@@ -235,7 +235,7 @@ class Elements(Node):
         by: Field of the elements by which they are aligned.
     """
 
-    element: Node
+    element: FieldNode
     by: str | None = None
 
     @property
@@ -259,7 +259,7 @@ class Elements(Node):
             if each is not None:
                 self.element.collect(element_path(path), element_path(place, index), each, into)
 
-    def compare(self, path: str, place: str, expected: Any, found: Any, out: Outcome) -> None:
+    def compare(self, path: str, place: str, expected: Any, found: Any, out: FieldsOutcome) -> None:
         """Compare the aligned elements; the others are missing or extra."""
         before = out.faults
         if isinstance(expected, list | tuple) and isinstance(found, list | tuple):
@@ -330,7 +330,7 @@ class Elements(Node):
 
     def _agreeing(self, expected: Any, found: Any) -> tuple[int, bool]:
         """Return how many fields of two elements agree, and whether all do."""
-        out = Outcome()
+        out = FieldsOutcome()
         compare(self.element, "", "", expected, found, out)
         return len(out.right), not out.faults
 
@@ -355,7 +355,7 @@ class _Side:
         """Return the indices, sorted by what stands there."""
         return sorted(self.left, key=lambda index: _ENCODER.encode(self.values[index]))
 
-    def paired(self, other: "_Side", node: Node) -> list[tuple[int, int]]:
+    def paired(self, other: "_Side", node: FieldNode) -> list[tuple[int, int]]:
         """Take out and return elements that are equal by their normal forms."""
         free: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         for index in other.left:

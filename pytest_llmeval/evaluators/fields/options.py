@@ -1,6 +1,14 @@
 """Comparators as suite files write them: a name, or a mapping with the options of one comparator."""
 
-__all__ = ("Comparator", "DateOptions", "ListOptions", "NumberOptions", "Options", "SetOptions", "options_digest")
+__all__ = (
+    "Comparator",
+    "ComparatorOptions",
+    "DateOptions",
+    "ListOptions",
+    "NumberOptions",
+    "SetOptions",
+    "options_digest",
+)
 
 import json
 import math
@@ -83,7 +91,7 @@ class ListOptions:
 
 
 @dataclass(frozen=True)
-class Options:
+class ComparatorOptions:
     """A comparator with options; exactly one is given."""
 
     __pydantic_config__: ClassVar = _STRICT
@@ -105,12 +113,12 @@ class Options:
 
 def _form(comparator: Any) -> str:
     """Distinguish the two forms, so that faults are those of the one that was meant."""
-    return "dict[str,Options]" if isinstance(comparator, Mapping | Options) else "str"
+    return "dict[str,ComparatorOptions]" if isinstance(comparator, Mapping | ComparatorOptions) else "str"
 
 
 Comparator: TypeAlias = Annotated[
     Annotated[Literal["exact", "text", "number", "date", "set", "list", "ignore"], Tag("str")]
-    | Annotated[Options, Tag("dict[str,Options]")],
+    | Annotated[ComparatorOptions, Tag("dict[str,ComparatorOptions]")],
     Discriminator(_form),
 ]
 """A comparator: its name, or a mapping with its options."""

@@ -1,6 +1,6 @@
 """What a comparison of two structures found, field by field."""
 
-__all__ = ("Found", "Outcome", "element_path", "field_path")
+__all__ = ("FieldsOutcome", "Found", "element_path", "field_path")
 
 import json
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class FieldsOutcome:
     """The fields of two structures.
 
     Attributes:

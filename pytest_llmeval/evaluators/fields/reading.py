@@ -1,6 +1,6 @@
 """JSON in answers: a value, a text that is JSON, or a text with JSON inside a fence."""
 
-__all__ = ("UnreadableError", "read_json")
+__all__ = ("NoJsonError", "read_json")
 
 import json
 import re
@@ -16,7 +16,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[\[\]{}]', re.DOTALL)
 _LAST_WORD = re.compile(r"[\w.+\\-]*\s*")
 
 
-class UnreadableError(ValueError):
+class NoJsonError(ValueError):
     """A text has no JSON in it that can be read."""
 
 
@@ -27,7 +27,7 @@ def read_json(text: str) -> Any:
         text: JSON, or prose with JSON in one fenced block.
 
     Raises:
-        UnreadableError: It is not JSON, is cut off, repeats a key, or has several fenced blocks of JSON.
+        NoJsonError: It is not JSON, is cut off, repeats a key, or has several fenced blocks of JSON.
 
     Example:
         >>> read_json('Here you are:\n```json\n{"total": 12}\n```')
@@ -35,7 +35,7 @@ def read_json(text: str) -> Any:
         >>> read_json('{"total": 1')  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        pytest_llmeval.evaluators.fields.reading.UnreadableError: found truncated JSON ...
+        pytest_llmeval.evaluators.fields.reading.NoJsonError: found truncated JSON ...
     """
     whole = text.strip("\ufeff \t\r\n")
     fenced = [match.group(1).strip() for match in _FENCE.finditer(whole)]
@@ -43,11 +43,11 @@ def read_json(text: str) -> Any:
     for candidate in [whole] if not fenced or whole[:1] in ("{", "[") else fenced:
         try:
             found.append(_parsed(candidate))
-        except UnreadableError as error:
+        except NoJsonError as error:
             faults.append(error)
     if len(found) == 1:
         return found[0]
-    raise UnreadableError(f"found {len(found)} fenced blocks of JSON, expected one") if found else faults[-1]
+    raise NoJsonError(f"found {len(found)} fenced blocks of JSON, expected one") if found else faults[-1]
 
 
 def _parsed(text: str) -> Any:
@@ -56,15 +56,15 @@ def _parsed(text: str) -> Any:
     except json.JSONDecodeError as error:
         if _is_truncated(text, error):
             end = text[-20:]
-            raise UnreadableError(f"found truncated JSON (the text ends with {end!r}), expected all of it") from None
+            raise NoJsonError(f"found truncated JSON (the text ends with {end!r}), expected all of it") from None
         where = f"line {error.lineno}, column {error.colno}"
-        raise UnreadableError(f"found {describe_found(text)}, expected JSON ({error.msg} at {where})") from None
+        raise NoJsonError(f"found {describe_found(text)}, expected JSON ({error.msg} at {where})") from None
     except RecursionError:
-        raise UnreadableError("found JSON that is nested too deeply, expected less") from None
-    except UnreadableError:
+        raise NoJsonError("found JSON that is nested too deeply, expected less") from None
+    except NoJsonError:
         raise
     except ValueError as error:
-        raise UnreadableError(f"found JSON with a number that cannot be read ({error})") from None
+        raise NoJsonError(f"found JSON with a number that cannot be read ({error})") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(data) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise UnreadableError(f"found the key {twice!r} twice in one object, expected it once")
+        raise NoJsonError(f"found the key {twice!r} twice in one object, expected it once")
     return data
 
 
 def _constant(name: str) -> NoReturn:
-    raise UnreadableError(f"found {name}, expected a finite number or null")
+    raise NoJsonError(f"found {name}, expected a finite number or null")
 
 
 def _is_truncated(text: str, error: json.JSONDecodeError) -> bool:

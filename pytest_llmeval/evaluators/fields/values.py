@@ -1,6 +1,6 @@
 """Comparators of single values: two values agree if their normal forms are equal, or numbers are close."""
 
-__all__ = ("EXACT", "SCALARS", "Day", "Exact", "Folded", "Leaf", "Members", "Numeral", "exact_key")
+__all__ = ("EXACT", "SCALARS", "Day", "Exact", "Folded", "Members", "Numeral", "ValueComparator", "exact_key")
 
 import math
 import re
@@ -41,7 +41,7 @@ def exact_key(value: Any) -> Hashable:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ValueComparator:
     """A comparator of values that count as one field.
 
     Attributes:
@@ -76,7 +76,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Exact(Leaf):
+class Exact(ValueComparator):
     """The same JSON value."""
 
     def key(self, value: Any) -> Hashable:
@@ -88,7 +88,7 @@ EXACT = Exact()
 
 
 @dataclass(frozen=True)
-class Folded(Leaf):
+class Folded(ValueComparator):
     """Text after NFC, with letter case and white space folded; numbers and booleans are their JSON text."""
 
     expected = "text"
@@ -104,7 +104,7 @@ class Folded(Leaf):
 
 
 @dataclass(frozen=True)
-class Numeral(Leaf):
+class Numeral(ValueComparator):
     """A number, or a text that is one, within a tolerance.
 
     Attributes:
@@ -148,7 +148,7 @@ class Numeral(Leaf):
 
 
 @dataclass(frozen=True)
-class Day(Leaf):
+class Day(ValueComparator):
     """A date, however it is written.
 
     Attributes:
@@ -168,14 +168,14 @@ class Day(Leaf):
 
 
 @dataclass(frozen=True)
-class Members(Leaf):
+class Members(ValueComparator):
     """A list without regard to order and repetition; a single value is a set of one.
 
     Attributes:
         of: Compares the members.
     """
 
-    of: Leaf = EXACT
+    of: ValueComparator = EXACT
 
     expected = "a list"
 

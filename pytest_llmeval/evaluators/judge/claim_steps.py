@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.errors import JudgeError
-from pytest_llmeval.evaluators.judge.claim_texts import ClaimTexts, Side, Source
+from pytest_llmeval.evaluators.judge.claim_texts import ClaimSource, ClaimTexts, Side
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.questions.claims import (
     ask_for_citations,
@@ -48,8 +48,8 @@ class Step(NamedTuple):
     """
 
     kind: Literal["claims", "support", "relevance", "citations"]
-    of: Source
-    by: Source = "contexts"
+    of: ClaimSource
+    by: ClaimSource = "contexts"
 
     @property
     def side(self) -> Side | None:

@@ -16,7 +16,7 @@ from pytest_llmeval.evaluators.measures.cited_sentences import cited_by, split_s
 from pytest_llmeval.judge.questions.rules import instruction_language
 
 Side: TypeAlias = Literal["answer", "reference"]
-Source: TypeAlias = Literal["answer", "reference", "contexts"]
+ClaimSource: TypeAlias = Literal["answer", "reference", "contexts"]
 
 _CONTEXTS = "contexts"
 
@@ -50,7 +50,7 @@ class ClaimTexts:
         """The sentences of the answer and of the reference."""
         return {"answer": _sentences(self.answer), "reference": _sentences(self.reference or "")}
 
-    def passages(self, source: Source) -> dict[int, str]:
+    def passages(self, source: ClaimSource) -> dict[int, str]:
         """Return what claims can rest on, by number. Blank passages are left out, as nothing follows from them."""
         texts = {"answer": [self.answer], "reference": [self.reference or ""], _CONTEXTS: self.contexts or ()}[source]
         return {number: text for number, text in enumerate(texts, 1) if text.strip()}

@@ -31,11 +31,11 @@ REFERENCE: Final = "reference"
 SYSTEMS: Final = "systems"
 """All other systems of the suite as opponents."""
 
-Outcome: TypeAlias = Literal["win", "tie", "loss"]
+PairOutcome: TypeAlias = Literal["win", "tie", "loss"]
 
 _FIELDS = ("question", "reference", "answer")
 _NAMES = ("win_rate", "wins", "losses", "ties", "flip_rate")
-_PLURAL: Final[Mapping[Outcome, str]] = {"win": "wins", "tie": "ties", "loss": "losses"}
+_PLURAL: Final[Mapping[PairOutcome, str]] = {"win": "wins", "tie": "ties", "loss": "losses"}
 _LANGUAGE_LABEL = "language"
 _SHOWN = 1000
 """Characters of the judge's reasons that details keep, for each order."""
@@ -55,16 +55,16 @@ class _Pair(NamedTuple):
     missing: str = ""
 
 
-class _Compared(NamedTuple):
+class _ComparedPair(NamedTuple):
     """What came of a pair: the outcome in each order, and the reasons; or why there is none."""
 
     pair: _Pair
-    orders: Sequence[Outcome] = ()
+    orders: Sequence[PairOutcome] = ()
     reasons: Sequence[str] = ()
     error: JudgeError | None = None
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> PairOutcome | None:
         """The outcome that holds in both orders, else a tie; ``None`` where there is none."""
         if self.pair.missing or self.error is not None:
             return None
@@ -277,20 +277,20 @@ class Pairwise(JudgedEvaluator):
         return metrics
 
 
-def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _Compared:
+def _compared(pair: _Pair, verdicts: Sequence[Verdict | JudgeError]) -> _ComparedPair:
     """Return what came of a pair."""
     given = [each for each in verdicts if not isinstance(each, JudgeError)]
     if len(given) < len(verdicts):
-        return _Compared(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
+        return _ComparedPair(pair, error=next(each for each in verdicts if isinstance(each, JudgeError)))
     orders = [_outcome(each.score if place == 0 else 1 - each.score) for place, each in enumerate(given)]
-    return _Compared(pair, orders, [each.reasoning for each in given])
+    return _ComparedPair(pair, orders, [each.reasoning for each in given])
 
 
-def _outcome(score: float) -> Outcome:
+def _outcome(score: float) -> PairOutcome:
     return "win" if score == 1 else "loss" if score == 0 else "tie"
 
 
-def _details(found: _Compared) -> dict[str, Any]:
+def _details(found: _ComparedPair) -> dict[str, Any]:
     if found.pair.missing:
         return {"missing": found.pair.missing}
     if found.error is not None:

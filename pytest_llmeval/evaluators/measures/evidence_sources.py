@@ -1,6 +1,6 @@
 """Evidence as listed by people and models: texts, addresses, or both."""
 
-__all__ = ("Source", "as_sources", "listed")
+__all__ = ("EvidenceSource", "as_sources", "listed")
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EvidenceSource:
     """A piece of evidence.
 
     Attributes:
@@ -20,7 +20,7 @@ class Source:
     urls: tuple[str, ...] = ()
 
 
-def as_sources(entries: Iterable[Any]) -> list[Source]:
+def as_sources(entries: Iterable[Any]) -> list[EvidenceSource]:
     """Return listed evidence, each text once, sorted.
 
     Args:
@@ -29,10 +29,10 @@ def as_sources(entries: Iterable[Any]) -> list[Source]:
     """
     urls: dict[str, list[str]] = {}
     for entry in entries:
-        source = entry if isinstance(entry, Source) else _source(entry)
+        source = entry if isinstance(entry, EvidenceSource) else _source(entry)
         if source is not None:
             urls.setdefault(source.text, []).extend(source.urls)
-    return [Source(text, tuple(sorted(set(found)))) for text, found in sorted(urls.items())]
+    return [EvidenceSource(text, tuple(sorted(set(found)))) for text, found in sorted(urls.items())]
 
 
 def listed(entries: Any) -> str:
@@ -48,15 +48,15 @@ def listed(entries: Any) -> str:
     return "\n".join(f"{' '.join(text.split())} ({urls})" if urls else " ".join(text.split()) for text, urls in lines)
 
 
-def _source(entry: Any) -> Source | None:
+def _source(entry: Any) -> EvidenceSource | None:
     if isinstance(entry, str):
-        return Source(entry) if entry.strip() else None
+        return EvidenceSource(entry) if entry.strip() else None
     if not isinstance(entry, Mapping):
         return None
     content, url = (_text(entry.get(key)) for key in ("content", "url"))
     if not content:
-        return Source(url, (url,)) if url else None
-    return Source(content, (url,) if url else ())
+        return EvidenceSource(url, (url,)) if url else None
+    return EvidenceSource(content, (url,) if url else ())
 
 
 def _text(value: Any) -> str:

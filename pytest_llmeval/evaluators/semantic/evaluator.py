@@ -16,7 +16,7 @@ from pytest_llmeval.evaluators.answers import as_references, as_text, describe_f
 from pytest_llmeval.evaluators.measures.tokens import get_tokenizer
 from pytest_llmeval.evaluators.semantic.embedded import EMBEDDING_SIMILARITY, EmbeddedSemantic
 from pytest_llmeval.evaluators.semantic.models import sentence_model, word_model
-from pytest_llmeval.evaluators.semantic.texts import Pair, reference_fault, text_pairs
+from pytest_llmeval.evaluators.semantic.texts import TextPair, reference_fault, text_pairs
 from pytest_llmeval.evaluators.word_lines import word_lines
 from pytest_llmeval.judge.spec import JudgeSpec, Price
 
@@ -143,7 +143,7 @@ class Semantic(Evaluator):
         tables = {metric: compute[metric](pairs) if pairs else {} for metric in self.metrics}
         return [self._observe(case, tables) for case in cases]
 
-    def _observe(self, case: Case, tables: Mapping[str, Mapping[Pair, float]]) -> Observation:
+    def _observe(self, case: Case, tables: Mapping[str, Mapping[TextPair, float]]) -> Observation:
         references = as_references(case.expected)
         if not references:
             reason = "no expected answer" if references == [] else reference_fault(case.expected)
@@ -167,12 +167,12 @@ class Semantic(Evaluator):
         """Return the mean of each metric over the cases that have it."""
         return {metric: sums[metric] / sums[f"{metric}.n"] for metric in self.metrics}
 
-    def _bert_f1(self, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    def _bert_f1(self, pairs: Sequence[TextPair]) -> dict[TextPair, float]:
         model = word_model(self.bert_model, self.bert_layers, self.device)
         words = model.embed(_texts(pairs), self.batch_size)
         return {pair: _rounded(model.f1(words[pair[0]], words[pair[1]])) for pair in pairs}
 
-    def _sbert_similarity(self, pairs: Sequence[Pair]) -> dict[Pair, float]:
+    def _sbert_similarity(self, pairs: Sequence[TextPair]) -> dict[TextPair, float]:
         import numpy as np
 
         texts = _texts(pairs)
@@ -183,7 +183,7 @@ class Semantic(Evaluator):
         return {pair: _rounded(float(unit[pair[0]] @ unit[pair[1]])) for pair in pairs}
 
 
-def _texts(pairs: Iterable[Pair]) -> list[str]:
+def _texts(pairs: Iterable[TextPair]) -> list[str]:
     """Return the distinct texts, short ones first, so that texts read together have about the same length."""
     return sorted({text for pair in pairs for text in pair}, key=lambda text: (len(text), text))
 

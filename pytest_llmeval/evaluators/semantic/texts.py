@@ -1,17 +1,17 @@
 """The texts of a case that are compared by meaning."""
 
-__all__ = ("Pair", "reference_fault", "text_pairs")
+__all__ = ("TextPair", "reference_fault", "text_pairs")
 
 from typing import Any, TypeAlias
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.evaluators.answers import as_references, as_text, describe_found
 
-Pair: TypeAlias = tuple[str, str]
+TextPair: TypeAlias = tuple[str, str]
 """A prediction and a reference, neither blank."""
 
 
-def text_pairs(case: Case) -> list[Pair]:
+def text_pairs(case: Case) -> list[TextPair]:
     """Pair a case's prediction with its references, leaving blank texts out."""
     prediction = as_text(case.prediction) or ""
     references = as_references(case.expected) or []

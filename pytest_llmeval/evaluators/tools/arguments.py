@@ -1,6 +1,6 @@
 """Arguments of tool calls, compared; and the pairing of calls by name."""
 
-__all__ = ("ArgumentRules", "Pairing", "pair_calls")
+__all__ = ("ArgumentRules", "CallPairing", "pair_calls")
 
 import marshal
 from collections import defaultdict
@@ -15,9 +15,9 @@ from pytest_llmeval.evaluators.fields.assignment import assign
 from pytest_llmeval.evaluators.fields.build import build_record
 from pytest_llmeval.evaluators.fields.nodes import Record, compare
 from pytest_llmeval.evaluators.fields.options import Comparator
-from pytest_llmeval.evaluators.fields.outcome import Outcome
+from pytest_llmeval.evaluators.fields.outcome import FieldsOutcome
 from pytest_llmeval.evaluators.measures.spans import first_pairs
-from pytest_llmeval.evaluators.tools.calls import Call
+from pytest_llmeval.evaluators.tools.calls import ToolCall
 
 _MOST_PAIRS = 250_000
 """Comparisons of calls of one tool: an agent in a loop must not stop the run."""
@@ -55,7 +55,7 @@ class ArgumentRules:
             rules = self._by_tool[tool] = (build_record(merged[0]), merged[1])
         return rules
 
-    def _completed(self, call: Call) -> Mapping[str, Any]:
+    def _completed(self, call: ToolCall) -> Mapping[str, Any]:
         defaults = self._rules(call.name)[1]
         return {**defaults, **(call.arguments or {})} if defaults else call.arguments or {}
 
@@ -68,14 +68,14 @@ class ArgumentRules:
         """Return whether calls of a tool agree if and only if their keys are equal."""
         return self.mode != "partial" and not self.ignored and self._rules(tool)[0].transitive
 
-    def key(self, call: Call) -> Hashable:
+    def key(self, call: ToolCall) -> Hashable:
         """Return the normal form of the arguments of a call."""
         key = self._rules(call.name)[0].key(self._completed(call))
         return () if key is None else key
 
-    def differences(self, expected: Call, made: Call) -> Outcome:
+    def differences(self, expected: ToolCall, made: ToolCall) -> FieldsOutcome:
         """Compare the arguments of two calls of one tool."""
-        out = Outcome()
+        out = FieldsOutcome()
         compare(self._rules(expected.name)[0], "", "", self._completed(expected), self._completed(made), out)
         if out.faults and self.ignored:
             out.wrong = [each for each in out.wrong if not self._is_ignored(each[0].path)]
@@ -85,7 +85,7 @@ class ArgumentRules:
             out.extra = []
         return out
 
-    def kept(self, call: Call) -> Mapping[str, Any]:
+    def kept(self, call: ToolCall) -> Mapping[str, Any]:
         """Return the arguments that are not ignored."""
         given = call.arguments or {}
         return {name: each for name, each in given.items() if not self._is_ignored(name)} if self.ignored else given
@@ -98,7 +98,7 @@ class ArgumentRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class CallPairing:
     """Expected calls and calls that were made, paired by name.
 
     Attributes:
@@ -109,14 +109,14 @@ class Pairing:
         lines: How the arguments of the others differ.
     """
 
-    missing: Sequence[Call]
-    extra: Sequence[Call]
+    missing: Sequence[ToolCall]
+    extra: Sequence[ToolCall]
     stated: int
     agreeing: int
     lines: Sequence[str]
 
 
-def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> Pairing:
+def pair_calls(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: ArgumentRules) -> CallPairing:
     """Pair calls of the same tool one-to-one, as many as possible, so that the most of them agree in their arguments.
 
     Among such pairings, one in which the most arguments agree.
@@ -126,12 +126,12 @@ def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRu
     """
     alike = _written_alike(expected, made) if rules.plain else []
     rows, columns = _unpaired(alike, len(expected), len(made))
-    by_name: defaultdict[str, tuple[list[Call], list[Call]]] = defaultdict(lambda: ([], []))
+    by_name: defaultdict[str, tuple[list[ToolCall], list[ToolCall]]] = defaultdict(lambda: ([], []))
     for side, calls in enumerate(([expected[row] for row in rows], [made[column] for column in columns])):
         for call in calls:
             by_name[call.name][side].append(call)
-    missing: list[Call] = []
-    extra: list[Call] = []
+    missing: list[ToolCall] = []
+    extra: list[ToolCall] = []
     lines: list[str] = []
     stated = agreeing = len(alike)
     for wanted, called in by_name.values():
@@ -153,18 +153,18 @@ def pair_calls(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRu
         rows, columns = _unpaired(pairs, len(spoken), len(called))
         missing += [spoken[row] for row in rows] + silent[len(columns) :]
         extra += [called[column] for column in columns[len(silent) :]]
-    return Pairing(missing, extra, stated, agreeing, lines)
+    return CallPairing(missing, extra, stated, agreeing, lines)
 
 
 _Pairs: TypeAlias = list[tuple[int, int]]
 
 
-def _written_alike(expected: Sequence[Call], made: Sequence[Call]) -> _Pairs:
+def _written_alike(expected: Sequence[ToolCall], made: Sequence[ToolCall]) -> _Pairs:
     """Return as many pairs as possible of calls that are written in the same way, as most calls that agree are."""
     return first_pairs(map(_written, expected), map(_written, made))
 
 
-def _written(call: Call) -> bytes | None:
+def _written(call: ToolCall) -> bytes | None:
     """Return name and arguments as bytes; ``None`` where nothing is said of arguments, or they are no JSON data."""
     if call.arguments is None:
         return None
@@ -175,7 +175,7 @@ def _written(call: Call) -> bytes | None:
         return None
 
 
-def _best(expected: Sequence[Call], made: Sequence[Call], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
+def _best(expected: Sequence[ToolCall], made: Sequence[ToolCall], rules: ArgumentRules) -> tuple[_Pairs, _Pairs]:
     """Return the best pairs of calls of one tool, by index: those that are known to agree, and others."""
     if len(expected) == len(made) == 1:
         return [], [(0, 0)]
@@ -210,7 +210,7 @@ def _unpaired(pairs: _Pairs, expected: int, made: int) -> tuple[list[int], list[
     )
 
 
-def _alike(expected: Call, made: Call) -> int:
+def _alike(expected: ToolCall, made: ToolCall) -> int:
     """Return how many arguments of two calls are equal."""
     right, found = expected.arguments or {}, made.arguments or {}
     return sum(name in found and found[name] == value for name, value in right.items())

@@ -1,13 +1,13 @@
 """Tool calls, read from the forms in which services and libraries write them."""
 
-__all__ = ("Call", "MissingTraceError", "read_expected", "read_trace")
+__all__ = ("MissingTraceError", "ToolCall", "read_expected", "read_trace")
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.fields.reading import UnreadableError, read_json
+from pytest_llmeval.evaluators.fields.reading import NoJsonError, read_json
 
 _FAILED: Final = frozenset(
     ("error", "errored", "failed", "failure", "interrupted", "retried", "retry", "timeout", "timed_out")
@@ -31,7 +31,7 @@ class MissingTraceError(ValueError):
     """There is no trace of tool calls in what was answered."""
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """One call of a tool.
 
     Attributes:
@@ -52,12 +52,12 @@ class Call(NamedTuple):
         return f"{self.name}({arguments if len(arguments) <= 120 else arguments[:120] + '...'})"  # noqa: PLR2004 (a line)
 
 
-def read_trace(trace: Any) -> list[Call]:
+def read_trace(trace: Any) -> list[ToolCall]:
     """Return the calls of a trace, in order.
 
     Args:
         trace: A list of calls, or of messages of OpenAI, Anthropic or pydantic-ai; or an object with ``tool_calls`` or
-            ``messages``. What is no call, or whose arguments are no object, has a `Call.fault`.
+            ``messages``. What is no call, or whose arguments are no object, has a `ToolCall.fault`.
 
     Raises:
         MissingTraceError: It is none of these.
@@ -77,7 +77,7 @@ def read_trace(trace: Any) -> list[Call]:
     return _joined(trace)
 
 
-def read_expected(expected: Any) -> list[Call] | None:
+def read_expected(expected: Any) -> list[ToolCall] | None:
     """Return the expected calls; ``None`` where nothing is said of calls.
 
     Args:
@@ -90,9 +90,13 @@ def read_expected(expected: Any) -> list[Call] | None:
     return [_expected_call(each, index) for index, each in enumerate(expected)]
 
 
-def _expected_call(value: Any, index: int) -> Call:
+def _expected_call(value: Any, index: int) -> ToolCall:
     if isinstance(value, str):
-        return Call(value, None) if value else Call("", None, fault=f"[{index}]: found an empty text, expected a name")
+        return (
+            ToolCall(value, None)
+            if value
+            else ToolCall("", None, fault=f"[{index}]: found an empty text, expected a name")
+        )
     return _plain(value) or _call(value, index)
 
 
@@ -126,9 +130,9 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _joined(items: Iterable[Any]) -> list[Call]:
+def _joined(items: Iterable[Any]) -> list[ToolCall]:
     """Return the calls among calls and results; results say which calls failed."""
-    calls: list[Call] = []
+    calls: list[ToolCall] = []
     read: list[Any] = []
     for item in items:
         call = _plain(item)
@@ -157,35 +161,35 @@ def _failed(item: Mapping[str, Any]) -> bool:
     return item.get("is_error") is True or (isinstance(status, str) and status.lower() in _FAILED)
 
 
-def _plain(item: Any) -> Call | None:
+def _plain(item: Any) -> ToolCall | None:
     """Return a call that has a name and arguments and nothing else, as most have; ``None`` for any other item."""
     if type(item) is not dict or len(item) != 2:  # noqa: PLR2004 (name and arguments)
         return None
     name, arguments = item.get("name"), item.get("arguments")
-    return Call(name, arguments) if name and type(name) is str and type(arguments) is dict else None
+    return ToolCall(name, arguments) if name and type(name) is str and type(arguments) is dict else None
 
 
-def _call(item: Any, index: int) -> Call:
+def _call(item: Any, index: int) -> ToolCall:
     """Return a call; one that says nothing of its arguments has none."""
     if not isinstance(item, dict):
-        return Call("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
+        return ToolCall("", {}, fault=f"[{index}]: found {describe_found(item)}, expected {_FORM}")
     function = item.get("function")
     inner = function if isinstance(function, dict) else item
     name = inner.get("name", inner.get("tool_name"))
     if not isinstance(name, str) or not name:
-        return Call("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
+        return ToolCall("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
     arguments = inner.get("arguments")
     for key in _OTHER_ARGUMENTS if arguments is None else ():
         arguments = inner.get(key) if arguments is None else arguments
     if isinstance(arguments, dict):
-        return Call(name, arguments, _failed(item))
+        return ToolCall(name, arguments, _failed(item))
     fault = None
     if isinstance(arguments, str):
         try:
             arguments = read_json(arguments) if arguments.strip() else {}
-        except UnreadableError as error:
+        except NoJsonError as error:
             arguments, fault = {}, f"[{index}].arguments: {error}"
     if arguments is not None and not isinstance(arguments, dict):
         fault = f"[{index}].arguments: found {describe_found(arguments)}, expected an object"
         arguments = {}
-    return Call(name, arguments, _failed(item), fault)
+    return ToolCall(name, arguments, _failed(item), fault)

@@ -17,8 +17,8 @@ from pytest_llmeval.evaluators.fields.build import build_record
 from pytest_llmeval.evaluators.fields.options import Comparator, options_digest
 from pytest_llmeval.evaluators.fields.values import SCALARS, exact_key
 from pytest_llmeval.evaluators.measures.counted import precision_recall_f1
-from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, Pairing, pair_calls
-from pytest_llmeval.evaluators.tools.calls import Call, MissingTraceError, read_expected, read_trace
+from pytest_llmeval.evaluators.tools.arguments import ArgumentRules, CallPairing, pair_calls
+from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_expected, read_trace
 from pytest_llmeval.evaluators.tools.limits import CallLimits
 from pytest_llmeval.evaluators.tools.schemas import ToolSchemas, read_schemas
 from pytest_llmeval.evaluators.tools.trajectory import Order, common_subsequence, follows
@@ -188,7 +188,7 @@ class Tools(Evaluator):
     def _reported(self) -> frozenset[str]:
         return frozenset(metric.name for metric in self.describe())
 
-    def _loops(self, calls: Sequence[Call]) -> int:
+    def _loops(self, calls: Sequence[ToolCall]) -> int:
         """Return how many calls repeat an earlier one, arguments included."""
         kept = [(call.name, self._rules.kept(call)) for call in calls]
         # Where texts and numbers alone tell all calls apart, their normal forms are not needed.
@@ -196,7 +196,9 @@ class Tools(Evaluator):
             return 0
         return len(kept) - len({(name, exact_key(arguments)) for name, arguments in kept})
 
-    def _undefined(self, expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing) -> dict[str, str]:
+    def _undefined(
+        self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing
+    ) -> dict[str, str]:
         undefined = {}
         if calls and not expected:
             undefined["tool_recall"] = "no tool call is expected"
@@ -204,7 +206,7 @@ class Tools(Evaluator):
             undefined[_ACCURACY] = "no two calls with arguments are paired"
         return undefined
 
-    def _lines(self, expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing) -> list[str]:
+    def _lines(self, expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing) -> list[str]:
         """Say which calls have no partner, which are out of order, and which arguments differ."""
         lines = [f"missing call: {call}" for call in pairing.missing]
         lines += [f"extra call: {call}" for call in pairing.extra]
@@ -233,7 +235,9 @@ def _scalars(arguments: Mapping[str, Any]) -> frozenset[Any]:
     return frozenset([each for each in arguments.values() if type(each) in SCALARS])
 
 
-def _compared(expected: Sequence[Call], calls: Sequence[Call], pairing: Pairing, order: Order) -> dict[str, float]:
+def _compared(
+    expected: Sequence[ToolCall], calls: Sequence[ToolCall], pairing: CallPairing, order: Order
+) -> dict[str, float]:
     names = [call.name for call in expected]
     called = [call.name for call in calls]
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.evaluators.tools.calls import Call
+from pytest_llmeval.evaluators.tools.calls import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CallLimits:
     def __bool__(self) -> bool:
         return self.max_calls is not None or bool(self.forbidden or self.required)
 
-    def unmet(self, calls: Sequence[Call], counted_calls: Sequence[Call]) -> Iterator[str]:
+    def unmet(self, calls: Sequence[ToolCall], counted_calls: Sequence[ToolCall]) -> Iterator[str]:
         """Yield the limits that a trace does not keep, with what was found.
 
         Args:

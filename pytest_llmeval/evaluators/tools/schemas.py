@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.evaluators.answers import describe_found
-from pytest_llmeval.evaluators.tools.calls import Call
+from pytest_llmeval.evaluators.tools.calls import ToolCall
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -88,7 +88,7 @@ class ToolSchemas:
             made[name] = kind(schema, registry=Registry())
         return made
 
-    def fault(self, call: Call) -> str | None:
+    def fault(self, call: ToolCall) -> str | None:
         """Say why a call is not valid; ``None`` if it is."""
         from jsonschema.exceptions import best_match
         from referencing.exceptions import Unresolvable

@@ -54,7 +54,7 @@ class PydanticAiJudge:
                 return await self.patience.persist(
                     lambda: self._attempt(model, request, structured=True), self.spec.name
                 )
-            except _FormRefusedError:
+            except _SchemaRefusedError:
                 self._refused_forms.add(form)
         return await self.patience.persist(lambda: self._attempt(model, request, structured=False), self.spec.name)
 
@@ -105,7 +105,7 @@ class PydanticAiJudge:
         return _reply(response)
 
 
-class _FormRefusedError(Exception):
+class _SchemaRefusedError(Exception):
     """The provider will not enforce the form of the reply."""
 
 
@@ -143,7 +143,7 @@ def _failed(error: Any, *, structured: bool) -> Exception:
     message = Redactor().line(format_error(error))
     if isinstance(error, ModelHTTPError):
         if structured and error.status_code in _FORM_REFUSED and "schema" in str(error).lower():
-            return _FormRefusedError()
+            return _SchemaRefusedError()
         headers = error.headers or {}
         return failed_status(error.status_code, message, raw=str(error), headers=headers, key="the provider's key")
     if isinstance(error, ContentFilterError):

@@ -27,7 +27,7 @@ CLAIM_MODES: Final = ("claims", "claim_support", "claim_relevance", "passage_rel
 Passages: TypeAlias = Mapping[int, str]
 """Passages by number; numbers may be missing, as those of blank passages are."""
 
-_Numbers: TypeAlias = tuple[int, ...]
+_ClaimNumbers: TypeAlias = tuple[int, ...]
 _MOST_CLAIMS = float(10**6)
 
 
@@ -129,7 +129,7 @@ def _splitting(sentences: int) -> Mode:
 
 
 @lru_cache(maxsize=256)
-def _supporting(claims: int, passages: _Numbers) -> Mode:
+def _supporting(claims: int, passages: _ClaimNumbers) -> Mode:
     numbers = range(1, claims + 1)
     return _mode(
         "claim_support",
@@ -141,7 +141,7 @@ def _supporting(claims: int, passages: _Numbers) -> Mode:
 
 
 @lru_cache(maxsize=256)
-def _relevance(name: str, item: str, numbers: _Numbers) -> Mode:
+def _relevance(name: str, item: str, numbers: _ClaimNumbers) -> Mode:
     return _mode(
         name,
         ["question", *_fields(item, numbers)],
@@ -152,7 +152,7 @@ def _relevance(name: str, item: str, numbers: _Numbers) -> Mode:
 
 
 @lru_cache(maxsize=256)
-def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _Numbers) -> Mode:
+def _citing(sentences: int, citations: tuple[tuple[int, int], ...], passages: _ClaimNumbers) -> Mode:
     return _mode(
         "citation_support",
         [*_fields("sentence", range(1, sentences + 1)), *_fields("passage", passages), "citations"],
@@ -168,7 +168,7 @@ _STRING: Final = {"type": "string"}
 _BOOLEAN: Final = {"type": "boolean"}
 
 
-def _read_claims(reply: str, numbers: _Numbers) -> Verdict:
+def _read_claims(reply: str, numbers: _ClaimNumbers) -> Verdict:
     found = read_items(reply, "sentences", ("sentence",), [(number,) for number in numbers])
     claims: dict[str, dict[str, Any]] = {}
     for number, item in zip(numbers, found, strict=True):
@@ -181,7 +181,7 @@ def _read_claims(reply: str, numbers: _Numbers) -> Verdict:
     return Verdict(float(len(claims)), details={"claims": list(claims.values())})
 
 
-def _read_support(reply: str, claims: _Numbers, passages: _Numbers) -> Verdict:
+def _read_support(reply: str, claims: _ClaimNumbers, passages: _ClaimNumbers) -> Verdict:
     verdicts = []
     found = read_items(reply, "verdicts", ("claim",), [(each,) for each in claims], "supported")
     for number, item in zip(claims, found, strict=True):
@@ -201,7 +201,7 @@ def _read_support(reply: str, claims: _Numbers, passages: _Numbers) -> Verdict:
     return _verdicts(verdicts, "supported")
 
 
-def _read_relevance(reply: str, item: str, numbers: _Numbers) -> Verdict:
+def _read_relevance(reply: str, item: str, numbers: _ClaimNumbers) -> Verdict:
     found = read_items(reply, "verdicts", (item,), [(each,) for each in numbers], "relevant")
     return _verdicts(
         [
@@ -228,5 +228,5 @@ def _verdicts(verdicts: list[dict[str, Any]], truth: str) -> Verdict:
     return Verdict(sum(each[truth] for each in verdicts) / len(verdicts), details={"verdicts": verdicts})
 
 
-def _shown(numbers: _Numbers) -> str:
+def _shown(numbers: _ClaimNumbers) -> str:
     return listed([str(each) for each in numbers], 10)

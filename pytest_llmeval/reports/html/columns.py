@@ -1,11 +1,11 @@
 """The cases of a suite in columns, for a table that filters and sorts without the texts, and their texts in chunks."""
 
-__all__ = ("Texts", "case_texts", "index_of")
+__all__ = ("ViewTexts", "case_texts", "index_of")
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-Texts: TypeAlias = Mapping[str, Any]
+ViewTexts: TypeAlias = Mapping[str, Any]
 """What a case's view shows besides its row in the table."""
 
 _DIGITS = 6
@@ -38,7 +38,7 @@ def index_of(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def case_texts(case: Mapping[str, Any]) -> Texts:
+def case_texts(case: Mapping[str, Any]) -> ViewTexts:
     """Return what the view of a case shows; what there is none of is left out."""
     return {name: case[name] for name in _SHOWN if case.get(name) not in (None, {}, [])}
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.explanations import cut
-from pytest_llmeval.reports.html.columns import Texts, case_texts, index_of
+from pytest_llmeval.reports.html.columns import ViewTexts, case_texts, index_of
 from pytest_llmeval.reports.html.entries import PageRun, entry_of, run_of
 from pytest_llmeval.reports.html.packing import as_json, chunked, embedded_json, pack
 from pytest_llmeval.services.secrets import secret_values, without
@@ -78,7 +78,9 @@ def _size(pieces: Sequence[_Piece]) -> int:
     return sum(len(piece.text) for piece in pieces)
 
 
-def _data(runs: Sequence[PageRun], shortened: Callable[[str, Texts], Texts]) -> tuple[dict[str, Any], list[_Piece]]:
+def _data(
+    runs: Sequence[PageRun], shortened: Callable[[str, ViewTexts], ViewTexts]
+) -> tuple[dict[str, Any], list[_Piece]]:
     """Return the head of the page, and what is unpacked later."""
     pieces: list[_Piece] = []
     entries: list[dict[str, Any]] = []
@@ -99,15 +101,15 @@ def _data(runs: Sequence[PageRun], shortened: Callable[[str, Texts], Texts]) -> 
     return {"runs": [run_of(run) for run in runs], "entries": entries}, pieces
 
 
-def _whole(_outcome: str, texts: Texts) -> Texts:
+def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
     return texts
 
 
-def _failing_only(outcome: str, texts: Texts) -> Texts:
+def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
     return texts if outcome in _FAILING else _untold("", texts)
 
 
-def _beginnings(outcome: str, texts: Texts) -> Texts:
+def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
     def begun(value: Any) -> Any:
         text = value if isinstance(value, str) else as_json(value)
         return value if len(text) <= _SHORT else cut(text, _SHORT)
@@ -115,7 +117,7 @@ def _beginnings(outcome: str, texts: Texts) -> Texts:
     return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
 
 
-def _untold(_outcome: str, texts: Texts) -> Texts:
+def _untold(_outcome: str, texts: ViewTexts) -> ViewTexts:
     return {name: value for name, value in texts.items() if name not in _QUOTING}
 
 

@@ -1,9 +1,9 @@
 """The file of a shard: everything that its main process heard, as compressed lines of JSON."""
 
 __all__ = (
-    "Options",
     "Origin",
     "ShardFile",
+    "ShardOptions",
     "SuitePrint",
     "SuiteVariant",
     "read_shard",
@@ -22,19 +22,19 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pydantic import TypeAdapter
 
 from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.results import Outcome
+from pytest_llmeval.core.results import CaseOutcome
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.reports.notes import Texts
+from pytest_llmeval.reports.notes import ReportedTexts
 from pytest_llmeval.run.finishing import HeardRun
 from pytest_llmeval.run.payload import decode
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import Mode
+from pytest_llmeval.targets.python import RecordingMode
 
 _CLOSED: dict[str, Any] = {"extra": "forbid"}
 
@@ -42,7 +42,7 @@ _Key: TypeAlias = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
-class Options:
+class ShardOptions:
     """The options of a run that change its results.
 
     Attributes:
@@ -61,10 +61,10 @@ class Options:
     judge: JudgeMode = "auto"
     judge_model: str | None = None
     judge_base_url: str | None = None
-    texts: Texts = "failing"
+    texts: ReportedTexts = "failing"
     snapshots: bool = False
     predictions: str = ""
-    predictions_mode: Mode = "auto"
+    predictions_mode: RecordingMode = "auto"
     selection: str = ""
 
 
@@ -129,7 +129,7 @@ class Origin:
     shard: str
     commit: str | None
     versions: Mapping[str, str]
-    options: Options
+    options: ShardOptions
     require_gates: bool
     collected: str
     items: int
@@ -352,5 +352,5 @@ def _here(key: _Key, root: Path) -> SuiteKey:
 
 
 _ORIGIN, _COURSE = TypeAdapter(Origin), TypeAdapter(_Course)
-_CASE: TypeAdapter[tuple[str, Outcome]] = TypeAdapter(tuple[str, Outcome])
+_CASE: TypeAdapter[tuple[str, CaseOutcome]] = TypeAdapter(tuple[str, CaseOutcome])
 _RESULT, _JUDGEMENT, _END = TypeAdapter(_Result), TypeAdapter(_Judgement), TypeAdapter(_End)

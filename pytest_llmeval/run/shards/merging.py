@@ -14,7 +14,7 @@ from pytest_llmeval.core.wording import counted
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.finishing import HeardRun, RunTerms
 from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shards.file import Options, ShardFile, SuitePrint
+from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.snapshots.stamp import head_commit
 from pytest_llmeval.suite.suite import SuiteKey
@@ -37,7 +37,7 @@ class MergedRun:
 
     heard: HeardRun
     terms: RunTerms
-    options: Options
+    options: ShardOptions
     suites: Checkout
     seconds: float
 
@@ -136,7 +136,7 @@ def _foreign(shard: ShardFile, found: str, expected: str) -> str:
 
 def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield which shards ran with other options than most, or collected other tests."""
-    for each in fields(Options):
+    for each in fields(ShardOptions):
         values = {shard.path: getattr(shard.origin.options, each.name) for shard in shards}
         if each.name != "selection" or any(shard.origin.shard for shard in shards):
             yield from _minority(values, each.name.replace("_", "-"))

@@ -17,7 +17,7 @@ from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, Predicti
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
 from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
-from pytest_llmeval.run.job import Answer
+from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.payload import encode
 from pytest_llmeval.run.streams.stream import in_blocks, in_order
 from pytest_llmeval.run.target_figures import with_figures
@@ -112,11 +112,11 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
         )
     # Workers need what a case is held against, not the other cases.
     bare = replace(suite, cases=(), systems={}, files={})
-    return in_order(_Task(bare, key, suite.total), in_blocks(suite.cases, _BLOCK), executor, _IN_FLIGHT)
+    return in_order(_SuiteBlock(bare, key, suite.total), in_blocks(suite.cases, _BLOCK), executor, _IN_FLIGHT)
 
 
 @dataclass(frozen=True)
-class _Task:
+class _SuiteBlock:
     """What a worker does with a block."""
 
     suite: Suite
@@ -137,7 +137,7 @@ def _execution(suite: Suite, case: Case) -> Execution:
 def _scored(suite: Suite, case: Case) -> Execution:
     if case.prediction is MISSING:
         error = PredictionError("no prediction: expected one in the suite, its predictions or --predictions")
-        answer = Answer(case, error)
+        answer = CaseAnswer(case, error)
     else:
-        answer = Answer(with_figures(case, suite.parts_of(case)))
+        answer = CaseAnswer(with_figures(case, suite.parts_of(case)))
     return execute_repeats(suite, [answer] * suite.repeats.times)

@@ -25,7 +25,7 @@ from pytest_llmeval.run.streams.case_results import CaseResultWriter
 from pytest_llmeval.run.streams.partial import PartialResult
 from pytest_llmeval.scoring.summary import summarize
 
-Measured: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
+MeasuredBlock: TypeAlias = tuple[PartialResult, Sequence[CaseResult]]
 
 BLOCK = 2_000
 
@@ -76,7 +76,7 @@ def score_stream(
     """
     if block < 1 or in_flight < 1:
         raise LlmevalError(f"score_stream: found block={block}, in_flight={in_flight}, expected at least 1")
-    task = _Task(_by_name(evaluators), parts or Parts(), tuple(group_by), results is not None)
+    task = _StreamBlock(_by_name(evaluators), parts or Parts(), tuple(group_by), results is not None)
     total = PartialResult.of(task.evaluators, (), group_by)
     blocks: Iterable[_Columns | Sequence[Case]] = in_blocks(cases, block)
     if executor is not None:
@@ -121,7 +121,7 @@ class _Columns:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _StreamBlock:
     """What a worker does with a block."""
 
     evaluators: Mapping[str, Evaluator]
@@ -129,7 +129,7 @@ class _Task:
     group_by: Sequence[str]
     with_cases: bool
 
-    def __call__(self, block: "_Columns | Sequence[Case]") -> Measured:
+    def __call__(self, block: "_Columns | Sequence[Case]") -> MeasuredBlock:
         cases = block.cases() if isinstance(block, _Columns) else block
         columns = [
             measure_each(evaluator, cases, Reading.of(evaluator, None, self.parts))

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, get_args
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.scoring.table import Table
 
-_OUTCOMES = get_args(Outcome)
+_OUTCOMES = get_args(CaseOutcome)
 _KEYS = ("id", "outcome", "data", "limits", "labels", "counts", "undefined", "errored", "errors")
 _DIGITS = 12
 _EXACT = 2**53

@@ -9,7 +9,7 @@ from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import Estimate, estimate
 from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, least_tail
-from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
 from pytest_llmeval.scoring.regression import Statistic
@@ -117,7 +117,7 @@ def compare(
     Raises:
         ValueError: An argument is not one of the above, or no case has the label.
     """
-    pairing = Pairing(*_runs(result, baseline), result.evaluators)
+    pairing = RunPairing(*_runs(result, baseline), result.evaluators)
     if cluster_by is None and result.clusters is not None:
         cluster_by = result.clusters.label
     if not 0 < confidence < 1:
@@ -167,8 +167,8 @@ def _with_signature_note(name: str, difference: Difference, result: Result, base
 
 
 def differences(
-    pairing: Pairing,
-    rows: Rows,
+    pairing: RunPairing,
+    rows: PairedRows,
     names: Sequence[str],
     *,
     confidence: float,
@@ -182,7 +182,7 @@ def differences(
 
 
 def _difference(
-    found: Estimate, pairing: Pairing, name: str, confidence: float, method: Method, cluster_by: str | None
+    found: Estimate, pairing: RunPairing, name: str, confidence: float, method: Method, cluster_by: str | None
 ) -> Difference:
     low = high = p_value = detectable = None
     metric = pairing.table.metric(name)

@@ -8,12 +8,12 @@ from pytest_llmeval.core.wording import counted, number
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence
 from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, least_tail
 from pytest_llmeval.scoring.comparison.significance import POWER, detectable_shift
-from pytest_llmeval.scoring.regression import Test
+from pytest_llmeval.scoring.regression import SignificanceTest
 
 _POWER_SAID = f"in {100 * POWER:.0f} of 100 runs"
 
 
-def detectable_drop(found: Evidence, max_drop: float, tail: float, room: float, test: Test) -> str:
+def detectable_drop(found: Evidence, max_drop: float, tail: float, room: float, test: SignificanceTest) -> str:
     """Say which true drop a gate finds in 80 of 100 runs.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Columns, Estimate, columns_of, estimate
 from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, agreeing, doubts, least_tail, span
-from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.significance import (
     few_changes_tail,
     mcnemar_interval,
@@ -16,7 +16,7 @@ from pytest_llmeval.scoring.comparison.significance import (
     wilcoxon_tails,
 )
 from pytest_llmeval.scoring.intervals import Resampled, Tails
-from pytest_llmeval.scoring.regression import Statistic, Test
+from pytest_llmeval.scoring.regression import SignificanceTest, Statistic
 from pytest_llmeval.scoring.resample import resample_count, swapped_totals
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Untestable(ValueError):  # noqa: N818 (a verdict for the gate's reason, no
 class _Question(NamedTuple):
     """What is tested, on which cases."""
 
-    pairing: Pairing
-    rows: Rows
+    pairing: RunPairing
+    rows: PairedRows
     metric: str
     statistic: Statistic
     max_drop: float
@@ -68,14 +68,14 @@ class Evidence:
 
 
 def evidence(
-    pairing: Pairing,
-    rows: Rows,
+    pairing: RunPairing,
+    rows: PairedRows,
     metric: str,
     *,
     statistic: Statistic,
     max_drop: float,
     confidence: float,
-    test: Test,
+    test: SignificanceTest,
     cluster_by: str | None,
     worst_case: bool = False,
 ) -> Evidence:
@@ -104,7 +104,7 @@ def evidence(
     return _tested(question, test)
 
 
-def _bounded(question: _Question, data: Estimate, test: Test) -> Evidence:
+def _bounded(question: _Question, data: Estimate, test: SignificanceTest) -> Evidence:
     """Test what the drop of the cases compared may be, if all others fell as far as they can."""
     every = data.cases + data.left_out
     allowed = -1.0
@@ -118,7 +118,7 @@ def _bounded(question: _Question, data: Estimate, test: Test) -> Evidence:
     return replace(found, tails=found.tails if testable else Tails(1.0, 1.0), worst=worst)
 
 
-def _tested(question: _Question, test: Test) -> Evidence:
+def _tested(question: _Question, test: SignificanceTest) -> Evidence:
     found = _bootstrap(question, corrected=test == "bca")
     if found.drop is None:
         return found
@@ -221,14 +221,14 @@ def _drops(question: _Question, here: "FloatArray", there: "FloatArray") -> "Flo
     return there - here if question.pairing.table.metric(question.metric).higher_is_better else here - there
 
 
-def _compared(question: _Question, columns: Columns) -> Rows:
+def _compared(question: _Question, columns: Columns) -> PairedRows:
     """Return the paired cases that both runs have measured, and that have a score in one of them at least."""
     pairing, rows, name = question[:3]
     lost = pairing.table.failed[name] | pairing.table.missing
     judged = columns.judged[name]
     here, there = (judged[part] & ~lost[part] for part in rows)
     kept = (here | there) & ~lost[rows.current] & ~lost[rows.baseline]
-    return Rows(rows.current[kept], rows.baseline[kept])
+    return PairedRows(rows.current[kept], rows.baseline[kept])
 
 
 def _case_scores(question: _Question, test: str) -> "tuple[FloatArray, FloatArray]":

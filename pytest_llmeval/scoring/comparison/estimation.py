@@ -3,14 +3,15 @@
 __all__ = ("Estimate", "columns_of", "estimate")
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.scoring.clusters import by_unit
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
-from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.shift import Shift, subject_of
+from pytest_llmeval.scoring.mergeable import Formula
 from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
 from pytest_llmeval.scoring.table import Table, present
@@ -27,8 +28,6 @@ else:
     FloatArray: TypeAlias = Any
     IntArray: TypeAlias = Any
     BoolArray: TypeAlias = Any
-
-Formula: TypeAlias = Callable[[FloatArray], Mapping[str, FloatArray]]
 
 _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
@@ -113,8 +112,8 @@ def columns_of(table: Table, statistic: Statistic, names: Sequence[str]) -> Colu
 
 
 def estimate(
-    pairing: Pairing,
-    rows: Rows,
+    pairing: RunPairing,
+    rows: PairedRows,
     names: Sequence[str],
     *,
     statistic: Statistic = "value",
@@ -156,7 +155,13 @@ def _across(found: Estimate, shift: Shift | None) -> Estimate:
 
 
 def _estimate(
-    pairing: Pairing, rows: Rows, names: Sequence[str], statistic: Statistic, cluster_by: str | None, *, jackknife: bool
+    pairing: RunPairing,
+    rows: PairedRows,
+    names: Sequence[str],
+    statistic: Statistic,
+    cluster_by: str | None,
+    *,
+    jackknife: bool,
 ) -> dict[str, Estimate]:
     columns = columns_of(pairing.table, statistic, names)
     patterns: dict[bytes, tuple[BoolArray, list[str]]] = {}
@@ -169,7 +174,7 @@ def _estimate(
     return out
 
 
-def _dropped(pairing: Pairing, name: str, rows: Rows) -> BoolArray:
+def _dropped(pairing: RunPairing, name: str, rows: PairedRows) -> BoolArray:
     """Return which paired cases one run could not measure: because they errored, or did not run."""
     import numpy as np
 
@@ -184,7 +189,7 @@ class _Resampling:
     """The cases of two runs, resampled together if they are paired and each on its own if not."""
 
     def __init__(
-        self, pairing: Pairing, columns: Columns, rows: Rows, dropped: BoolArray, cluster_by: str | None
+        self, pairing: RunPairing, columns: Columns, rows: PairedRows, dropped: BoolArray, cluster_by: str | None
     ) -> None:
         import numpy as np
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.scoring.comparison.estimation import Estimate
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.comparison.significance import acceleration, bca_interval, bca_share, bias
 from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
 
@@ -126,7 +126,7 @@ def least_tail(estimate: Estimate) -> float:
     return 1 / math.comb(2 * estimate.units, estimate.units)
 
 
-def doubts(estimate: Estimate, pairing: Pairing, cluster_by: str | None) -> Iterator[str]:
+def doubts(estimate: Estimate, pairing: RunPairing, cluster_by: str | None) -> Iterator[str]:
     """Yield what to keep in mind when reading an estimate."""
     noun = "case" if cluster_by is None else "cluster"
     if not pairing.paired:

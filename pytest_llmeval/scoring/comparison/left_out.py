@@ -4,7 +4,7 @@ __all__ = ("LeftOut", "left_out_of")
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.scoring.comparison.pairing import Pairing, Rows
+from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -22,7 +22,7 @@ class LeftOut(NamedTuple):
     drop: float | None
 
 
-def left_out_of(pairing: Pairing, name: str, rows: Rows) -> LeftOut:
+def left_out_of(pairing: RunPairing, name: str, rows: PairedRows) -> LeftOut:
     """Count the cases that are left out, and bound them by their worst case.
 
     A case that one run has measured falls from its score, or to it; of others nothing is known but the metric's range.

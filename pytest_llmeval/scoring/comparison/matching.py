@@ -1,6 +1,6 @@
 """Which cases two runs have in common: the same ids, with the same input, expectation and labels."""
 
-__all__ = ("Matching", "match")
+__all__ = ("CaseMatching", "match")
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 _NAMED = 5
 
 
-class Matching(NamedTuple):
+class CaseMatching(NamedTuple):
     """The cases of two runs, by what can be compared; ids are sorted.
 
     Attributes:
@@ -36,7 +36,7 @@ class Matching(NamedTuple):
         return f"{counted(len(self.unchanged), 'unchanged case')} compared" + (f"; {text}" if text else "")
 
 
-def match(current: CaseStatistics, baseline: CaseStatistics) -> Matching:
+def match(current: CaseStatistics, baseline: CaseStatistics) -> CaseMatching:
     """Match the cases of two runs by id and digest; without a digest on either side, the id decides."""
     here = {record.id for record in current.records}
     there = {record.id for record in baseline.records}
@@ -47,7 +47,7 @@ def match(current: CaseStatistics, baseline: CaseStatistics) -> Matching:
         if each in current.digests and each in baseline.digests
     }
     edited = {case for case, (now, before) in digests.items() if now.data != before.data}
-    return Matching(
+    return CaseMatching(
         tuple(each for each in common if each not in edited),
         tuple(sorted(here - there)),
         tuple(sorted(there - here)),

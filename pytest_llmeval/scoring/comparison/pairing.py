@@ -1,6 +1,6 @@
 """Two runs, matched case by case."""
 
-__all__ = ("Pairing", "Rows")
+__all__ = ("PairedRows", "RunPairing")
 
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -23,14 +23,14 @@ else:
     IntArray: TypeAlias = Any
 
 
-class Rows(NamedTuple):
+class PairedRows(NamedTuple):
     """Cases of the two runs, as rows of their common table; row by row the same case where they are paired."""
 
     current: IntArray
     baseline: IntArray
 
 
-class Pairing:
+class RunPairing:
     """The cases of two runs in one table.
 
     Attributes:
@@ -64,15 +64,15 @@ class Pairing:
         self.only_current = len(self.matching.new) + len(self.matching.edited)
         self.only_baseline = len(self.matching.gone) + len(self.matching.edited)
         self.estimates: dict[Hashable, Any] = {}
-        self._groups: dict[str, dict[str, Rows]] = {}
+        self._groups: dict[str, dict[str, PairedRows]] = {}
 
-    def everything(self) -> Rows:
+    def everything(self) -> PairedRows:
         """Return all cases that are compared."""
         import numpy as np
 
-        return Rows(np.arange(self._size), np.arange(self._size, len(self._records)))
+        return PairedRows(np.arange(self._size), np.arange(self._size, len(self._records)))
 
-    def groups(self, label: str) -> dict[str, Rows]:
+    def groups(self, label: str) -> dict[str, PairedRows]:
         """Return the cases by the value of a label, which paired cases have from the current run."""
         import numpy as np
 
@@ -82,7 +82,7 @@ class Pairing:
         here = np.array([self._label(row, label) for row in everything.current], dtype=object)
         there = here if self.paired else np.array([self._label(row, label) for row in everything.baseline], object)
         self._groups[label] = {
-            name: Rows(everything.current[here == name], everything.baseline[there == name])
+            name: PairedRows(everything.current[here == name], everything.baseline[there == name])
             for name in sorted({*here, *there})
         }
         return self._groups[label]

@@ -10,7 +10,7 @@ from pytest_llmeval.core.results import PASS_RATE, MetricValue, Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
 _SAME = 1e-12
 """Scores of a case that differ by no more are a tie."""
@@ -102,7 +102,7 @@ def compare_systems(
     found = {}
     for system, result in results.items():
         if system != reference:
-            pairing = Pairing(CaseStatistics.exact(result.records), baseline, metrics)
+            pairing = RunPairing(CaseStatistics.exact(result.records), baseline, metrics)
             found[system] = _against(pairing, names, confidence, cluster_by)
     tested = [each for row in found.values() for each in row.values() if each.difference.p_value is not None]
     adjusted = dict(zip(map(id, tested), holm([each.difference.p_value or 0.0 for each in tested]), strict=True))
@@ -120,7 +120,9 @@ def compare_systems(
     return SystemTable(reference, names, rows, confidence)
 
 
-def _against(pairing: Pairing, names: Sequence[str], confidence: float, cluster_by: str | None) -> dict[str, Against]:
+def _against(
+    pairing: RunPairing, names: Sequence[str], confidence: float, cluster_by: str | None
+) -> dict[str, Against]:
     """Return metric to comparison, with p-values that are not adjusted yet; nothing where no case is in both."""
     import numpy as np
 

@@ -5,7 +5,7 @@ __all__ = ("Piece", "citations_by_kind")
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from pytest_llmeval.evaluators.measures.evidence_sources import Source
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
 from pytest_llmeval.tasks.fact_check.addresses import canonical_address, find_addresses, is_address, readings, site_name
 from pytest_llmeval.tasks.fact_check.attributions import find_attributions
 from pytest_llmeval.tasks.fact_check.citations import find_names
@@ -18,7 +18,7 @@ _BLANK = ";"
 _ADDRESS_STARTS = ("http://", "https://", "www.")
 
 
-def citations_by_kind(text: str, listed: Sequence[Source]) -> Iterator[str]:
+def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
     """Yield the addresses, names and numbers that a text cites, each once, beside the addresses of listed sources."""
     known = {address for source in listed for address in Piece(source, "words", cited=False).addresses}
     spans = list(find_addresses(text))
@@ -45,7 +45,7 @@ def citations_by_kind(text: str, listed: Sequence[Source]) -> Iterator[str]:
 class Piece:
     """A piece of evidence, with what comparing it needs."""
 
-    def __init__(self, source: Source, tokenizer: Tokenizer, *, cited: bool) -> None:
+    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer, *, cited: bool) -> None:
         self.source = source
         self._tokenizer = tokenizer
         self._cited = cited

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from pytest_llmeval.evaluators.measures.evidence_sources import Source, as_sources
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource, as_sources
 from pytest_llmeval.tasks.fact_check.by_kind import Piece, citations_by_kind
 from pytest_llmeval.tasks.fact_check.original import OriginalPiece, original_citations
 from pytest_llmeval.tasks.fact_check.words import Tokenizer
@@ -171,11 +171,13 @@ class EvidenceMatcher:
         """
         return [source.text for source in self.sources(justification, evidence_sources)]
 
-    def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[Source]:
+    def sources(self, justification: str, evidence_sources: Iterable[Any] = ()) -> list[EvidenceSource]:
         """Return what `extract` does, with the addresses that belong to it."""
         listed = as_sources(evidence_sources)
         cite = original_citations if self.matching == "original" else citations_by_kind
-        return sorted([*listed, *map(Source, sorted(set(cite(justification, listed))))], key=lambda source: source.text)
+        return sorted(
+            [*listed, *map(EvidenceSource, sorted(set(cite(justification, listed))))], key=lambda source: source.text
+        )
 
     def match(self, cited: Iterable[Any], gold: Iterable[Any]) -> EvidenceMatch:
         """Match citations with sources; both are texts, objects with ``content`` and ``url``, or from `sources`."""
@@ -187,9 +189,11 @@ class EvidenceMatcher:
 
     def explain(self, cited: str, gold: str) -> MatchedPair | None:
         """Return why a citation matches a source; ``None`` if it does not."""
-        return self._pair(self._piece(Source(cited), cited=True), self._piece(Source(gold), cited=False))
+        return self._pair(
+            self._piece(EvidenceSource(cited), cited=True), self._piece(EvidenceSource(gold), cited=False)
+        )
 
-    def _piece(self, source: Source, *, cited: bool) -> Piece | OriginalPiece:
+    def _piece(self, source: EvidenceSource, *, cited: bool) -> Piece | OriginalPiece:
         if self.matching == "original":
             return OriginalPiece(source, self.tokenizer)
         return Piece(source, self.tokenizer, cited=cited)

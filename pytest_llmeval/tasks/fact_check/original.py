@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from pytest_llmeval.evaluators.measures.evidence_sources import Source
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource
 from pytest_llmeval.tasks.fact_check.citations import find_citations
 from pytest_llmeval.tasks.fact_check.words import Tokenizer, content_words, split_words
 
 _SCHEME = re.compile(r"https?://(?!/|\Z)")
 
 
-def original_citations(text: str, listed: Sequence[Source]) -> Iterator[str]:
+def original_citations(text: str, listed: Sequence[EvidenceSource]) -> Iterator[str]:
     """Yield what a text cites beside the listed sources."""
     known = {each for source in listed for each in (source.text, *source.urls)}
     return (each.text for each in find_citations(text) if each.text not in known)
@@ -22,7 +22,7 @@ def original_citations(text: str, listed: Sequence[Source]) -> Iterator[str]:
 class OriginalPiece:
     """A piece of evidence, with what comparing it needs."""
 
-    def __init__(self, source: Source, tokenizer: Tokenizer) -> None:
+    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self.source = source
         self.lower = source.text.lower()

@@ -13,8 +13,8 @@ from pytest_llmeval.data.files.documents import load_json, read_jsonl
 from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.base import CaseFile, FileSource
 from pytest_llmeval.data.formats.fields import case_id, json_text, kind, wrong_values
-from pytest_llmeval.data.formats.predictions import Answer, read_answers
-from pytest_llmeval.data.formats.rows import Row
+from pytest_llmeval.data.formats.predictions import RecordedAnswer, read_answers
+from pytest_llmeval.data.formats.rows import DataRow
 
 _ID_KEYS = ("id", "claim_id")
 _ANSWER_ID_KEYS = (*_ID_KEYS, "question_id")
@@ -50,7 +50,7 @@ class FactCheckSource(FileSource):
             if not faults:
                 file.add(self._case(number, row), _joined(row.path, "id"), row.column)
 
-    def _case(self, number: int, row: Row) -> Case:
+    def _case(self, number: int, row: DataRow) -> Case:
         item = row.data
         key = next((key for key in _ID_KEYS if item.get(key) is not None), None)
         verdict = {"verdict": item["verdict"]} if isinstance(item.get("verdict"), str) else {}
@@ -63,7 +63,7 @@ class FactCheckSource(FileSource):
             line=row.line,
         )
 
-    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[Answer]:
+    def answers(self, path: Path, cases: Mapping[str, Case], faults: FaultLog) -> list[RecordedAnswer]:
         """Return the recorded answers; of claims that are there several times, the answers come in the same order."""
         waiting: dict[str, list[str]] = {}
         for name, case in reversed(list(cases.items())):
@@ -85,10 +85,10 @@ class FactCheckSource(FileSource):
         return [answer for answer in read_answers(path, faults, with_id) if answer.value is not None]
 
 
-def _rows(file: CaseFile) -> Iterator[Row]:
+def _rows(file: CaseFile) -> Iterator[DataRow]:
     if file.path.suffix.lower() != ".json":
         faults: list[Fault] = []
-        yield from (Row(data, line) for line, data in read_jsonl(file.path, file.shown, faults))
+        yield from (DataRow(data, line) for line, data in read_jsonl(file.path, file.shown, faults))
         file.faults.extend(faults)
         return
     document = load_json(file.path, file.shown, depth=1)
@@ -96,7 +96,7 @@ def _rows(file: CaseFile) -> Iterator[Row]:
         file.faults.add(1, 1, "", f"found {kind(document.data)}, expected a list of claims")
         return
     for index, data in enumerate(document.data):
-        yield Row(data, *document.locate([index]), f"[{index}]")
+        yield DataRow(data, *document.locate([index]), f"[{index}]")
 
 
 def _faults(item: Any) -> Iterator[tuple[str, str]]:

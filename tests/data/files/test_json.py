@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import load_json, read_document, read_json
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
-from pytest_llmeval.data.files.places import FaultLog, Place
+from pytest_llmeval.data.files.places import FaultLog, FilePlace
 
 
 def faults_of(text: str) -> list[str]:
@@ -131,7 +131,7 @@ def test_each_place_is_where_its_value_begins(value: Any, layout: dict[str, Any]
     text = json.dumps(value, **layout)
     lines = text.split("\n")
 
-    def check(part: Any, place: Place) -> None:
+    def check(part: Any, place: FilePlace) -> None:
         rest = "\n".join([lines[place.line - 1][place.column - 1 :], *lines[place.line :]])
         assert json.JSONDecoder().raw_decode(rest)[0] == part
         if isinstance(part, list):

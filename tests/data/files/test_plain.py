@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, field_validator
 from pydantic.dataclasses import dataclass as validated
 
 from pytest_llmeval.data.files.plain import NotPlainError, plain
-from pytest_llmeval.data.formats.fields import Fields
+from pytest_llmeval.data.formats.fields import ColumnMap
 from pytest_llmeval.data.formats.jsonl import JsonlSource
 from pytest_llmeval.evaluators.classification import Classification
 from pytest_llmeval.evaluators.text import TextEvaluator
@@ -60,7 +60,7 @@ INNER = st.fixed_dictionaries(
 KINDS: dict[Any, dict[str, st.SearchStrategy[Any]]] = {
     Outer: {"inner": INNER, "either": st.one_of(VALUES, st.dictionaries(st.text(max_size=2), INNER, max_size=2))},
     SuiteEntry: {"mode": st.sampled_from(["items", "bulk", "all"])},
-    **{each: {} for each in (CaseEntry, GateEntry, Repeats, TargetSpec, JudgeSpec, MatrixSpec, Fields, JsonlSource)},
+    **{each: {} for each in (CaseEntry, GateEntry, Repeats, TargetSpec, JudgeSpec, MatrixSpec, ColumnMap, JsonlSource)},
     **{each: {"metrics": st.lists(st.sampled_from(["f1", "recall"]))} for each in (TextEvaluator, Classification)},
 }
 

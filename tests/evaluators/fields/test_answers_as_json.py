@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_llmeval.evaluators.fields.reading import UnreadableError, read_json
+from pytest_llmeval.evaluators.fields.reading import NoJsonError, read_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-999, 999) | st.text(max_size=6),
@@ -55,7 +55,7 @@ def test_json_is_read_bare_and_inside_a_fence(text: str) -> None:
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, message: str) -> None:
-    with pytest.raises(UnreadableError) as raised:
+    with pytest.raises(NoJsonError) as raised:
         read_json(text)
     assert message in str(raised.value)
 
@@ -65,5 +65,5 @@ def test_every_beginning_of_json_is_truncated(value: object, data: st.DataObject
     text = json.dumps(value, ensure_ascii=False)
     assert read_json(text) == value
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
-    with pytest.raises(UnreadableError, match="found truncated JSON"):
+    with pytest.raises(NoJsonError, match="found truncated JSON"):
         read_json(cut)

@@ -15,7 +15,7 @@ from scipy import stats
 from strategies import SplitAverage
 
 from pytest_llmeval import Case, Observation, Result, compare, get_evaluator, score
-from pytest_llmeval.core.results import CaseRecord, Outcome
+from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.significance import mcnemar_interval
 from pytest_llmeval.scoring.summary import summarize
@@ -280,7 +280,7 @@ def test_bca_leans_where_a_difference_is_skewed() -> None:
 
 
 def test_pass_rate_is_compared_like_any_metric() -> None:
-    def outcomes(*listed: Outcome) -> Result:
+    def outcomes(*listed: CaseOutcome) -> Result:
         seen = {"answers": Observation({"score": 1, "n": 1})}
         records = [CaseRecord(str(number), {}, each, seen) for number, each in enumerate(listed)]
         return summarize({"answers": Answers()}, records, confidence=None)

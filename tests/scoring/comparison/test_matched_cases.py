@@ -5,7 +5,7 @@ import pytest
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.comparison.case_statistics import CaseDigest, CaseStatistics
 from pytest_llmeval.scoring.comparison.matching import match
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
 
 def kept(ids: str, edited: str = "", limited: str = "") -> CaseStatistics:
@@ -42,13 +42,13 @@ def test_digests_come_back_from_the_file() -> None:
 
 
 def test_without_an_unchanged_case_there_are_no_pairs() -> None:
-    pairing = Pairing(kept("ab", edited="ab"), kept("ab"), {})
+    pairing = RunPairing(kept("ab", edited="ab"), kept("ab"), {})
     assert (pairing.paired, pairing.common, pairing.only_current, pairing.only_baseline) == (False, 0, 2, 2)
     assert len(pairing.everything().current) == 2
 
 
 def test_pairs_are_the_same_case_row_by_row() -> None:
-    pairing = Pairing(kept("abcx", edited="b"), kept("abc"), {})
+    pairing = RunPairing(kept("abcx", edited="b"), kept("abc"), {})
     assert pairing.paired
     assert [len(rows) for rows in pairing.everything()] == [2, 2]
     assert pairing.table.matrix.shape[0] == 4

@@ -8,7 +8,7 @@ from comparisons import gate, noisy, pairing, run
 
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
-from pytest_llmeval.scoring.comparison.pairing import Pairing
+from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.comparison.shift import Shift
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
@@ -17,17 +17,17 @@ from pytest_llmeval.scoring.regression_verdicts import examine, judge_regression
 MILDER = Shift(0.2, 0.18, 0.22)
 
 
-def across(here: Result, there: Result, **shifts: Shift) -> Pairing:
+def across(here: Result, there: Result, **shifts: Shift) -> RunPairing:
     found = pairing(here, there)
     found.shifts = shifts
     return found
 
 
-def judged(regression: RegressionGate, pairs: Pairing) -> GateResult:
+def judged(regression: RegressionGate, pairs: RunPairing) -> GateResult:
     return judge_regressions([examine(regression, pairs)])[0]
 
 
-def difference(pairs: Pairing) -> Difference:
+def difference(pairs: RunPairing) -> Difference:
     return differences(pairs, pairs.everything(), ["score"], confidence=0.95)["score"]
 
 

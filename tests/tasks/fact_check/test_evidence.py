@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pytest_llmeval import EvidenceMatcher
-from pytest_llmeval.evaluators.measures.evidence_sources import Source, as_sources
+from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource, as_sources
 
 WORDS = EvidenceMatcher(tokenizer="words", matching="original")
 
@@ -81,11 +81,11 @@ def test_listed_sources_are_known_by_content_or_else_by_address() -> None:
         None,
     ]
     assert as_sources(entries) == [
-        Source("A"),
-        Source("B", ("https://b.example", "https://b2.example")),
-        Source("https://b.example", ("https://b.example",)),
-        Source("https://c.example", ("https://c.example",)),
-        Source("https://d.example", ("https://d.example",)),
+        EvidenceSource("A"),
+        EvidenceSource("B", ("https://b.example", "https://b2.example")),
+        EvidenceSource("https://b.example", ("https://b.example",)),
+        EvidenceSource("https://c.example", ("https://c.example",)),
+        EvidenceSource("https://d.example", ("https://d.example",)),
     ]
 
 
