@@ -19,9 +19,8 @@ from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
 from pytest_llmeval.snapshots.judged_scores import deciding_labels
-from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
-from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
+from pytest_llmeval.snapshots.runs import Keeper, RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (
@@ -91,7 +90,7 @@ def examine_regressions(
 def _watched(
     findings: Sequence[GateEvidence], suite_run: SuiteRun, keeper: Keeper, approval: str
 ) -> list[GateEvidence]:
-    """Judge the gates that weigh all runs since the approval, and have this run's part in them noted."""
+    """Judge the gates that weigh all runs since the approval, and note this run's part in them."""
     if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
         return list(findings)
     watch = RunWatch(approval, fingerprint(suite_run.statistics.text))
@@ -105,7 +104,7 @@ def _watched(
                 watch.looks[str(finding.gate)] = look
         else:
             out.append(finding)
-    keeper.note(suite_run, watch)
+    suite_run.watch = watch
     return out
 
 

@@ -1,9 +1,9 @@
-"""What a run has measured of a suite, and the approved run beside it."""
+"""A suite in a run: its records, the verdicts on it, and the approved run beside it."""
 
-__all__ = ("ApprovedRun", "RunWatch", "SuiteRun", "shown_beside")
+__all__ = ("ApprovedRun", "Keeper", "RunWatch", "SuiteRun", "shown_beside")
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
+from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
+from pytest_llmeval.snapshots.mode import SnapshotMode
+from pytest_llmeval.snapshots.stamp import Stamp
+from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.data import SuiteReport
     from pytest_llmeval.scoring.comparison.anytime import Look
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.comparison.shift import Shift
+    from pytest_llmeval.snapshots.files import PendingFile
     from pytest_llmeval.snapshots.scores import SuiteScores
 
 
@@ -49,28 +55,47 @@ class ApprovedRun(NamedTuple):
     pairing: "RunPairing"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SuiteRun:
-    """What a run has measured of one suite.
+    """A suite with the records of its cases and, once it is judged, with the verdicts on it.
+
+    Each stage of a run fills in its own part, and reads those of the stages before it.
 
     Attributes:
-        suite: The suite.
         key: What its results were gathered under.
-        result: Its metrics.
+        suite: The suite; that of another system, or of a Python test, if the key names one.
         records: One per case.
+        total: How many cases the suite has, faulty ones included.
         judges: Label of an evaluator to what is known of its judge.
+        result: Its metrics.
+        incomplete: Why these are not those of the whole suite, or nothing.
+        off: The metrics, as declared, that a run without judges cannot compute completely.
+        report: What is reported of it, with the verdicts of gates and snapshot.
+        remembered: Whether the history of runs gets a line about it.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
-        answers: Recordings of its predictions, if evaluators compare with approved ones.
+        pending: Its score file, before it is written; ``None`` if it stays as it is.
     """
 
-    suite: Suite
+    # collected
     key: SuiteKey
-    result: Result
-    records: Sequence[CaseRecord]
+    suite: Suite
+    records: Sequence[CaseRecord] = ()
+    total: int = 0
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # judged
+    result: Result = field(init=False)
+    incomplete: str = ""
+    off: frozenset[str] = frozenset()
+    report: "SuiteReport" = field(init=False)
+    remembered: bool = False
     watch: RunWatch | None = None
-    answers: Sequence[Mapping[str, Any]] = ()
-    _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
+    pending: "PendingFile | None" = None
+    _approved: dict[str, ApprovedRun] = field(default_factory=dict, repr=False)
+
+    @property
+    def recordings(self) -> list[Mapping[str, Any]]:
+        """Its predictions as later runs replay them, where they are recorded."""
+        return [row for record in self.records for row in record.recordings]
 
     @cached_property
     def comparable(self) -> Comparable:
@@ -117,6 +142,68 @@ class SuiteRun:
             return self.approved(scores).pairing
         except (OSError, UnicodeDecodeError, SuiteError):
             return None
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """How a run treats snapshots.
+
+    Attributes:
+        mode: What the command line asks for.
+        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
+        root: The folder of the history of runs; ``None`` if there is none.
+    """
+
+    mode: SnapshotMode
+    always: bool = False
+    root: Path | None = None
+
+    def settings(self, suite: Suite) -> SnapshotSettings | None:
+        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
+        settings = suite.snapshot or SnapshotSettings(enabled=self.always)
+        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
+
+    def judge(self, suite_run: SuiteRun, unjudged: str, stamp: Stamp) -> list[SnapshotVerdict]:
+        """Judge the scores of a suite against the approved ones.
+
+        Args:
+            suite_run: What was measured.
+            unjudged: Why nothing is compared: that is not the whole suite, or judges are off.
+            stamp: Of the approval, if the scores are approved.
+
+        Returns:
+            The verdicts; empty if the suite has no snapshot.
+        """
+        settings = self.settings(suite_run.suite)
+        if settings is None:
+            return []
+        if unjudged:
+            from pytest_llmeval.snapshots.verdicts import not_judged
+
+            return [not_judged(unjudged)]
+        from pytest_llmeval.snapshots.judged_scores import judge_snapshot
+
+        suite_run.remembered = True
+        verdicts, suite_run.pending = judge_snapshot(suite_run, settings, self.mode, stamp)
+        return verdicts
+
+    def settle(self, suite_runs: Iterable[SuiteRun], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
+        """Let the files of suites be counted, and written where they are approved.
+
+        Args:
+            suite_runs: The suites, judged.
+            whole: Whether the run left nothing out, so that files without a suite can be recognised.
+
+        Returns:
+            Verdicts on files that could not be written.
+        """
+        files = [(each.key, each.pending) for each in suite_runs if each.pending is not None]
+        self.mode.account([file for _, file in files], orphans=whole)
+        return [
+            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
+            for key, file in files
+            if file.fault
+        ]
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:
