@@ -1,6 +1,6 @@
 """Typed JSON: how the plain data of a run crosses processes and lies in files."""
 
-__all__ = ("Number", "decode", "encode", "plain")
+__all__ = ("JsonNumber", "decode", "encode", "plain")
 
 import json
 from functools import cache
@@ -10,7 +10,7 @@ import msgspec
 
 T = TypeVar("T")
 
-Number: TypeAlias = int | float
+JsonNumber: TypeAlias = int | float
 """Type of a count that is read as it was written; as `float`, ``2`` would come back as ``2.0``."""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from pytest_llmeval.core.codec import Number, plain
+from pytest_llmeval.core.codec import JsonNumber, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
         malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
     """
 
-    counts: Mapping[str, Number]
+    counts: Mapping[str, JsonNumber]
     details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
     malformed: str | None = None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from pytest_llmeval.core.codec import Number
+from pytest_llmeval.core.codec import JsonNumber
 from pytest_llmeval.core.observation import Observation
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class TargetUsage(NamedTuple):
         cost_usd: ``None`` where no price is known.
     """
 
-    input_tokens: Number | None = None
-    output_tokens: Number | None = None
-    cost_usd: Number | None = None
+    input_tokens: JsonNumber | None = None
+    output_tokens: JsonNumber | None = None
+    cost_usd: JsonNumber | None = None
 
 
 class AnswerShown(NamedTuple):
@@ -85,8 +85,8 @@ class JudgingShown(NamedTuple):
     mode: str
     question: Mapping[str, str]
     reply: str
-    score: Number | None = None
-    cost_usd: Number | None = None
+    score: JsonNumber | None = None
+    cost_usd: JsonNumber | None = None
     judge: str = ""
 
 
@@ -107,8 +107,8 @@ class JudgeCall(NamedTuple):
     fresh: bool
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cost_usd: Number | None = None
-    seconds: Number | None = None
+    cost_usd: JsonNumber | None = None
+    seconds: JsonNumber | None = None
     judge: str = ""
 
 
@@ -139,9 +139,9 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     observations: Mapping[str, Observation] = msgspec.field(name="obs", default_factory=dict)
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
     reason: str | None = None
-    duration_s: Number = msgspec.field(name="s", default=0.0)
+    duration_s: JsonNumber = msgspec.field(name="s", default=0.0)
     calls: Sequence[JudgeCall] = ()
-    target_seconds: Sequence[Number] = msgspec.field(name="target_s", default=())
+    target_seconds: Sequence[JsonNumber] = msgspec.field(name="target_s", default=())
     target_usage: Sequence[TargetUsage] = ()
     repeats: Mapping[str, Any] | None = None
     lines: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)

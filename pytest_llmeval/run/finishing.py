@@ -23,8 +23,8 @@ from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.snapshots.history import append_runs
+from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import Keeper
 from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
 from pytest_llmeval.suite.suite import SuiteKey
 

@@ -24,8 +24,9 @@ from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator, usage_report
 from pytest_llmeval.services.secrets import secret_values
 from pytest_llmeval.snapshots.comparable import fingerprint
+from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.runs import Keeper, SuiteRun
+from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.codec import Number
+from pytest_llmeval.core.codec import JsonNumber
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.run.execute import Execution
@@ -106,7 +106,7 @@ class ItemResult(msgspec.Struct, frozen=True):
 
     part: SuitePart
     outcome: str
-    duration: Number
+    duration: JsonNumber
 
 
 class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -129,8 +129,8 @@ class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         judgements: That items used, if these are recorded.
     """
 
-    started: Number = msgspec.field(default_factory=time.time)
-    seconds: Number = 0.0
+    started: JsonNumber = msgspec.field(default_factory=time.time)
+    seconds: JsonNumber = 0.0
     ended: str = ""
     crashed: str = ""
     uncollected: bool = False

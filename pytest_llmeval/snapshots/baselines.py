@@ -19,8 +19,9 @@ from pytest_llmeval.snapshots.comparable import fingerprint
 from pytest_llmeval.snapshots.files import approved_scores, score_file, statistics_file
 from pytest_llmeval.snapshots.history import earlier_looks
 from pytest_llmeval.snapshots.judged_scores import deciding_labels
+from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.pool import pool_of, pooled_baseline
-from pytest_llmeval.snapshots.runs import Keeper, RunWatch, SuiteRun, shown_beside
+from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun, shown_beside
 from pytest_llmeval.snapshots.scores import SuiteScores
 from pytest_llmeval.snapshots.unchanged import alike
 from pytest_llmeval.snapshots.verdicts import (

@@ -1,9 +1,9 @@
 """A suite in a run: its records, the verdicts on it, and the approved run beside it."""
 
-__all__ = ("ApprovedRun", "Keeper", "RunWatch", "SuiteRun", "shown_beside")
+__all__ = ("ApprovedRun", "RunWatch", "SuiteRun", "shown_beside")
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import CaseRecord, Result
-from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, digests_of
-from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.stamp import Stamp
-from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -142,68 +138,6 @@ class SuiteRun:
             return self.approved(scores).pairing
         except (OSError, UnicodeDecodeError, SuiteError):
             return None
-
-
-@dataclass(frozen=True)
-class Keeper:
-    """How a run treats snapshots.
-
-    Attributes:
-        mode: What the command line asks for.
-        always: Whether suites without the key ``snapshot`` have one: the ini option ``llmeval_snapshots``.
-        root: The folder of the history of runs; ``None`` if there is none.
-    """
-
-    mode: SnapshotMode
-    always: bool = False
-    root: Path | None = None
-
-    def settings(self, suite: Suite) -> SnapshotSettings | None:
-        """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
-        settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
-
-    def judge(self, suite_run: SuiteRun, unjudged: str, stamp: Stamp) -> list[SnapshotVerdict]:
-        """Judge the scores of a suite against the approved ones.
-
-        Args:
-            suite_run: What was measured.
-            unjudged: Why nothing is compared: that is not the whole suite, or judges are off.
-            stamp: Of the approval, if the scores are approved.
-
-        Returns:
-            The verdicts; empty if the suite has no snapshot.
-        """
-        settings = self.settings(suite_run.suite)
-        if settings is None:
-            return []
-        if unjudged:
-            from pytest_llmeval.snapshots.verdicts import not_judged
-
-            return [not_judged(unjudged)]
-        from pytest_llmeval.snapshots.judged_scores import judge_snapshot
-
-        suite_run.remembered = True
-        verdicts, suite_run.pending = judge_snapshot(suite_run, settings, self.mode, stamp)
-        return verdicts
-
-    def settle(self, suite_runs: Iterable[SuiteRun], *, whole: bool) -> list[tuple[SuiteKey, SnapshotVerdict]]:
-        """Let the files of suites be counted, and written where they are approved.
-
-        Args:
-            suite_runs: The suites, judged.
-            whole: Whether the run left nothing out, so that files without a suite can be recognised.
-
-        Returns:
-            Verdicts on files that could not be written.
-        """
-        files = [(each.key, each.pending) for each in suite_runs if each.pending is not None]
-        self.mode.account([file for _, file in files], orphans=whole)
-        return [
-            (key, SnapshotVerdict(EVERYTHING, "not_written", "failed", reason=file.fault))
-            for key, file in files
-            if file.fault
-        ]
 
 
 def shown_beside(key: SuiteKey, path: Path) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import structs
 
-from pytest_llmeval.core.codec import Number, decode, encode
+from pytest_llmeval.core.codec import JsonNumber, decode, encode
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
@@ -127,7 +127,7 @@ class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
     file: str
     nodeid: str
     outcome: str
-    duration: Number
+    duration: JsonNumber
     result: SuitePart
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 import pytest
 from comparisons import Answers, noisy, run
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy import stats
 from strategies import SplitAverage
 
