@@ -4,11 +4,11 @@ __all__ = ("BAD", "GATE", "GOOD", "HALF", "NEW", "OLD", "Suites", "graded", "mil
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_runs import KnownSuites
 from judged_projects import shown_to
 from llm_server import Answer, Call, LlmServer, Sent, reply
 
@@ -16,14 +16,16 @@ from pytest_llmeval.cli import main
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.recordings import judgements_of, write_judgements
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, judges_of
+from pytest_llmeval.run.collecting import RunTerms, collect, judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.run.judging import JudgedRun, judge_run
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.snapshots.files import score_file
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.layout import parse
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.scores import SuiteScores
+from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import SuiteKey
@@ -80,12 +82,12 @@ class Suites:
         ]
         judges = judges_of(suite, runner.judges, key.shown)
         runner.close(whole_run=True)
-        results = SuiteResults(key, suite.total, {each.record.id: each.record for each in done})
-        run = CollectedRun(datetime(2026, 11, 22, tzinfo=UTC), "abc", [CollectedSuite(results, suite, judges)])
+        run = RunRecord(items={Item(key.shown, ""): ItemResult(SuitePart.of(key, suite.total, done), "passed", 0.0)})
         keeper = Keeper(SnapshotMode(update=update))
-        judged = judge_run(run, keeper)
+        known = KnownSuites(self.path.parent, {self.path: suite}, judges)
+        judged = judge_run(*collect(run, known), run, RunTerms(), keeper, Stamp("2026-11-22", "abc"))
         if update:
-            keeper.settle(whole=True)
+            keeper.settle(judged.suites, whole=True)
             write_judgements(judgements_of(self.path), [entry for each in done for entry in each.entries])
         return judged
 

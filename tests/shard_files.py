@@ -9,10 +9,8 @@ from typing import Any
 
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
 from pytest_llmeval.run.execute import execute
-from pytest_llmeval.run.finishing import HeardRun
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.payload import encode
-from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards.file import Origin, ShardOptions, SuiteVariant
 from pytest_llmeval.run.shards.selection import Shard
 from pytest_llmeval.suite.suite import SuiteKey
@@ -45,24 +43,24 @@ def origin(root: Path, shard: str = "", **more: Any) -> Origin:
         "items": len(CASES),
         "imports": [],
         "suites": [print_suite(suite, root, [])],
-        "variants": [SuiteVariant((NAME, NAME, "", ""))],
+        "variants": [SuiteVariant(SuiteKey(NAME, NAME))],
     }
     return Origin(**{**known, **more})
 
 
-def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) -> HeardRun:
-    """Return what is heard of a run of a shard, or of chosen cases; the others are deselected."""
+def ran(root: Path, shard: str = "", only: Collection[str] = (), **more: Any) -> RunRecord:
+    """Return the record of a run of a shard, or of chosen cases; the others are deselected."""
     suite = Checkout(root, {}).read(root / NAME)
     index, _, count = (shard or "1/1").partition("/")
     part = Shard(int(index), int(count))
-    results = {}
+    items = {}
     deselected = set()
     for case in suite.cases:
         nodeid = f"{NAME}::{case.id}"
         if part.has(NAME, f"case {case.id}") and (not only or case.id in only):
             key = SuiteKey(str(suite.path), NAME)
-            payload = encode(key, suite.total, [execute(suite, CaseAnswer(case))], predictions=False)
-            results[Item(NAME, nodeid)] = ItemResult(payload, "passed", 0.25)
+            made = SuitePart.of(key, suite.total, [execute(suite, CaseAnswer(case))])
+            items[Item(NAME, nodeid)] = ItemResult(made, "passed", 0.25)
         else:
             deselected.add(nodeid)
-    return HeardRun(started=1e9, results=ResultCollector(results), deselected=deselected, selected={suite.path}, **more)
+    return RunRecord(started=1e9, seconds=2.5, items=items, deselected=deselected, selected={str(suite.path)}, **more)

@@ -17,4 +17,4 @@ def say_finished(finished: "FinishedRun", verbosity: int) -> None:
 
     width = shutil.get_terminal_size().columns
     say(line.text for line in render(finished.report, verbosity=verbosity, width=width))
-    say(finished.notes)
+    say(finished.judged.notes)

@@ -14,8 +14,8 @@ from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_llmeval.run.shards.file import ShardFile
-    from pytest_llmeval.run.shards.merging import MergedRun
+    from pytest_llmeval.run.run_record import RunRecord
+    from pytest_llmeval.run.shards.file import ShardFile, ShardOptions
     from pytest_llmeval.targets.python import Recordings
 
 _SUFFIX = ".llmeval"
@@ -49,9 +49,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _merge(options: Namespace) -> int:
-    from dataclasses import replace
-
     from pytest_llmeval.cli.finished import say_finished
+    from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.past_runs import write_run
     from pytest_llmeval.run.shards.merging import merge_shards
@@ -62,28 +61,26 @@ def _merge(options: Namespace) -> int:
     files = list(dict.fromkeys(each for given in options.shards for each in _files(given)))
     root, shards = _opened(files, options.rootdir)
     _import_from(root, shards)
-    merged = merge_shards(shards, root)
-    finished = finish_run(
-        merged.heard,
-        replace(
-            merged.terms,
-            require_gates=merged.terms.require_gates or options.require_gates,
-            compares=any(path.suffix == ".html" for path in options.report),
-        ),
-        merged.suites,
-        SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor),
-        recordings=_recordings(merged),
-        duration_s=merged.seconds,
+    run, suites = merge_shards(shards, root)
+    ran = shards[0].origin.options
+    terms = RunTerms(
+        judge=ran.judge,
+        texts=ran.texts,
+        snapshots=ran.snapshots,
+        require_gates=options.require_gates or any(each.origin.require_gates for each in shards),
+        compares=any(path.suffix == ".html" for path in options.report),
     )
+    mode = SnapshotMode(update=options.snapshot_update, anchor=options.snapshot_anchor)
+    finished = finish_run(run, terms, suites, mode, recordings=_recordings(ran, root))
     written, missing, notes = write_run(finished.report, options.report, root)
     say_finished(finished, options.verbose)
     say(f"report written to {path}" for path in written)
     say(notes)
-    lacking = [*finished.shortfalls, *_failed_elsewhere(merged), *missing]
+    lacking = [*finished.shortfalls, *_failed_elsewhere(run), *missing]
     say((f"exit code 1: {each}" for each in lacking), error=True)
     if lacking or finished.failed:
         return 1
-    if not merged.heard.results.results:
+    if not run.items:
         say(["found no results in any shard, expected some"], error=True)
         return _NOTHING_RAN
     return 0
@@ -141,15 +138,14 @@ def _import_from(root: Path, shards: "Sequence[ShardFile]") -> None:
     sys.path[:0] = [each for each in own if each not in sys.path]
 
 
-def _recordings(merged: "MergedRun") -> "Recordings | None":
+def _recordings(ran: "ShardOptions", root: Path) -> "Recordings | None":
     from pytest_llmeval.targets.python import Recordings
 
-    path, mode = merged.options.predictions, merged.options.predictions_mode
-    return Recordings.open(merged.suites.root / path, mode) if path and mode != "replay" else None
+    path, mode = ran.predictions, ran.predictions_mode
+    return Recordings.open(root / path, mode) if path and mode != "replay" else None
 
 
-def _failed_elsewhere(merged: "MergedRun") -> "list[str]":
+def _failed_elsewhere(run: "RunRecord") -> list[str]:
     """Return what failed in shards besides cases."""
-    heard = merged.heard
-    found = [f"{counted(len(heard.failures), 'other test')} failed in the shards"] if heard.failures else []
-    return [*found, "tests could not be collected"] if heard.uncollected else found
+    found = [f"{counted(len(run.failures), 'other test')} failed in the shards"] if run.failures else []
+    return [*found, "tests could not be collected"] if run.uncollected else found

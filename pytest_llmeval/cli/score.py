@@ -15,7 +15,7 @@ from pytest_llmeval.core.errors import LlmevalError, SuiteError
 if TYPE_CHECKING:
     from pytest_llmeval.reports.data import RunReport
     from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.finishing import HeardRun
+    from pytest_llmeval.run.run_record import RunRecord
 
 
 _LISTED = 20
@@ -41,15 +41,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _score(options: Namespace) -> int:
     from pytest_llmeval.cli.finished import say_finished
     from pytest_llmeval.run.checkout import Checkout
-    from pytest_llmeval.run.finishing import RunTerms, finish_run
+    from pytest_llmeval.run.collecting import RunTerms
+    from pytest_llmeval.run.finishing import finish_run
     from pytest_llmeval.run.past_runs import write_run
     from pytest_llmeval.snapshots.mode import SnapshotMode
 
     here, path = Path.cwd(), options.suite.resolve()
     checkout = Checkout(here if path.is_relative_to(here) else path.parent, {})
-    heard = _heard(options, path, checkout)
+    run = _record(options, path, checkout)
     compares = any(each.suffix == ".html" for each in options.report)
-    finished = finish_run(heard, RunTerms(compares=compares), checkout, SnapshotMode())
+    finished = finish_run(run, RunTerms(compares=compares), checkout, SnapshotMode())
     written, missing, lines = write_run(finished.report, options.report, checkout.root)
     say(_not_passed(finished.report))
     say_finished(finished, options.verbose)
@@ -73,15 +74,14 @@ def _not_passed(report: "RunReport") -> Iterator[str]:
         yield f"... and {len(found) - _LISTED} more: see a report"
 
 
-def _heard(options: Namespace, path: Path, checkout: "Checkout") -> "HeardRun":
+def _record(options: Namespace, path: Path, checkout: "Checkout") -> "RunRecord":
     """Score all cases of all systems.
 
     Raises:
         LlmevalError: The suite or the predictions have faults, or a worker is lost.
     """
     from pytest_llmeval.data.files.places import display_path
-    from pytest_llmeval.run.finishing import HeardRun
-    from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+    from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
     from pytest_llmeval.run.streams.predicted_suite import open_executor, run_predicted, with_answers
     from pytest_llmeval.suite.suite import SuiteKey
 
@@ -97,10 +97,10 @@ def _heard(options: Namespace, path: Path, checkout: "Checkout") -> "HeardRun":
     if not any(suite.of(name).cases for name in suite.systems or [""]):
         raise LlmevalError(f"{options.suite}: found no case, expected at least one")
     shown = display_path(path, checkout.root)
-    results: dict[Item, ItemResult] = {}
+    run = RunRecord(selected={str(path)})
     with open_executor(options.executor) as executor:
         for name in suite.systems or [""]:
             key = SuiteKey(str(path), shown, variant=name)
-            for payload in run_predicted(suite.of(name), key, executor):
-                results[Item(shown, f"{name}::{len(results)}")] = ItemResult(payload, "passed", 0.0)
-    return HeardRun(results=ResultCollector(results), selected={path})
+            for part in run_predicted(suite.of(name), key, executor):
+                run.items[Item(shown, f"{name}::{len(run.items)}")] = ItemResult(part, "passed", 0.0)
+    return run

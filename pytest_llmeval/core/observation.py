@@ -10,9 +10,12 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from pytest_llmeval.core.codec import JsonNumber, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +29,7 @@ else:
 _MOST_OF_A_BYTE = 127
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an evaluator saw in one case.
 
     Attributes:
@@ -39,11 +41,11 @@ class Observation:
         malformed: Why the prediction is not what the evaluator can read; the case then fails with this text.
     """
 
-    counts: Mapping[str, float]
-    details: Mapping[str, Any] = field(default_factory=dict)
-    undefined: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, JsonNumber]
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    undefined: Mapping[str, str] = msgspec.field(default_factory=dict)
     malformed: str | None = None
-    errored: Mapping[str, str] = field(default_factory=dict)
+    errored: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def fault(self) -> str | None:
         """Say why this cannot be added up, or written as JSON; ``None`` if it can."""
@@ -65,31 +67,22 @@ class Observation:
             return f"found details that are not JSON data ({error})"
         return None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data; empty parts are left out."""
+    def plain(self) -> "Observation":
+        """Return the observation as every process reads it: its data copied, and of JSON's own types only."""
         # float() unwraps the number types of numpy, which JSON does not know.
         counts = {name: count if type(count) is int else float(count) for name, count in self.counts.items()}
-        data: dict[str, Any] = {"counts": counts}
-        if self.details:
-            data["details"] = dict(self.details)
-        if self.undefined:
-            data["undefined"] = dict(self.undefined)
-        if self.malformed is not None:
-            data["malformed"] = self.malformed
-        if self.errored:
-            data["errored"] = dict(self.errored)
+        details = plain(self.details) if self.details else {}
+        return Observation(counts, details, dict(self.undefined), self.malformed, dict(self.errored))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data; empty parts are left out."""
+        data: dict[str, Any] = msgspec.to_builtins(self.plain())
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Observation":
         """Read what `to_json` wrote; the round trip is identity."""
-        return cls(
-            counts=data["counts"],
-            details=data.get("details", {}),
-            undefined=data.get("undefined", {}),
-            malformed=data.get("malformed"),
-            errored=data.get("errored", {}),
-        )
+        return msgspec.convert(data, cls)
 
 
 def _expansion(parts: Iterable[float]) -> tuple[float, ...]:

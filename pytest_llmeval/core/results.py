@@ -21,6 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import msgspec
+
+from pytest_llmeval.core.codec import JsonNumber
 from pytest_llmeval.core.observation import Observation
 
 if TYPE_CHECKING:
@@ -39,9 +42,78 @@ UNLABELLED = "(none)"
 """The group of the cases that lack the label."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseRecord:
-    """What happened to one case: the input of every summary.
+class TargetUsage(NamedTuple):
+    """What a target used for one prediction.
+
+    Attributes:
+        input_tokens: ``None`` if it does not say so.
+        output_tokens: ``None`` if it does not say so.
+        cost_usd: ``None`` where no price is known.
+    """
+
+    input_tokens: JsonNumber | None = None
+    output_tokens: JsonNumber | None = None
+    cost_usd: JsonNumber | None = None
+
+
+class AnswerShown(NamedTuple):
+    """An answer to a case.
+
+    Attributes:
+        value: The prediction.
+        times: How many repeats gave it.
+    """
+
+    value: Any
+    times: int = 1
+
+
+class JudgingShown(NamedTuple):
+    """A question to a judge with its reply.
+
+    Attributes:
+        evaluator: Label of the evaluator that asks.
+        mode: How it is judged.
+        question: Field name to text, as the judge is shown them.
+        reply: What the judge replied, or why there is no verdict.
+        score: ``None`` where there is no verdict.
+        cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
+        judge: The juror, where a panel judges.
+    """
+
+    evaluator: str
+    mode: str
+    question: Mapping[str, str]
+    reply: str
+    score: JsonNumber | None = None
+    cost_usd: JsonNumber | None = None
+    judge: str = ""
+
+
+class JudgeCall(NamedTuple):
+    """One question to a judge, asked now or answered from a store.
+
+    Attributes:
+        id: The same for all cases that share the call.
+        fresh: Whether it was made in this run.
+        input_tokens: ``None`` if the provider does not report them.
+        output_tokens: ``None`` if the provider does not report them.
+        cost_usd: ``None`` where no price is known.
+        seconds: How long it took when it was made; ``None`` where that is not recorded.
+        judge: The juror, where a panel judges.
+    """
+
+    id: str
+    fresh: bool
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: JsonNumber | None = None
+    seconds: JsonNumber | None = None
+    judge: str = ""
+
+
+class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of one case: the input of every summary, and what processes and files exchange.
 
     Attributes:
         id: The case's id.
@@ -58,22 +130,24 @@ class CaseRecord:
         lines: Evaluator label to what it says is wrong.
         answers: Its prediction; of several repeats those that failed, the most frequent first.
         judgings: What judges were asked about it, and what they replied.
+        recordings: Its predictions as later runs replay them, where they are recorded.
     """
 
     id: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     outcome: CaseOutcome = "passed"
-    observations: Mapping[str, Observation] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
+    observations: Mapping[str, Observation] = msgspec.field(name="obs", default_factory=dict)
+    errors: Mapping[str, str] = msgspec.field(default_factory=dict)
     reason: str | None = None
-    duration_s: float = 0.0
-    calls: "Sequence[JudgeCall]" = ()
-    target_seconds: Sequence[float] = ()
-    target_usage: "Sequence[TargetUsage]" = ()
+    duration_s: JsonNumber = msgspec.field(name="s", default=0.0)
+    calls: Sequence[JudgeCall] = ()
+    target_seconds: Sequence[JsonNumber] = msgspec.field(name="target_s", default=())
+    target_usage: Sequence[TargetUsage] = ()
     repeats: Mapping[str, Any] | None = None
-    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    answers: "Sequence[AnswerShown]" = ()
-    judgings: "Sequence[JudgingShown]" = ()
+    lines: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+    answers: Sequence[AnswerShown] = ()
+    judgings: Sequence[JudgingShown] = ()
+    recordings: Sequence[Mapping[str, Any]] = ()
 
     @property
     def ran(self) -> bool:
@@ -108,8 +182,7 @@ class MetricValue:
     signature: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(msgspec.Struct, frozen=True):
     """One case's scores."""
 
     id: str
@@ -183,73 +256,3 @@ class Result:
     records: Sequence[CaseRecord] = field(repr=False, default=())
     clusters: Clusters | None = None
     intervals: Mapping[str, IntervalMethod] = field(default_factory=dict)
-
-
-class TargetUsage(NamedTuple):
-    """What a target used for one prediction.
-
-    Attributes:
-        input_tokens: ``None`` if it does not say so.
-        output_tokens: ``None`` if it does not say so.
-        cost_usd: ``None`` where no price is known.
-    """
-
-    input_tokens: float | None = None
-    output_tokens: float | None = None
-    cost_usd: float | None = None
-
-
-class AnswerShown(NamedTuple):
-    """An answer to a case.
-
-    Attributes:
-        value: The prediction.
-        times: How many repeats gave it.
-    """
-
-    value: Any
-    times: int = 1
-
-
-class JudgingShown(NamedTuple):
-    """A question to a judge with its reply.
-
-    Attributes:
-        evaluator: Label of the evaluator that asks.
-        mode: How it is judged.
-        question: Field name to text, as the judge is shown them.
-        reply: What the judge replied, or why there is no verdict.
-        score: ``None`` where there is no verdict.
-        cost_usd: Of the call, now or when it was made; ``None`` where that is not known.
-        judge: The juror, where a panel judges.
-    """
-
-    evaluator: str
-    mode: str
-    question: Mapping[str, str]
-    reply: str
-    score: float | None = None
-    cost_usd: float | None = None
-    judge: str = ""
-
-
-class JudgeCall(NamedTuple):
-    """One question to a judge, asked now or answered from a store.
-
-    Attributes:
-        id: The same for all cases that share the call.
-        fresh: Whether it was made in this run.
-        input_tokens: ``None`` if the provider does not report them.
-        output_tokens: ``None`` if the provider does not report them.
-        cost_usd: ``None`` where no price is known.
-        seconds: How long it took when it was made; ``None`` where that is not recorded.
-        judge: The juror, where a panel judges.
-    """
-
-    id: str
-    fresh: bool
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
-    seconds: float | None = None
-    judge: str = ""

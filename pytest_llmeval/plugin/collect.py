@@ -15,13 +15,13 @@ from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.plugin.early import may_ask_early, outlives_its_test
-from pytest_llmeval.plugin.payload import PAYLOAD, conclude, failure_text, keep_judgements
+from pytest_llmeval.plugin.payload import RESULT, conclude, failure_text, keep_judgements
 from pytest_llmeval.plugin.pytest_private import SyntheticModule, fixture_info, record_whole_name
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
 from pytest_llmeval.run.case_runner import FromFixtures
 from pytest_llmeval.run.execute import as_expected, is_skipped, skipped
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
-from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class CaseItem(pytest.Function):
             self.session.shouldstop = str(error)
             pytest.skip(str(error))
         finally:
-            self.stash[PAYLOAD] = encode(
+            self.stash[RESULT] = SuitePart.of(
                 key,
                 suite.total,
                 executions,

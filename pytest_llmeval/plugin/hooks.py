@@ -3,6 +3,7 @@
 __all__ = ()
 
 import gc
+import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,7 +180,7 @@ class ItemHooks:
 
     def __init__(self, config: pytest.Config, runner: "CaseRunner", loader: "SuiteLoader") -> None:
         from pytest_llmeval.plugin.collect import link_followers
-        from pytest_llmeval.plugin.payload import judged_by, keys_of, payload_of, require_score
+        from pytest_llmeval.plugin.payload import hand_over, keys_of, require_score
         from pytest_llmeval.plugin.presentation import make_presentable
         from pytest_llmeval.plugin.pytest_private import deselected_by_pytest
         from pytest_llmeval.plugin.shards import leave_to_others, note_selection
@@ -193,12 +194,12 @@ class ItemHooks:
         self._loader = loader
         self._keys_of = keys_of
         self._make_presentable = make_presentable
-        self._payload_of = payload_of
-        self._judged_by = judged_by
+        self._hand_over = hand_over
         self._link_followers = link_followers
         self._patterns = config.getini("llmeval_files")
         self._froze = False
         self._whole_run = not hasattr(config, "workerinput")
+        self._process = os.getpid()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
@@ -272,13 +273,9 @@ class ItemHooks:
         """Put an item's result on its report."""
         report = yield
         self._make_presentable(item, report)
-        if call.when != "teardown":
-            payload = self._payload_of(item, call, report)
-            if payload is not None:
-                report.llmeval = payload
-        judged = self._judged_by(item)
-        if judged is not None:
-            report.llmeval_judged = judged
+        # Plugins such as pytest-forked run an item in a child, and send its report here as plain data.
+        here = self._whole_run and os.getpid() == self._process
+        self._hand_over(item, call, report, encoded=not here)
         return report
 
 

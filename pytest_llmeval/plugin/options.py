@@ -35,7 +35,7 @@ from pytest_llmeval.suite import SUITE_FILES
 if TYPE_CHECKING:
     from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
     from pytest_llmeval.run.case_runner import CaseRunner
-    from pytest_llmeval.run.finishing import RunTerms
+    from pytest_llmeval.run.collecting import RunTerms
     from pytest_llmeval.run.shards.selection import Shard
 
 SHARD_SUFFIX = ".llmeval"
@@ -279,7 +279,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
 def run_terms(config: pytest.Config) -> "RunTerms":
     """Return the options that decide what comes of the results of a run."""
     from pytest_llmeval.plugin.suite_loader import RUNNER
-    from pytest_llmeval.run.finishing import RunTerms
+    from pytest_llmeval.run.collecting import RunTerms
 
     return RunTerms(
         judge=config.stash[RUNNER].options.mode,

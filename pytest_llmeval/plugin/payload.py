@@ -1,15 +1,17 @@
-"""What items hand to their test reports: the result of a case, and the judgements it used."""
+"""What items hand to their test reports: the results of their cases, and the judgements that these used."""
 
 __all__ = (
-    "PAYLOAD",
+    "RESULT",
     "case_of",
     "conclude",
     "failure_text",
-    "judged_by",
+    "hand_over",
     "keep_judgements",
     "keys_of",
-    "payload_of",
+    "part_of",
     "require_score",
+    "take_judgements",
+    "take_results",
 )
 
 from collections.abc import Iterable
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.frames import users_only
 from pytest_llmeval.core.results import CaseRecord
@@ -29,7 +32,7 @@ from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import CasePlace, explain
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.job import LoadedCase
-from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.suite import SuiteKey
 
@@ -40,8 +43,11 @@ if TYPE_CHECKING:
 JUDGED = pytest.StashKey[list[tuple[Path, "StoredJudgement"]]]()
 """Judgements that a test used, each with the file that asked for it."""
 
-PAYLOAD = pytest.StashKey[str]()
-"""What an item hands to its report."""
+RESULT = pytest.StashKey["SuitePart"]()
+"""The results of an item's cases, until its report has them."""
+
+_ATTRIBUTE, _JUDGED_ATTRIBUTE = "llmeval", "llmeval_judged"
+"""Attributes of a report in which an item's results and judgements reach the main process."""
 
 
 def keep_judgements(item: pytest.Item, asking: Path, entries: "Iterable[StoredJudgement]") -> None:
@@ -62,7 +68,7 @@ def conclude(item: pytest.Item, loaded: LoadedCase, execution: Execution) -> Non
     # What a Python test scores need not come from the target, so it is no recording of the target's answers.
     wanted = item.config.stash[RUNNER].records or bool(loaded.suite.against_approved)
     record_answers = wanted and not loaded.key.test
-    item.stash[PAYLOAD] = encode(
+    item.stash[RESULT] = SuitePart.of(
         loaded.key,
         loaded.suite.total,
         [execution],
@@ -94,22 +100,67 @@ def failure_text(config: pytest.Config, loaded: LoadedCase, execution: Execution
     return explain(case, execution.record, execution.unmet, place, terminal_columns(config))
 
 
-def payload_of(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> str | None:
-    """Return what an item hands to its report; a case whose fixtures failed or skipped it is counted too."""
+def hand_over(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport, *, encoded: bool) -> None:
+    """Put an item's results and judgements on its report.
+
+    Args:
+        item: The item.
+        call: Its phase.
+        report: Of the phase.
+        encoded: Whether the report leaves this process, and so can only carry text.
+    """
+    part = _result(item, call, report) if call.when != "teardown" else None
+    if part is not None:
+        setattr(report, _ATTRIBUTE, encode(part).decode() if encoded else part)
+    judged = item.stash.get(JUDGED, None)
+    if judged:
+        del item.stash[JUDGED]
+        from pytest_llmeval.judge.recordings import encode_judgements
+
+        setattr(report, _JUDGED_ATTRIBUTE, encode_judgements(judged) if encoded else judged)
+
+
+def part_of(report: pytest.TestReport) -> SuitePart | None:
+    """Return the results on a report, if there are any."""
+    found = report.__dict__.get(_ATTRIBUTE)
+    if isinstance(found, str):
+        found = report.__dict__[_ATTRIBUTE] = decode(found, SuitePart)
+    return found
+
+
+def take_results(report: pytest.TestReport) -> SuitePart | None:
+    """Take the results off a report, which others keep."""
+    part = part_of(report)
+    report.__dict__.pop(_ATTRIBUTE, None)
+    return part
+
+
+def take_judgements(report: pytest.TestReport, run: RunRecord) -> None:
+    """Take the judgements off a report."""
+    judged = report.__dict__.pop(_JUDGED_ATTRIBUTE, None)
+    if isinstance(judged, str):
+        run.judgements.take(judged)
+    elif judged:
+        from pytest_llmeval.judge.recordings import judgements_of
+
+        for asking, entry in judged:
+            run.judgements.add(judgements_of(asking), entry)
+
+
+def _result(item: pytest.Item, call: "pytest.CallInfo[None]", report: pytest.TestReport) -> SuitePart | None:
+    """Return the results of an item; a case whose fixtures failed or skipped it is counted too."""
     if call.when == "call":
-        payload = item.stash.get(PAYLOAD, None)
-        if payload is not None:
-            del item.stash[PAYLOAD]  # an item can be run again
-            return payload
+        part = item.stash.get(RESULT, None)
+        if part is not None:
+            del item.stash[RESULT]  # an item can be run again
+            return part
     elif report.outcome == "passed":
         return None
     loaded = case_of(item)
     if loaded is None:
         return None
     cases = getattr(item, "bulk", ()) or (loaded.case,)
-    records = [_unscored(case.id, report, call) for case in cases]
-    executions = [Execution(case, record) for case, record in zip(cases, records, strict=True)]
-    return encode(loaded.key, loaded.suite.total, executions, predictions=False)
+    return SuitePart(loaded.key, loaded.suite.total, [_unscored(case.id, report, call) for case in cases])
 
 
 def require_score(item: pytest.Item) -> None:
@@ -119,24 +170,13 @@ def require_score(item: pytest.Item) -> None:
         pytest.fail.Exception: It did.
     """
     loaded = case_of(item)
-    if loaded is not None and loaded.key.test and PAYLOAD not in item.stash:
+    if loaded is not None and loaded.key.test and RESULT not in item.stash:
         file, line, _ = item.location
         raise pytest.fail.Exception(
             f"{file}:{(line or 0) + 1}  found no score of case {loaded.case.id!r}, expected this line once the "
             "application has answered: eval_case.score(prediction)",
             pytrace=False,
         )
-
-
-def judged_by(item: pytest.Item) -> str | None:
-    """Return the judgements that a test used since it was asked last, as one line of ASCII."""
-    judged = item.stash.get(JUDGED, None)
-    if not judged:
-        return None
-    del item.stash[JUDGED]
-    from pytest_llmeval.judge.recordings import encode_judgements
-
-    return encode_judgements(judged)
 
 
 def _unscored(name: str, report: pytest.TestReport, call: "pytest.CallInfo[None]") -> CaseRecord:

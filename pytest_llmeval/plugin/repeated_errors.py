@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.run.payload import decode
+from pytest_llmeval.plugin.payload import part_of
 
 _LISTED = 5
 
@@ -23,9 +23,9 @@ class RepeatedErrors:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note why a case has no score."""
-        payload = report.__dict__.get("llmeval")
-        if report.failed and payload:
-            records = decode(payload).records
+        part = part_of(report) if report.failed else None
+        if part is not None:
+            records = part.records
             if len(records) == 1 and records[0].outcome == "errored" and records[0].reason:
                 self._reasons[report.nodeid] = records[0].reason
 

@@ -1,4 +1,4 @@
-"""One run in the main process: what is heard of it, and what comes of it."""
+"""One run in the main process: what is reported, and what comes of it."""
 
 __all__ = ("Run",)
 
@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
-from pytest_llmeval.plugin.payload import PAYLOAD
+from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
 from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collected import judges_of
-from pytest_llmeval.run.finishing import FinishedRun, HeardRun, finish_run
+from pytest_llmeval.run.collecting import judges_of
+from pytest_llmeval.run.finishing import FinishedRun, finish_run
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -28,7 +30,7 @@ class Run:
         config: Of the session.
         loader: The suites of this process.
         runner: Has the judges and recordings of this process.
-        heard: What was heard of it.
+        record: What was reported.
         notes: Lines for the terminal.
         finished: The result, once `finish` has run.
         shortfalls: Why the run does not pass although its exit code would say so.
@@ -38,7 +40,7 @@ class Run:
     config: pytest.Config
     loader: SuiteLoader
     runner: CaseRunner
-    heard: HeardRun = field(default_factory=HeardRun)
+    record: RunRecord = field(default_factory=RunRecord)
     notes: list[str] = field(default_factory=list)
     finished: FinishedRun | None = None
     shortfalls: list[str] = field(default_factory=list)
@@ -47,29 +49,26 @@ class Run:
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
-        payload = report.__dict__.pop("llmeval", None)
-        self.heard.results.take(report, payload)
+        self.record.take(report, take_results(report))
+        take_judgements(report, self.record)
         crashed = report.when not in (
             "setup",
             "call",
             "teardown",
         )  # xdist reports the case of a crashed worker as "???"
-        if report.failed and not (self.heard.results.has(report) or (crashed and report.nodeid in self._expected)):
-            self.heard.failures.add(report.nodeid)
-        judged = report.__dict__.pop("llmeval_judged", None)
-        if judged is not None:
-            self.heard.judgements.take(judged)
+        if report.failed and not (self.record.has(report) or (crashed and report.nodeid in self._expected)):
+            self.record.failures.add(report.nodeid)
         if crashed:
-            self.heard.crashed = "a worker crashed"
+            self.record.crashed = "a worker crashed"
         elif report.when == "call" or report.outcome != "passed":
-            self.heard.unfinished.discard(report.nodeid)
+            self.record.unfinished.discard(report.nodeid)
 
     def salvage(self, items: Iterable[pytest.Item]) -> None:
         """Keep what items had finished when the run was interrupted; pytest makes no report of the one that ran."""
         for item in items:
-            payload = item.stash.get(PAYLOAD, None)
-            if payload is not None:
-                self.heard.results.salvage(item.location[0], item.nodeid, payload)
+            part = item.stash.get(RESULT, None)
+            if part is not None:
+                self.record.items[Item(item.location[0], item.nodeid)] = ItemResult(part, "passed", 0.0)
 
     def expect(self, nodeids: Iterable[str], over_suites: Iterable[str] = ()) -> None:
         """Note the items that are to run, and their suite files.
@@ -82,18 +81,18 @@ class Run:
         files = {nodeid: nodeid.partition("::")[0] for nodeid in nodeids}
         suites = {file for file in {*files.values()} if is_suite_file(Path(file).name, patterns)}
         paths = (self.config.rootpath / file for file in suites)
-        self.heard.selected.update(path for path in paths if path.is_file())
+        self.record.selected.update(str(path) for path in paths if path.is_file())
         if not self.config.getoption("setuponly", False):
             cases = {*over_suites, *(nodeid for nodeid, file in files.items() if file in suites)}
             # A worker in place of a crashed one collects everything anew, also what has ended.
-            self.heard.unfinished |= cases - self._expected
+            self.record.unfinished |= cases - self._expected
             self._expected |= cases
 
     def note_left_out(self, left_out: Mapping[str, Any]) -> None:
         """Note what a process collected and left out; see `SuiteLoader.left_out`."""
-        self.heard.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
-        self.heard.deselected.update(left_out.get("deselected", ()))
-        self.heard.unwanted.update(left_out.get("unwanted", ()))
+        self.record.dropped.update(SuiteKey(*key) for key in left_out.get("dropped", ()))
+        self.record.deselected.update(left_out.get("deselected", ()))
+        self.record.unwanted.update(left_out.get("unwanted", ()))
         self.collected.update(left_out.get("collected", ()))
         self.loader.misnamed.update(left_out.get("misnamed", ()))
 
@@ -101,9 +100,9 @@ class Run:
         """Note the faults of a suite file; what another file would have run is unknown, so nothing is approved."""
         file = nodeid.partition("::")[0]
         if is_suite_file(Path(file).name, self.config.getini("llmeval_files")):
-            self.heard.faults[file] = why.splitlines()
+            self.record.faults[file] = why.splitlines()
         else:
-            self.heard.uncollected = True
+            self.record.uncollected = True
 
     def allow_faulty_suites(self, session: pytest.Session) -> None:
         """Let the run go on if it is only suites that could not be collected; it fails nevertheless."""
@@ -117,15 +116,15 @@ class Run:
             session: The session.
             ended: Why the run ended early, or nothing.
         """
-        self.heard.ended = ended
+        self.record.ended = ended
         self.note_left_out(self.loader.left_out())
         suites = _Suites(session, self.loader, self.runner)
         recordings = self.runner.recordings
         terms, mode = run_terms(self.config), SnapshotMode.of(self.config)
-        self.finished = finish_run(self.heard, terms, suites, mode, recordings=recordings)
+        self.finished = finish_run(self.record, terms, suites, mode, recordings=recordings)
         self.shortfalls += self.finished.shortfalls
-        self.notes += self.finished.notes
-        emit(session, [verdict_report(each) for each in self.finished.verdicts])
+        self.notes += self.finished.judged.notes
+        emit(session, [verdict_report(*each) for each in self.finished.judged.verdicts])
 
     @property
     def is_empty_shard(self) -> bool:
@@ -152,9 +151,10 @@ class Run:
         from pytest_llmeval.run.shards.file import write_shard
 
         assert self.finished is not None
-        origin = origin_of(session, self.loader, self.finished.collected, self.collected)
+        origin = origin_of(session, self.loader, self.finished, self.collected)
+        record = structs.replace(self.record, seconds=self.finished.report.duration_s)
         try:
-            write_shard(path, origin, self.heard, self.config.rootpath, self.finished.report.duration_s)
+            write_shard(path, origin, record, self.config.rootpath)
         except OSError as error:
             self.notes.append(f"results NOT kept in {path}: {error.strerror}")
             return False
@@ -163,7 +163,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _Suites:
-    """Implements `pytest_llmeval.run.finishing.Suites` for a session."""
+    """Implements `pytest_llmeval.run.collecting.Suites` for a session."""
 
     session: pytest.Session
     loader: SuiteLoader

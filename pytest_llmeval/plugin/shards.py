@@ -16,7 +16,7 @@ from pytest_llmeval.plugin.collect import CaseItem
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import case_of, keys_of
 from pytest_llmeval.plugin.suite_loader import RUNNER, SuiteLoader
-from pytest_llmeval.run.collected import CollectedRun
+from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.services.addresses import redacted_url
 from pytest_llmeval.snapshots.mode import SELECTING
 
@@ -83,13 +83,13 @@ def _name(plugin: object, root: Path) -> str:
     return display_path(file, root) if file.name == _CONFTEST else plugin.__name__
 
 
-def origin_of(session: pytest.Session, loader: SuiteLoader, collected: CollectedRun, ids: Iterable[str]) -> "Origin":
+def origin_of(session: pytest.Session, loader: SuiteLoader, finished: FinishedRun, ids: Iterable[str]) -> "Origin":
     """Return what a run was made of, for its shard file.
 
     Args:
         session: The session.
         loader: Its suites.
-        collected: Their results.
+        finished: What came of them.
         ids: Of all tests over cases, before any selection.
     """
     from pytest_llmeval.run.checkout import print_suite, versions
@@ -97,11 +97,11 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, collected: Collected
 
     config = session.config
     root = config.rootpath
-    suites = {each.suite.path for each in collected.suites if each.suite is not None}
+    suites = {each.suite.path for each in finished.judged.suites}
     nodeids = sorted(ids)
     return Origin(
         shard=str(shard_of_run(config) or ""),
-        commit=collected.commit,
+        commit=finished.report.commit,
         versions=versions(),
         options=_options(config),
         require_gates=run_terms(config).require_gates,
@@ -113,9 +113,8 @@ def origin_of(session: pytest.Session, loader: SuiteLoader, collected: Collected
             for each in sorted(suites)
         ],
         variants=[
-            SuiteVariant(each.results.key._replace(path=display_path(Path(each.results.key.path), root)), each.judges)
-            for each in collected.suites
-            if each.suite is not None
+            SuiteVariant(each.key._replace(path=display_path(Path(each.key.path), root)), each.judges)
+            for each in finished.judged.suites
         ],
     )
 

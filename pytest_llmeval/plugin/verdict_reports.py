@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from pytest_llmeval.run.judging import SuiteVerdict
-from pytest_llmeval.scoring.gates import GateResult
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
+from pytest_llmeval.suite.suite import SuiteKey
 
 COLLECTING = ("llmeval_controller", "llmeval_scores")
 """Our own plugins that collect what tests report. Verdicts follow from that, so they must not get them as reports."""
@@ -41,9 +41,8 @@ class VerdictReport(NamedTuple):
     line: int = 0
 
 
-def verdict_report(key_and_verdict: SuiteVerdict) -> VerdictReport:
+def verdict_report(key: SuiteKey, verdict: GateResult | SnapshotVerdict) -> VerdictReport:
     """Name a verdict on a suite as the suite's items are named: the variant in brackets behind it."""
-    key, verdict = key_and_verdict
     variant = "".join(f"[{part}]" for part in (key.test, key.variant) if part)
     if isinstance(verdict, GateResult):
         kind, subject, line = "gate", verdict.gate, verdict.line

@@ -67,7 +67,7 @@ class WorkerTime:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Note that the run is faster without workers, if it clearly is; collecting takes one process no longer."""
         complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not self._lost
-        if not complete or self._first is None or not self.run.heard.results.results:
+        if not complete or self._first is None or not self.run.record.items:
             return
         spent_s = (self._ready - self._begun) + (self._last - self._first)
         if spent_s > _OUTSIDE * self._tests_s and session.config.get_verbosity() >= 0:

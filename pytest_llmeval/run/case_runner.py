@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, SuiteJudges
@@ -153,7 +155,7 @@ class CaseRunner:
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
         if isinstance(execution.error, self.signals.skips):
-            return replace(execution, record=replace(execution.record, outcome="skipped", errors={}))
+            return replace(execution, record=structs.replace(execution.record, outcome="skipped", errors={}))
         return execution
 
     def _answers(

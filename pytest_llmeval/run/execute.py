@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
@@ -25,8 +27,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.run.explaining import explained, failing_answers
-from pytest_llmeval.run.records import not_computed
+from pytest_llmeval.run.records import explained, failing_answers, not_computed
 from pytest_llmeval.run.score import measure_answered, measure_each
 from pytest_llmeval.run.target_figures import taken, target_scores, unknown_figures
 from pytest_llmeval.scoring.limits import Unmet, unmet
@@ -166,7 +167,7 @@ def execute_repeats(
             return _with_costs(merged, answers, started)
         if merged.record.outcome == "errored":
             reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
-            merged = replace(merged, record=replace(merged.record, reason=reason))
+            merged = replace(merged, record=structs.replace(merged.record, reason=reason))
     else:
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
@@ -188,7 +189,7 @@ def execute_repeats(
         "spread": spread_of(scores),
     }
     lines, shown = failing_answers([each.record for each in parts])
-    record = replace(merged.record, repeats=repeats, lines=lines, answers=shown)
+    record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=shown)
     merged = replace(merged, record=record, repeats=[each.case for each in parts])
     return _with_costs(merged, answers, started)
 
@@ -220,7 +221,7 @@ def _concluded(
 def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: float | None) -> Execution:
     """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
-    return replace(execution, record=replace(execution.record, **_costs(answers, started)), entries=entries)
+    return replace(execution, record=structs.replace(execution.record, **_costs(answers, started)), entries=entries)
 
 
 def _costs(answers: "Sequence[CaseAnswer]", started: float | None) -> dict[str, Any]:
@@ -267,7 +268,7 @@ def as_expected(execution: Execution) -> Execution:
     """Return an execution, or that of a skipped case if the case failed and has the tag ``xfail``, as with pytest."""
     if _XFAIL not in execution.case.tags or execution.record.outcome not in ("failed", "errored"):
         return execution
-    return replace(execution, record=replace(execution.record, outcome="skipped", observations={}, errors={}))
+    return replace(execution, record=structs.replace(execution.record, outcome="skipped", observations={}, errors={}))
 
 
 def _from_users_frames(error: BaseException) -> BaseException:

@@ -1,113 +1,39 @@
-"""The end of a run: from what was heard of it to verdicts, files and the report, without pytest."""
+"""The end of a run, without pytest: its record becomes suites, verdicts, files and the report."""
 
-__all__ = ("FinishedRun", "HeardRun", "RunTerms", "Suites", "finish_run")
+__all__ = ("REQUIRE_GATES", "finish_run", "persist")
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.wording import counted
+from pytest_llmeval.data.files.beside import OWN_FOLDER
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.judge.options import JudgeMode
-from pytest_llmeval.judge.recordings import UsedJudgements
+from pytest_llmeval.data.files.working import WORKING_FOLDER
+from pytest_llmeval.data.files.writing import remove_leftovers
 from pytest_llmeval.reports.data import RunReport
-from pytest_llmeval.reports.notes import ReportedTexts
-from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults, fault_of
-from pytest_llmeval.run.judging import SuiteVerdict, judge_run
-from pytest_llmeval.run.persisting import Stores, persist
-from pytest_llmeval.run.result_collector import ResultCollector
-from pytest_llmeval.run.shortfall import shortfalls
+from pytest_llmeval.run.collecting import RunTerms, Suites, collect, collected_records
+from pytest_llmeval.run.judging import JudgedRun, SuiteVerdict, judge_run, left_to_others
+from pytest_llmeval.run.run_record import RunRecord
+from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
+from pytest_llmeval.snapshots.history import append_runs
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode
-from pytest_llmeval.snapshots.stamp import head_commit
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.snapshots.stamp import Stamp, day_of, head_commit
+from pytest_llmeval.suite.suite import SuiteKey
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets.python import Recordings
 
-
-@dataclass
-class HeardRun:
-    """Everything that the main process has heard of a run.
-
-    Attributes:
-        started: When it started, as `time.time`.
-        results: Of its items.
-        judgements: That they used, if these are recorded.
-        ended: Why the run ended early, or nothing.
-        crashed: Why results may be missing though the run went on, or nothing.
-        uncollected: Whether collecting failed elsewhere than in suite files.
-        faults: Suite file to what is wrong with it.
-        selected: Suite files of which some case was to run.
-        dropped: Suites and variants of which nothing was to run, if gates must be judged.
-        unfinished: Items over cases that were to run and have no result.
-        deselected: Items over cases that were collected and left out.
-        unwanted: Of them, those that options of pytest have left out.
-        failures: Failed tests that are no cases.
-    """
-
-    started: float = field(default_factory=time.time)
-    results: ResultCollector = field(default_factory=ResultCollector)
-    judgements: UsedJudgements = field(default_factory=UsedJudgements)
-    ended: str = ""
-    crashed: str = ""
-    uncollected: bool = False
-    faults: dict[str, list[str]] = field(default_factory=dict)
-    selected: set[Path] = field(default_factory=set)
-    dropped: set[SuiteKey] = field(default_factory=set)
-    unfinished: set[str] = field(default_factory=set)
-    deselected: set[str] = field(default_factory=set)
-    unwanted: set[str] = field(default_factory=set)
-    failures: set[str] = field(default_factory=set)
-
-    @property
-    def broken(self) -> str:
-        """Why cases may be missing without being deselected."""
-        return self.crashed or self.ended
-
-
-@dataclass(frozen=True)
-class RunTerms:
-    """The options that decide what comes of results.
-
-    Attributes:
-        judge: What judges were allowed to do.
-        texts: Of which cases reports have input, expected and prediction.
-        snapshots: Whether suites without the key ``snapshot`` have one.
-        require_gates: Whether gates must be judged even if the user selected a part of the cases.
-        shard: Which part of all cases ran, such as ``2/5``; empty for a run of all.
-        is_kept: Whether the results are written to a shard file.
-        compares: Whether a report shows what changed since scores were approved.
-    """
-
-    judge: JudgeMode = "auto"
-    texts: ReportedTexts = "failing"
-    snapshots: bool = False
-    require_gates: bool = False
-    shard: str = ""
-    is_kept: bool = False
-    compares: bool = False
-
-
-class Suites(Protocol):
-    """The suites of a run."""
-
-    @property
-    def root(self) -> Path:
-        """The folder to which reports name files relatively: pytest's rootdir."""
-
-    def read(self, path: Path) -> Suite:
-        """Return the suite of a file.
-
-        Raises:
-            LlmevalError: The file has faults, or an evaluator cannot be registered.
-        """
-
-    def judges(self, key: SuiteKey, suite: Suite) -> Mapping[str, Mapping[str, str]]:
-        """Return, by evaluator, what decides the verdicts on a suite."""
+REQUIRE_GATES = "--llmeval-require-gates"
+_LISTED = 5
+_LISTED_CASES = 3
 
 
 @dataclass(frozen=True)
@@ -115,17 +41,13 @@ class FinishedRun:
     """What came of a run.
 
     Attributes:
-        collected: Results and suites.
+        judged: Its suites, and the verdicts on them.
         report: The report.
-        verdicts: On suites, gates, snapshots and files.
-        notes: Lines for people.
         shortfalls: Why the run does not pass although its exit code would say so.
     """
 
-    collected: CollectedRun
+    judged: JudgedRun
     report: RunReport
-    verdicts: Sequence[SuiteVerdict]
-    notes: Sequence[str]
     shortfalls: Sequence[str]
 
     @property
@@ -135,78 +57,188 @@ class FinishedRun:
         return (
             bool(self.report.faults)
             or any(case.outcome in ("failed", "errored") for case in cases)
-            or any(each.verdict.outcome == "failed" for each in self.verdicts)
+            or any(verdict.outcome == "failed" for _, verdict in self.judged.verdicts)
         )
 
 
 def finish_run(
-    heard: HeardRun,
+    run: RunRecord,
     terms: RunTerms,
     suites: Suites,
     mode: SnapshotMode,
     *,
     recordings: "Recordings | None" = None,
-    duration_s: float | None = None,
 ) -> FinishedRun:
-    """Turn what was heard of a run into verdicts, files and its report.
+    """Turn the record of a run into verdicts, files and its report.
 
     Args:
-        heard: All of it.
+        run: The record.
         terms: The options.
         suites: Of the run.
         mode: What is asked for about snapshots.
         recordings: Predictions; ``None`` if they are not recorded.
-        duration_s: How long the run took; default: from its start until now.
     """
-    keeper = Keeper(mode.read_only() if heard.ended or heard.uncollected else mode, terms.snapshots, root=suites.root)
-    swallowed = 0 if mode.selects or terms.shard else len(heard.deselected)
-    run = _collect(heard, terms, suites, is_part=terms.is_kept and swallowed > 0)
-    judged = judge_run(run, keeper)
-    stores = Stores(suites.root, keeper, heard.judgements, recordings, terms.judge == "refresh")
-    persisted = persist(run, judged, stores)
-    lacking = shortfalls(
-        judged,
-        broken=heard.broken,
-        unfinished=len(heard.unfinished),
-        require_gates=terms.require_gates and not (terms.shard or (terms.is_kept and heard.deselected)),
-        swallowed=0 if terms.is_kept else swallowed,
+    stamp = Stamp(day_of(datetime.fromtimestamp(run.started, UTC)), head_commit(suites.root))
+    keeper = Keeper(mode.read_only() if run.ended or run.uncollected else mode, terms.snapshots, suites.root)
+    judged = judge_run(*collect(run, suites), run, terms, keeper, stamp)
+    shortfalls = list(_shortfalls(judged, run, terms, mode))
+    judged = persist(judged, run, terms, keeper, stamp, recordings=recordings)
+    duration = run.seconds or time.time() - run.started
+    report = RunReport(
+        _iso(run),
+        round(duration, 3),
+        __version__,
+        stamp.commit,
+        [each.report for each in judged.suites],
+        dict(sorted(run.faults.items())),
+        judged.systems,
     )
-    duration = time.time() - heard.started if duration_s is None else duration_s
-    report = judged.report(run, duration_s=round(duration, 3), faults=heard.faults)
-    return FinishedRun(run, report, persisted.verdicts, [*judged.notes, *persisted.notes], list(lacking))
+    return FinishedRun(judged, report, shortfalls)
 
 
-def _collect(heard: HeardRun, terms: RunTerms, suites: Suites, *, is_part: bool) -> CollectedRun:
-    """Put results and suites together."""
-    # Of a suite of which nothing was heard because the run broke, every case has yet to run.
-    silent = [key for path in heard.selected for key in _keys(path, suites)] if heard.broken else []
-    return CollectedRun(
-        started=datetime.fromtimestamp(heard.started, UTC),
-        commit=head_commit(suites.root),
-        suites=[_with_suite(each, suites) for each in heard.results.suites(silent, heard.dropped)],
-        broken=heard.broken,
-        judges_off=terms.judge == "off",
-        texts=terms.texts,
-        compares=terms.compares,
-        shard=terms.shard,
-        is_part=is_part,
-    )
+def persist(
+    judged: JudgedRun,
+    run: RunRecord,
+    terms: RunTerms,
+    keeper: Keeper,
+    stamp: Stamp,
+    *,
+    recordings: "Recordings | None" = None,
+) -> JudgedRun:
+    """Write everything that a run leaves behind, and remove what killed runs were about to write.
+
+    Args:
+        judged: The suites and the verdicts on them.
+        run: The record of the run.
+        terms: The options.
+        keeper: How snapshots are treated.
+        stamp: When the run was, and of what.
+        recordings: Predictions; ``None`` if they are not recorded.
+
+    Returns:
+        The run without the approvals that could not be written, and with what failed in their place.
+    """
+    root = keeper.root or Path()
+    for file in {each.part.key.path for each in run.items.values()}:
+        remove_leftovers(Path(file).parent / OWN_FOLDER)
+    remove_leftovers(root / WORKING_FOLDER)
+    unwritten = keeper.settle(judged.suites, whole=not (run.broken or terms.shard))
+    keys = {key for key, _ in unwritten}
+    verdicts: list[SuiteVerdict] = [
+        each for each in judged.verdicts if each[0] not in keys or not isinstance(each[1], SnapshotVerdict)
+    ]
+    verdicts += unwritten
+    notes = list(judged.notes)
+    for failed, line in (
+        *_note_history(judged, run, root, stamp),
+        *_record_predictions(judged, run, recordings),
+        *_record_judgements(judged, run, root, renews=terms.judge == "refresh"),
+    ):
+        notes.append(line)
+        if failed:
+            verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
+    return replace(judged, verdicts=verdicts, notes=notes)
 
 
-def _keys(path: Path, suites: Suites) -> list[SuiteKey]:
-    """Return what the results of a suite file are gathered under, variants of fixtures aside."""
+def _note_history(judged: JudgedRun, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:
+    """Write the line of each suite; as in the next two functions, yield what failed, or nothing, and a note."""
+    remembered = [each for each in judged.suites if each.remembered]
+    gates = {each.key: each.report.gates for each in remembered}
     try:
-        names = list(suites.read(path).systems) or [""]
-    except LlmevalError:
-        names = [""]
-    return [SuiteKey(str(path), display_path(path, suites.root), variant=name) for name in names]
+        append_runs(root, remembered, gates, time=_iso(run), commit=stamp.commit)
+    except OSError as error:
+        yield "", f"run NOT noted in {error.filename}: {error.strerror}"
 
 
-def _with_suite(results: SuiteResults, suites: Suites) -> CollectedSuite:
-    key = results.key
+def _record_predictions(
+    judged: JudgedRun, run: RunRecord, recordings: "Recordings | None"
+) -> Iterator[tuple[str, str]]:
+    if recordings is None:
+        return
+    records = (record for of_suite in collected_records(run).values() for record in of_suite.values())
     try:
-        suite = suites.read(Path(key.path))
-        suite = suite.gated(key.variant) if key.test else suite.of(key.variant)
-        return CollectedSuite(results, suite, suites.judges(key, suite))
-    except Exception as error:  # noqa: BLE001 (a file that changed, or a user's hook, costs its own suite only)
-        return CollectedSuite(results, fault=fault_of(error))
+        left_out = recordings.update([row for record in records for row in record.recordings], _complete(judged))
+    except OSError as error:
+        yield "predictions", f"predictions not recorded in {recordings.path}: {error.strerror}"
+    except LlmevalError as error:
+        yield "predictions", f"predictions not recorded: {error}"
+    else:
+        if left_out:
+            listed = ", ".join(map(repr, left_out[:_LISTED_CASES])) + (", ..." if len(left_out) > _LISTED_CASES else "")
+            yield "", f"predictions NOT recorded, since no later run could read them: {len(left_out)} ({listed})"
+
+
+def _complete(judged: JudgedRun) -> set[tuple[str, str]]:
+    """Return suites and variants all of whose cases ran; what a Python test scores is no recording."""
+    return {
+        (each.key.shown, each.key.variant)
+        for each in judged.suites
+        if each.report.run == each.report.total and not each.key.test
+    }
+
+
+def _record_judgements(judged: JudgedRun, run: RunRecord, root: Path, *, renews: bool) -> Iterator[tuple[str, str]]:
+    """Write the judgements that the run used.
+
+    ``refresh`` forgets those of whole suites that the run did not use, but not the verdicts of cases that lack a score.
+    """
+    for path, count, fault in run.judgements.write(_lacking(judged) if renews else {}):
+        shown = display_path(path, root)
+        if fault:
+            yield shown, f"judgements not recorded: {fault}"
+        elif count:
+            yield "", f"{counted(count, 'judgement')} recorded in {shown}"
+
+
+def _lacking(judged: JudgedRun) -> dict[Path, set[str]]:
+    """Return the suite files of which all cases ran, with the cases that lack a score."""
+    lacking: dict[Path, set[str]] = {}
+    partial = {each.suite.path for each in judged.suites if each.report.run != each.report.total}
+    for each in judged.suites:
+        if each.suite.path not in partial:
+            cases = lacking.setdefault(each.suite.path, set())
+            cases |= {record.id for record in each.records if _lacks(record)}
+    return lacking
+
+
+def _lacks(record: CaseRecord) -> bool:
+    """Return whether a case has no score, or not all of them, because something failed or it did not run."""
+    return bool(record.errors) or not record.observations or any(each.errored for each in record.observations.values())
+
+
+def _iso(run: RunRecord) -> str:
+    return datetime.fromtimestamp(run.started, UTC).isoformat(timespec="seconds")
+
+
+def _shortfalls(judged: JudgedRun, run: RunRecord, terms: RunTerms, mode: SnapshotMode) -> Iterator[str]:
+    """Yield why a run does not pass although nothing in it failed: it was cut short, or gates were not judged."""
+    if run.unfinished:
+        why = run.broken or "they sent no report"
+        yield f"{counted(len(run.unfinished), 'selected test')} of eval suites did not run: {why}"
+    if run.broken:
+        yield from _failures(judged)
+    gates = [(each.key.shown, gate) for each in judged.suites for gate in each.report.gates]
+    waiting = [f"{shown}: {gate.gate} ({gate.reason})" for shown, gate in gates if gate.outcome == "not_judged"]
+    elsewhere = 0 if terms.is_kept else left_to_others(run, terms, mode)
+    if elsewhere and waiting:
+        yield (
+            f"{counted(len(waiting), 'gate')} not judged: a plugin deselected {counted(elsewhere, 'test')} of eval "
+            "suites. If these run elsewhere, keep the results of each part with --llmeval-report=PART.llmeval, and "
+            "judge them together with 'llmeval merge'"
+        )
+    if not terms.require_gates or terms.shard or (terms.is_kept and run.deselected):
+        return
+    if not gates:
+        yield f"{REQUIRE_GATES}: no gate was judged: found no suite with gates, expected at least one"
+    yield from (f"{REQUIRE_GATES}: {each}" for each in waiting[:_LISTED])
+    if len(waiting) > _LISTED:
+        yield f"{REQUIRE_GATES}: ... and {counted(len(waiting) - _LISTED, 'gate')} more"
+
+
+def _failures(judged: JudgedRun) -> Iterator[str]:
+    """Yield what failed, which the exit code of a run that was told to end does not show."""
+    records = [record for each in judged.suites for record in each.records]
+    if failed := sum(record.outcome in ("failed", "errored") for record in records):
+        yield f"{counted(failed, 'case')} failed before the run ended early"
+    if failed := sum(verdict.outcome == "failed" for _, verdict in judged.verdicts):
+        yield f"{counted(failed, 'verdict')} on gates and snapshots failed in a run that ended early"

@@ -16,7 +16,7 @@ from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.run.case_runner import CaseRunner
-from pytest_llmeval.run.collected import judges_of
+from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.job import EarlyCalls, LoadedCase
 from pytest_llmeval.scoring.comparison.shift import CONFIDENCE, Shift, subject_of
 from pytest_llmeval.scoring.gates import GateResult

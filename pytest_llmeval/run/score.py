@@ -4,9 +4,10 @@ __all__ = ("measure_answered", "measure_each", "score")
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, overload
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import (
@@ -305,7 +306,7 @@ def _measure_judged(
         return measured
     if isinstance(measured, Observation):
         lost = dict.fromkeys(measured.errored, str(off))
-        return replace(measured, undefined={**measured.undefined, **lost}, errored={})
+        return structs.replace(measured, undefined={**measured.undefined, **lost}, errored={})
     return Observation({}, undefined={metric.name: str(off) for metric in evaluator.describe()})
 
 

@@ -1,17 +1,17 @@
 """Systems of a run side by side."""
 
-__all__ = ("JudgedSuite", "judge_between", "side_by_side", "variants_of")
+__all__ = ("judge_between", "side_by_side", "variants_of")
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.results import Result
-from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.tables import join_tables
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.snapshots.runs import SuiteRun
+from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.systems import SystemsReport
@@ -22,38 +22,20 @@ _CONFIDENCE = 0.95
 """Of differences, where the suite wants no intervals of its own."""
 
 
-class JudgedSuite(NamedTuple):
-    """A suite with what came of it.
-
-    Attributes:
-        key: What its results are gathered under.
-        suite: The suite, as the system of the key answers it.
-        report: The results.
-        incomplete: Why these are not those of the whole suite, or nothing.
-        off: The metrics, as declared, that a run without judges cannot compute completely.
-    """
-
-    key: SuiteKey
-    suite: Suite
-    report: SuiteReport
-    incomplete: str = ""
-    off: frozenset[str] = frozenset()
-
-
-def variants_of(judged: Iterable[JudgedSuite]) -> list[dict[str, JudgedSuite]]:
+def variants_of(judged: Iterable[SuiteRun]) -> list[dict[str, SuiteRun]]:
     """Return the systems of each suite, or the variants of its target, in the order of the file or of their names."""
-    found: dict[tuple[str, str], dict[str, JudgedSuite]] = {}
+    found: dict[tuple[str, str], dict[str, SuiteRun]] = {}
     for each in judged:
         found.setdefault((each.key.shown, each.key.test), {})[each.key.variant] = each
     return [_ordered(variants) for variants in found.values()]
 
 
-def _ordered(variants: Mapping[str, JudgedSuite]) -> dict[str, JudgedSuite]:
+def _ordered(variants: Mapping[str, SuiteRun]) -> dict[str, SuiteRun]:
     declared = [name for name in next(iter(variants.values())).suite.systems if name in variants]
     return {name: variants[name] for name in dict.fromkeys([*declared, *sorted(variants)])}
 
 
-def side_by_side(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
+def side_by_side(variants: Mapping[str, SuiteRun]) -> "SystemsReport | None":
     """Compare the systems of a suite; ``None`` unless several of them ran."""
     ran = {name: each for name, each in variants.items() if each.report.run}
     if len(ran) < 2:  # noqa: PLR2004 (one system is compared with nobody)
@@ -64,7 +46,7 @@ def side_by_side(variants: Mapping[str, JudgedSuite]) -> "SystemsReport | None":
     first = next(iter(ran.values()))
     suite = first.suite
     reference = suite.reference if suite.reference in ran else next(iter(ran))
-    results = {name: each.report.result for name, each in ran.items()}
+    results = {name: each.result for name, each in ran.items()}
     table = compare_systems(
         results, reference, suite.metrics, confidence=suite.confidence or _CONFIDENCE, cluster_by=suite.cluster_by
     )
@@ -90,7 +72,7 @@ def _strengths(suite: Suite, results: Mapping[str, Result]) -> "Iterator[Strengt
                 yield found
 
 
-def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateResult]]:
+def judge_between(variants: Mapping[str, SuiteRun]) -> dict[str, list[GateResult]]:
     """Judge the gates between the systems of a suite together.
 
     Returns:
@@ -121,7 +103,7 @@ def judge_between(variants: Mapping[str, JudgedSuite]) -> dict[str, list[GateRes
     return results
 
 
-def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, JudgedSuite]) -> "GateEvidence":
+def _between(gate: RegressionGate, system: SuiteRun, variants: Mapping[str, SuiteRun]) -> "GateEvidence":
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.regression_verdicts import GateEvidence, examine
@@ -134,7 +116,7 @@ def _between(gate: RegressionGate, system: JudgedSuite, variants: Mapping[str, J
         for name, each in ((system.key.variant, system), (gate.against, other))
         if each.incomplete
     )
-    run, baseline = (CaseStatistics.exact(each.report.result.records) for each in (system, other))
+    run, baseline = (CaseStatistics.exact(each.records) for each in (system, other))
     pairing = RunPairing(run, baseline, system.suite.metrics)
     absent = f"no case is answered by both {system.key.variant!r} and {gate.against!r}"
     return examine(gate, pairing if pairing.paired else None, incomplete, absent)

@@ -13,8 +13,10 @@ __all__ = (
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
@@ -133,7 +135,7 @@ def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
             claimed.append(call._replace(fresh=call.fresh and call.id not in seen))
             if call.fresh:
                 seen.add(call.id)
-        yield replace(record, calls=claimed) if claimed else record
+        yield structs.replace(record, calls=claimed) if claimed else record
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def examine_regressions(
 def _watched(
     findings: Sequence[GateEvidence], suite_run: SuiteRun, keeper: Keeper, approval: str
 ) -> list[GateEvidence]:
-    """Judge the gates that weigh all runs since the approval, and have this run's part in them noted."""
+    """Judge the gates that weigh all runs since the approval, and note this run's part in them."""
     if not any(finding.gate.rule == "anytime" and finding.examined for finding in findings):
         return list(findings)
     watch = RunWatch(approval, fingerprint(suite_run.statistics.text))
@@ -105,7 +105,7 @@ def _watched(
                 watch.looks[str(finding.gate)] = look
         else:
             out.append(finding)
-    keeper.note(suite_run, watch)
+    suite_run.watch = watch
     return out
 
 

@@ -78,7 +78,7 @@ def judge_snapshot(
     if writes:
         remembering, pending.named = _remembering(mode, old, new, suite_run, path, settings)
         if suite_run.suite.against_approved:
-            text = answers_text(suite_run.suite.cases, suite_run.answers)
+            text = answers_text(suite_run.suite.cases, suite_run.recordings)
             pending.named = {**pending.named, answers_file(path): text}
         pending.statistics = statistics
         pending.approved = lambda: approve(

@@ -1,4 +1,4 @@
-"""What a run has measured of a suite, and the approved run beside it."""
+"""A suite in a run: its records, the verdicts on it, and the approved run beside it."""
 
 __all__ = ("ApprovedRun", "RunWatch", "SuiteRun", "shown_beside")
 
@@ -15,10 +15,12 @@ from pytest_llmeval.snapshots.comparable import Comparable, comparable_of, diges
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
+    from pytest_llmeval.reports.data import SuiteReport
     from pytest_llmeval.scoring.comparison.anytime import Look
     from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
     from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.comparison.shift import Shift
+    from pytest_llmeval.snapshots.files import PendingFile
     from pytest_llmeval.snapshots.scores import SuiteScores
 
 
@@ -49,28 +51,47 @@ class ApprovedRun(NamedTuple):
     pairing: "RunPairing"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SuiteRun:
-    """What a run has measured of one suite.
+    """A suite with the records of its cases and, once it is judged, with the verdicts on it.
+
+    Each stage of a run fills in its own part, and reads those of the stages before it.
 
     Attributes:
-        suite: The suite.
         key: What its results were gathered under.
-        result: Its metrics.
+        suite: The suite; that of another system, or of a Python test, if the key names one.
         records: One per case.
+        total: How many cases the suite has, faulty ones included.
         judges: Label of an evaluator to what is known of its judge.
+        result: Its metrics.
+        incomplete: Why these are not those of the whole suite, or nothing.
+        off: The metrics, as declared, that a run without judges cannot compute completely.
+        report: What is reported of it, with the verdicts of gates and snapshot.
+        remembered: Whether the history of runs gets a line about it.
         watch: Its part in gates that weigh many runs; ``None`` if there is none.
-        answers: Recordings of its predictions, if evaluators compare with approved ones.
+        pending: Its score file, before it is written; ``None`` if it stays as it is.
     """
 
-    suite: Suite
+    # collected
     key: SuiteKey
-    result: Result
-    records: Sequence[CaseRecord]
+    suite: Suite
+    records: Sequence[CaseRecord] = ()
+    total: int = 0
     judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # judged
+    result: Result = field(init=False)
+    incomplete: str = ""
+    off: frozenset[str] = frozenset()
+    report: "SuiteReport" = field(init=False)
+    remembered: bool = False
     watch: RunWatch | None = None
-    answers: Sequence[Mapping[str, Any]] = ()
-    _approved: dict[str, ApprovedRun] = field(default_factory=dict, compare=False, repr=False)
+    pending: "PendingFile | None" = None
+    _approved: dict[str, ApprovedRun] = field(default_factory=dict, repr=False)
+
+    @property
+    def recordings(self) -> list[Mapping[str, Any]]:
+        """Its predictions as later runs replay them, where they are recorded."""
+        return [row for record in self.records for row in record.recordings]
 
     @cached_property
     def comparable(self) -> Comparable:

@@ -3,16 +3,17 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from shard_files import origin, ran, write_suite
 
+from pytest_llmeval import Observation
 from pytest_llmeval.cli import main
+from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run import finishing
-from pytest_llmeval.run.result_collector import ItemResult, ResultCollector
 from pytest_llmeval.run.shards.file import ShardOptions, write_shard
 
 COUNT = 3
@@ -27,9 +28,9 @@ def project(here: Path) -> Path:
     return here
 
 
-def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), heard: Any = None, **more: Any) -> Path:
+def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), ran_as: Any = None, **more: Any) -> Path:
     path = root / "parts" / f"{name or shard.partition('/')[0]}.llmeval"
-    write_shard(path, origin(root, shard, **more), ran(root, shard, only, **(heard or {})), root, 1.5)
+    write_shard(path, origin(root, shard, **more), ran(root, shard, only, **(ran_as or {})), root)
     return path
 
 
@@ -40,7 +41,7 @@ def test_shards_are_judged_together_and_reported(project: Path, capsys: pytest.C
     assert "report written to report.json" in out
     report = json.loads((project / "report.json").read_text(encoding="utf-8"))
     assert report["suites"][0]["counts"]["passed"] == 5
-    assert report["run"]["duration_s"] == 4.5
+    assert report["run"]["duration_s"] == 7.5
     assert (project / "deep" / "report.html").is_file()
 
 
@@ -61,7 +62,7 @@ def test_a_gate_that_fails_decides_the_exit_code(project: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("heard", "line"),
+    ("ran_as", "line"),
     [
         ({"failures": {"test_x.py::test_x"}}, "exit code 1: 1 other test failed in the shards"),
         ({"uncollected": True}, "exit code 1: tests could not be collected"),
@@ -70,16 +71,16 @@ def test_a_gate_that_fails_decides_the_exit_code(project: Path, capsys: pytest.C
     ],
 )
 def test_what_went_wrong_in_a_shard_decides_the_exit_code(
-    project: Path, capsys: pytest.CaptureFixture[str], heard: dict[str, Any], line: str
+    project: Path, capsys: pytest.CaptureFixture[str], ran_as: dict[str, Any], line: str
 ) -> None:
-    write(project, "2/3", heard=heard)
+    write(project, "2/3", ran_as=ran_as)
     assert main(["merge", "parts"]) == 1
     assert line in capsys.readouterr().err
 
 
 def test_shards_of_which_none_collected_tests_are_refused(here: Path) -> None:
     write_suite(here)
-    write(here, "1/1", only=("nothing",), items=0, heard={"ended": "SIGTERM"})
+    write(here, "1/1", only=("nothing",), items=0, ran_as={"ended": "SIGTERM"})
     assert main(["merge", "parts"]) == 1
 
 
@@ -97,7 +98,7 @@ def test_shards_without_results_do_not_pass(here: Path) -> None:
     write_suite(here)
     write(here, "1/1", only=("nothing",))
     assert main(["merge", "parts"]) == 5
-    write(here, "1/1", only=("nothing",), heard={"failures": {"test_x.py::test_x"}})
+    write(here, "1/1", only=("nothing",), ran_as={"failures": {"test_x.py::test_x"}})
     assert main(["merge", "parts"]) == 1
 
 
@@ -152,7 +153,7 @@ def _with(shard: str = "2/3", **more: Any) -> Callable[[Path], object]:
             "parts/2.llmeval: found all tests over cases '5 tests with fingerprint",
         ),
         (
-            _with(collected="sha256:0", items=0, heard={"ended": "SIGTERM"}),
+            _with(collected="sha256:0", items=0, ran_as={"ended": "SIGTERM"}),
             "parts/2.llmeval: found a run that ended before it had collected tests (SIGTERM), expected a whole one",
         ),
         (_with("2/4"), "parts/2.llmeval: found shard 2/4, expected one of 3, as in the other files"),
@@ -176,24 +177,22 @@ def test_scores_by_other_steps_of_a_judge_are_not_merged(
 ) -> None:
     write_suite(here, evaluators=[{"judge": {"criteria": "Short."}}], judge="fixture:x", gates=["judge_score >= 0.1"])
     for shard in ("1/3", "2/3", "3/3"):
-        heard = ran(here, shard)
-        results = {}
-        for item, each in heard.results.results.items():
-            key, total, (entry,) = json.loads(each.payload)
-            steps = ["Read."] if same or shard != "2/3" else ["Guess."]
-            seen = {"judge": {"counts": {"score": 0.5, "n": 1}, "details": {"steps": steps}}}
-            payload = json.dumps([key, total, [{"id": entry["id"], "outcome": "passed", "obs": seen}]])
-            results[item] = ItemResult(payload, "passed", 0.1)
-        heard.results = ResultCollector(results)
-        write_shard(here / "parts" / f"{shard[0]}.llmeval", origin(here, shard), heard, here, 1.0)
+        run = ran(here, shard)
+        steps = ["Read."] if same or shard != "2/3" else ["Guess."]
+        seen = {"judge": Observation({"score": 0.5, "n": 1}, {"steps": steps})}
+        for item, each in run.items.items():
+            (record,) = each.part.records
+            part = structs.replace(each.part, records=[CaseRecord(record.id, observations=seen)])
+            run.items[item] = structs.replace(each, part=part)
+        write_shard(here / "parts" / f"{shard[0]}.llmeval", origin(here, shard), run, here)
     assert main(["merge", "parts"]) == (0 if same else 1)
     assert ("llmeval: found steps of judge in s.eval.json ['" in capsys.readouterr().err) != same
 
 
 def test_another_evaluator_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = origin(project, "2/3")
-    other = replace(made, suites=[replace(made.suites[0], evaluators="sha256:0")])
-    write_shard(project / "parts" / "2.llmeval", other, ran(project, "2/3"), project, 1.0)
+    other = structs.replace(made, suites=[structs.replace(made.suites[0], evaluators="sha256:0")])
+    write_shard(project / "parts" / "2.llmeval", other, ran(project, "2/3"), project)
     assert main(["merge", "parts"]) == 1
     assert "parts/2.llmeval: found a run of s.eval.json that differs in evaluators" in capsys.readouterr().err
 
@@ -215,7 +214,7 @@ def test_tests_that_no_part_has_are_missed_by_name(here: Path, capsys: pytest.Ca
 
 CHOSEN: dict[str, Any] = {
     "options": ShardOptions(selection="-k 'not wrong'"),
-    "heard": {"unwanted": {"s.eval.json::wrong"}},
+    "ran_as": {"unwanted": {"s.eval.json::wrong"}},
 }
 
 
@@ -242,8 +241,8 @@ def test_parts_that_the_user_chooses_have_to_be_all_there(
     everything = {f"s.eval.json::{each}" for each in ("p", "q", "r", "s", "wrong")}
     write_suite(here)
     for each in parts:
-        heard = {"unwanted": everything - {f"s.eval.json::{each}"}}
-        write(here, "", each, (each,), heard=heard, options=ShardOptions(selection=f"-k {each}"))
+        ran_as = {"unwanted": everything - {f"s.eval.json::{each}"}}
+        write(here, "", each, (each,), ran_as=ran_as, options=ShardOptions(selection=f"-k {each}"))
     assert main(["merge", "parts"]) == 1
     missing = sorted(everything - {f"s.eval.json::{each}" for each in parts})
     assert f"found no file with {', '.join(missing)}, expected" in capsys.readouterr().err

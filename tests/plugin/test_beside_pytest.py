@@ -60,3 +60,41 @@ def test_a_run_from_another_folder_names_files_relative_to_rootdir(
     assert ran.counts == {"passed": 4, "failed": 2}
     assert (capitals.path / "below/here.json").exists()
     assert '"path": "capitals.eval.yaml"' in (capitals.path / "below/here.json").read_text(encoding="utf-8")
+
+
+_FORKING = '''
+import json
+import os
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Run an item in a child, as pytest-forked does, and send its reports as plain data."""
+    read, write = os.pipe()
+    if not os.fork():
+        hook = item.config.hook
+        reports = runtestprotocol(item, log=False)
+        sent = [hook.pytest_report_to_serializable(config=item.config, report=each) for each in reports]
+        os.write(write, json.dumps(sent).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        sent = json.load(stream)
+    os.wait()
+    for each in sent:
+        item.ihook.pytest_runtest_logreport(
+            report=item.config.hook.pytest_report_from_serializable(config=item.config, data=each)
+        )
+    return True
+'''
+
+
+def test_items_that_run_in_a_child_process_are_counted(capitals: "Project") -> None:
+    with (capitals.path / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(_FORKING)
+    ran = capitals.run()
+    assert ran.counts == {"passed": 4, "failed": 2}
+    assert ran.gates("capitals") == {"f1 >= 0.6": "passed", "f1 >= 0.4 by continent": "failed"}

@@ -62,11 +62,11 @@ def test_what_a_crash_costs_is_counted_once_and_stays_in_the_shard_file(fragile:
     fragile.asking("broken.eval.yaml", "bot:answer", *"abcdef", "dies", gates=["f1 >= 0"])
     ran = fragile.run("--llmeval-shard=1/1", "--llmeval-report=p.llmeval", workers=2, replacements=2)
     lost = {f"broken.eval.yaml::{name}" for name, outcome in ran.outcomes("broken").items() if outcome == "not_run"}
-    heard = read_shard(fragile.path / "p.llmeval", fragile.path).heard
+    record = read_shard(fragile.path / "p.llmeval", fragile.path).run
     assert lost >= {"broken.eval.yaml::dies"}
-    assert heard.unfinished == lost
-    assert heard.crashed
-    assert not heard.failures
+    assert record.unfinished == lost
+    assert record.crashed
+    assert not record.failures
 
 
 def test_a_suite_that_finished_is_judged_although_a_worker_crashed_in_another(fragile: "Project") -> None:

@@ -74,7 +74,7 @@ def test_what_options_of_pytest_leave_out_of_all_parts_is_not_missed(split: "Pro
     for ran in halves(split, workers, "-knot cat", "--llmeval-report=parts/{}.llmeval"):
         assert ran.code == 0
     assert merged(split, "parts").startswith("0 ")
-    parts = [read_shard(split.path / "parts" / f"{half}.llmeval", split.path).heard for half in (0, 1)]
+    parts = [read_shard(split.path / "parts" / f"{half}.llmeval", split.path).run for half in (0, 1)]
     assert [part.unwanted for part in parts] == [{"s.eval.yaml::cat"}] * 2
     assert all(part.deselected > part.unwanted for part in parts)
 

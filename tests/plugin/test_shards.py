@@ -16,7 +16,6 @@ from judged_projects import KEY, by_answer
 from llm_server import LlmServer, reply
 from running import WITHOUT_UNUSED, Finished, run_python
 
-from pytest_llmeval.run.payload import decode
 from pytest_llmeval.run.shards.file import read_shard
 from pytest_llmeval.run.shards.selection import Shard
 
@@ -249,11 +248,7 @@ def test_a_merge_approves_what_one_run_would(machines: Machines) -> None:
 def test_every_case_runs_in_one_shard(machines: Machines) -> None:
     parts = [read_shard(each, machines.folder) for each in (machines.folder / "parts").iterdir()]
     ran = Counter(
-        (payload.key, record.id)
-        for part in parts
-        for each in part.heard.results.results.values()
-        for payload in (decode(each.payload),)
-        for record in payload.records
+        (each.part.key, record.id) for part in parts for each in part.run.items.values() for record in each.part.records
     )
     assert set(ran.values()) == {1}
     assert len(ran) == 2 * len(WORDS) + len(WORDS) + 4 + 2 * len(WORDS) + len(WORDS) + 3 + len(WORDS)

@@ -7,7 +7,6 @@ import pytest
 from lengths import key_of, length_suite
 
 from pytest_llmeval.plugin.verdict_reports import COLLECTING, VerdictReport, category_of, emit, verdict_report
-from pytest_llmeval.run.judging import SuiteVerdict
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 KEY = key_of(length_suite(), test="test_it", variant="gpt")
@@ -91,5 +90,5 @@ def test_what_passes_is_counted_by_kind_and_what_fails_as_a_failed_test() -> Non
 def test_a_verdict_is_named_as_the_items_of_its_suite_are(
     verdict: GateResult | SnapshotVerdict, name: str, reason: str
 ) -> None:
-    report = verdict_report(SuiteVerdict(KEY, verdict))
+    report = verdict_report(KEY, verdict)
     assert (report.shown, report.name, report.reason) == ("s.eval.yaml", f"{name}[test_it][gpt]", reason)

@@ -32,7 +32,7 @@ def noted(
         results: Of cases.
     """
     ticks = iter([10.0, 10.0 + start / 2, 10.0 + start, 20.0, *[20.0 + running] * len(durations)])
-    run: Any = SimpleNamespace(notes=[], heard=SimpleNamespace(results=SimpleNamespace(results=results)))
+    run: Any = SimpleNamespace(notes=[], record=SimpleNamespace(items=results))
     session: Any = SimpleNamespace(config=SimpleNamespace(get_verbosity=lambda: verbosity))
     times = WorkerTime(run, 2, lambda: next(ticks))
     for _ in range(2):

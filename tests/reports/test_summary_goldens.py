@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +15,16 @@ from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.layout import width_of
 from pytest_llmeval.reports.markdown import to_markdown
 from pytest_llmeval.reports.terminal import render
-from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
+from pytest_llmeval.run.collecting import RunTerms
 from pytest_llmeval.run.execute import execute
 from pytest_llmeval.run.job import CaseAnswer
 from pytest_llmeval.run.judging import judge_run
+from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.scoring.gates import Gate, parse_gate
 from pytest_llmeval.snapshots.keeper import Keeper
 from pytest_llmeval.snapshots.mode import SnapshotMode
+from pytest_llmeval.snapshots.runs import SuiteRun
+from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.loading import load_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -60,22 +62,23 @@ def _loaded(name: str) -> Suite:
     return load_suite(_EXAMPLES / f"{name}.eval.yaml", default_registry(), root=ROOT)
 
 
-def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:
+def _collected(name: str, gates: Iterable[Gate]) -> Iterable[SuiteRun]:
     loaded = _loaded(name)
     for variant in loaded.systems or [""]:
         suite = loaded.of(variant)
-        records = {case.id: execute(suite, _answered(case)).record for case in suite.cases}
+        records = [execute(suite, _answered(case)).record for case in suite.cases]
         key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
         own = replace(suite, gates=(*suite.gates, *gates), snapshot=None)
-        yield CollectedSuite(SuiteResults(key, suite.total, records), own)
+        yield SuiteRun(key, own, records, suite.total)
 
 
 @cache
 def report(name: str) -> RunReport:
     """Return the report of a run."""
     suites = [each for suite, gates in RUNS[name][1].items() for each in _collected(suite, gates)]
-    run = CollectedRun(datetime(2026, 1, 2, tzinfo=UTC), None, suites)
-    return judge_run(run, Keeper(SnapshotMode())).report(run, duration_s=1.0, faults={})
+    judged = judge_run(suites, {}, RunRecord(), RunTerms(), Keeper(SnapshotMode()), Stamp("2026-01-02", None))
+    suites_of_run = [each.report for each in judged.suites]
+    return RunReport("2026-01-02T00:00:00+00:00", 1.0, "", None, suites_of_run, {}, judged.systems)
 
 
 def summary(name: str, width: int) -> str:

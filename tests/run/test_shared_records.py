@@ -1,10 +1,11 @@
 """Records of many cases: measured in blocks, and sharing what is alike."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from pytest_llmeval import Case, Evaluator, Metric, Observation, Sums, get_evaluator, score
 from pytest_llmeval.core.observation import FloatArray
@@ -62,7 +63,7 @@ def test_records_differ_in_whatever_differs(other: Observation | Exception) -> N
     cases = [Case(str(number), prediction=each) for number, each in enumerate((plain, other, plain, other))]
     found = score(Given(), cases).records
     for first, second, expected in zip(found[:2], found[2:], (plain, other), strict=True):
-        assert replace(first, id="") == replace(second, id="")
+        assert structs.replace(first, id="") == structs.replace(second, id="")
         if isinstance(expected, Observation):
             assert repr(second.observations) == repr({"given": expected})
             assert second.outcome == ("failed" if expected.malformed else "errored" if expected.errored else "passed")

@@ -8,12 +8,13 @@ import pytest
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.reports.data import SuiteReport
-from pytest_llmeval.run.side_by_side import JudgedSuite, judge_between, side_by_side, variants_of
+from pytest_llmeval.run.side_by_side import judge_between, side_by_side, variants_of
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.gates import GateResult
 from pytest_llmeval.scoring.regression import RegressionGate, regression_from_mapping
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 TEXT = get_evaluator("text", metrics=["exact_match"])
@@ -22,7 +23,7 @@ RIGHT = {"large": range(38), "small": range(12), "same": range(38)}
 
 def judged(
     *gates: RegressionGate, names: Sequence[str] = ("large", "small", "same"), apart: bool = False
-) -> dict[str, JudgedSuite]:
+) -> dict[str, SuiteRun]:
     suite = Suite("s", Path("s.eval.yaml"), {"text": TEXT}, (), named_gates=gates)
     found = []
     for name in names:
@@ -30,8 +31,10 @@ def judged(
             Case(f"{name * apart}{each}", expected="yes", prediction="yes" if each in RIGHT[name] else "no")
             for each in range(40)
         ]
-        report = SuiteReport(f"s[{name}]", "s.eval.yaml", score(TEXT, cases), [], 40)
-        found.append(JudgedSuite(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, report))
+        result = score(TEXT, cases)
+        ran = SuiteRun(SuiteKey("s.eval.yaml", "s.eval.yaml", variant=name), suite, result.records, 40)
+        ran.result, ran.report = result, SuiteReport(f"s[{name}]", "s.eval.yaml", result, [], 40)
+        found.append(ran)
     (variants,) = variants_of(found)
     return variants
 

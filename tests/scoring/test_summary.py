@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
+from msgspec import structs
 from strategies import SplitAverage, records
 
 from pytest_llmeval import (
@@ -238,7 +239,7 @@ def test_an_interval_of_a_mean_holds_its_value_or_does_not_exist(some: list[Case
         if "split" not in record.observations or not record.observations["split"].counts:
             return record
         observation = Observation({"total": len(record.id) + int(record.id), "weight": 1})
-        return replace(record, observations={"split": observation})
+        return structs.replace(record, observations={"split": observation})
 
     metric = summarize({"split": SPLIT}, list(map(weighed, some))).metrics["ratio"]
     if metric.scored < 2:

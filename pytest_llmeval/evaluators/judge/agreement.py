@@ -6,8 +6,10 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
@@ -166,7 +168,7 @@ class JudgeAgreement(Judge):
             why = str(judged.texts.absent)
             return Observation({}, undefined=dict.fromkeys(self._fixed_names(), why), malformed=judged.texts.malformed)
         observation = self._observation(judged, verdict, people)
-        return replace(observation, details={**observation.details, **self._steps(verdicts)})
+        return structs.replace(observation, details={**observation.details, **self._steps(verdicts)})
 
     def _observation(self, judged: JudgedCase, verdict: Verdict, people: Sequence[float]) -> Observation:
         level = level_of(verdict.score, self._levels())

@@ -1,4 +1,4 @@
-"""The file of a shard: everything that its main process heard, as compressed lines of JSON."""
+"""The file of a shard: the record of its run, as compressed lines of JSON."""
 
 __all__ = (
     "Origin",
@@ -11,38 +11,30 @@ __all__ = (
 )
 
 import gzip
-import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal
 
-from pydantic import TypeAdapter
+import msgspec
+from msgspec import structs
 
-from pytest_llmeval.core.errors import LlmevalError, format_error
-from pytest_llmeval.core.results import CaseOutcome
+from pytest_llmeval.core.codec import JsonNumber, decode, encode
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.writing import write_bytes
 from pytest_llmeval.judge.options import JudgeMode
-from pytest_llmeval.judge.recordings import UsedJudgements
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 from pytest_llmeval.reports.notes import ReportedTexts
-from pytest_llmeval.run.finishing import HeardRun
-from pytest_llmeval.run.payload import decode
-from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.suite.suite import SuiteKey
 from pytest_llmeval.targets.python import RecordingMode
 
-_CLOSED: dict[str, Any] = {"extra": "forbid"}
 
-_Key: TypeAlias = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True)
-class ShardOptions:
+class ShardOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a run that change its results.
 
     Attributes:
@@ -56,8 +48,6 @@ class ShardOptions:
         selection: Options of pytest that leave out tests.
     """
 
-    __pydantic_config__: ClassVar = _CLOSED
-
     judge: JudgeMode = "auto"
     judge_model: str | None = None
     judge_base_url: str | None = None
@@ -68,8 +58,7 @@ class ShardOptions:
     selection: str = ""
 
 
-@dataclass(frozen=True)
-class SuitePrint:
+class SuitePrint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fingerprints of a suite file and of all that decides its scores.
 
     Attributes:
@@ -81,32 +70,26 @@ class SuitePrint:
             the fingerprints of their files.
     """
 
-    __pydantic_config__: ClassVar = _CLOSED
-
     path: str
     file: str
     data: str
     evaluators: str
-    plugins: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class SuiteVariant:
+class SuiteVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A suite, or a variant of it, of which cases ran.
 
     Attributes:
-        key: The parts of its `SuiteKey`.
+        key: Of its results; the path is relative to the root.
         judges: Evaluator label to what decides the verdicts.
     """
 
-    __pydantic_config__: ClassVar = _CLOSED
-
-    key: _Key
-    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    key: SuiteKey
+    judges: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was run, and where: the first line of the file.
 
     Attributes:
@@ -124,8 +107,6 @@ class Origin:
         version: Of its form.
     """
 
-    __pydantic_config__: ClassVar = _CLOSED
-
     shard: str
     commit: str | None
     versions: Mapping[str, str]
@@ -140,54 +121,25 @@ class Origin:
     version: Literal[1] = 1
 
 
-@dataclass(frozen=True)
-class _Course:
-    """How the run went: the second line of the file; see `HeardRun`."""
-
-    __pydantic_config__: ClassVar = _CLOSED
-
-    started: float
-    seconds: float
-    ended: str
-    crashed: str
-    uncollected: bool
-    faults: Mapping[str, Sequence[str]]
-    selected: Sequence[str]
-    dropped: Sequence[_Key]
-    unfinished: Sequence[str]
-    deselected: Sequence[str]
-    unwanted: Sequence[str]
-    failures: Sequence[str]
-
-
-@dataclass(frozen=True)
-class _Result:
-    """The line of an item; `result` is its payload, with the path of the suite relative to the root."""
-
-    __pydantic_config__: ClassVar = _CLOSED
+class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
+    """The line of an item."""
 
     file: str
     nodeid: str
     outcome: str
-    duration: float
-    result: tuple[_Key, int, list[dict[str, Any]]]
+    duration: JsonNumber
+    result: SuitePart
 
 
-@dataclass(frozen=True)
-class _Judgement:
-    """The line of a judgement; the path of its recordings is relative to the root."""
-
-    __pydantic_config__: ClassVar = _CLOSED
+class _JudgementLine(msgspec.Struct, forbid_unknown_fields=True):
+    """The line of a judgement."""
 
     recorded_in: str
     judgement: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _End:
+class _End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last line: how many lines there are before it, and their digest."""
-
-    __pydantic_config__: ClassVar = _CLOSED
 
     lines: int
     sha256: str
@@ -200,68 +152,46 @@ class ShardFile:
     Attributes:
         path: The file.
         origin: What was run, and where.
-        heard: What its main process heard, with paths in this checkout.
-        seconds: How long it took.
+        run: The record of the run, with paths in this checkout.
     """
 
     path: Path
     origin: Origin
-    heard: HeardRun
-    seconds: float
+    run: RunRecord
 
 
-def write_shard(path: Path, origin: Origin, heard: HeardRun, root: Path, seconds: float) -> None:
+_OWN_LINES = ("items", "judgements")
+"""Fields of a `RunRecord` that have a line for each element; the others share the second line."""
+
+
+def write_shard(path: Path, origin: Origin, run: RunRecord, root: Path) -> None:
     """Write the file in one step.
 
     Args:
         path: The file; its folder is made.
         origin: What was run, and where.
-        heard: Of it.
+        run: The record of the run.
         root: Paths of other files are written relative to this folder, if they lie inside.
-        seconds: How long it took.
 
     Raises:
         OSError: It cannot be written.
     """
-    course = _Course(
-        started=heard.started,
-        seconds=seconds,
-        ended=heard.ended,
-        crashed=heard.crashed,
-        uncollected=heard.uncollected,
-        faults=dict(sorted(heard.faults.items())),
-        selected=sorted(display_path(each, root) for each in heard.selected),
-        dropped=sorted(_moved(key, lambda file: display_path(Path(file), root)) for key in heard.dropped),
-        unfinished=sorted(heard.unfinished),
-        deselected=[] if origin.shard else sorted(heard.deselected),  # the other shards have them
-        unwanted=[] if origin.shard else sorted(heard.unwanted),
-        failures=sorted(heard.failures),
-    )
-    lines = [_line(each) for each in (origin, course, *_results(heard, root), *_judgements(heard, root))]
-    content = b"".join(lines)
-    end = _line(_End(len(lines), sha256(content).hexdigest()))
+    run = run.relocated(lambda file: display_path(Path(file), root))
+    if origin.shard:
+        run = structs.replace(run, deselected=set(), unwanted=set())  # the other shards have them
+    course = {name: getattr(run, name) for name in run.__struct_fields__ if name not in _OWN_LINES}
+    lines = [encode(origin), encode(course, order="deterministic"), *map(encode, _lines(run))]
+    content = b"".join(line + b"\n" for line in lines)
+    end = encode(_End(len(lines), sha256(content).hexdigest())) + b"\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, gzip.compress(content + end, mtime=0))
 
 
-def _results(heard: HeardRun, root: Path) -> Iterator[_Result]:
-    for item, each in sorted(heard.results.results.items()):
-        key, total, entries = json.loads(each.payload)
-        moved = _moved(SuiteKey(*key), lambda file: display_path(Path(file), root))
-        yield _Result(item.file, item.nodeid, each.outcome, each.duration, (moved, total, entries))
-
-
-def _judgements(heard: HeardRun, root: Path) -> Iterator[_Judgement]:
-    for path, entry in heard.judgements:
-        yield _Judgement(display_path(path, root), entry.to_json())
-
-
-def _line(content: Any) -> bytes:
-    return json.dumps(content, default=vars, separators=(",", ":")).encode() + b"\n"
-
-
-def _moved(key: SuiteKey, move: Callable[[str], str]) -> SuiteKey:
-    return key._replace(path=move(key.path))
+def _lines(run: RunRecord) -> Iterator[_ResultLine | _JudgementLine]:
+    for item, each in sorted(run.items.items(), key=lambda named: named[0]):
+        yield _ResultLine(item.file, item.nodeid, each.outcome, each.duration, each.part)
+    for path, entry in run.judgements:
+        yield _JudgementLine(path.as_posix(), entry.to_json())
 
 
 def read_shard(path: Path, root: Path) -> ShardFile:
@@ -286,7 +216,7 @@ def read_shard(path: Path, root: Path) -> ShardFile:
         raise LlmevalError(f"{path}: found a file that is cut or damaged, {_AGAIN}") from None
     *lines, last = text.splitlines(keepends=True) or [b""]
     try:
-        end = _END.validate_python(json.loads(last))
+        end = decode(last, _End)
     except ValueError:
         raise LlmevalError(f"{path}: found a file without its end, {_AGAIN}") from None
     if end != _End(len(lines), sha256(b"".join(lines)).hexdigest()):
@@ -305,52 +235,26 @@ _EXPECTED = "expected a shard file that this version of pytest-llmeval-suite wro
 def _parsed(path: Path, lines: Sequence[bytes], root: Path) -> ShardFile:
     if len(lines) < 2:  # noqa: PLR2004 (where it comes from, and how it went)
         raise ValueError("found no header")
-    origin, course = _ORIGIN.validate_python(json.loads(lines[0])), _COURSE.validate_python(json.loads(lines[1]))
+    origin, run = decode(lines[0], Origin), decode(lines[1], RunRecord)
     if origin.shard:
         shard_of(origin.shard, {})
-    results: dict[Item, ItemResult] = {}
-    judgements = UsedJudgements()
     for number, line in enumerate(lines[2:], 3):
-        if b'"recorded_in"' in line[: len('{"recorded_in"')]:
-            judgement = _JUDGEMENT.validate_python(json.loads(line))
-            judgements.add(root / judgement.recorded_in, StoredJudgement.from_json(judgement.judgement))
-        else:
-            found = _RESULT.validate_python(json.loads(line))
-            key, total, entries = found.result
-            payload = json.dumps([_here(key, root), total, entries])
-            _check(payload, number)
-            results[Item(found.file, found.nodeid)] = ItemResult(payload, found.outcome, found.duration)
-    heard = HeardRun(
-        started=course.started,
-        results=ResultCollector(results),
-        judgements=judgements,
-        ended=course.ended,
-        crashed=course.crashed,
-        uncollected=course.uncollected,
-        faults={file: list(lines) for file, lines in course.faults.items()},
-        selected={root / each for each in course.selected},
-        dropped={_here(key, root) for key in course.dropped},
-        unfinished=set(course.unfinished),
-        deselected=set(course.deselected),
-        unwanted=set(course.unwanted),
-        failures=set(course.failures),
-    )
-    return ShardFile(path, origin, heard, course.seconds)
+        try:
+            _add_line(run, line)
+        except ValueError as error:
+            raise ValueError(f"line {number}: found a result that cannot be read: {error}") from None
+    return ShardFile(path, origin, run.relocated(lambda file: str(root / file)))
 
 
-def _check(payload: str, number: int) -> None:
-    """Raise `ValueError` if the results of cases in a line cannot be read."""
-    try:
-        for record in decode(payload).records:
-            _CASE.validate_python((record.id, record.outcome))
-    except Exception as error:  # noqa: BLE001 (whatever reading trips over, the file is to blame)
-        raise ValueError(f"line {number}: found a result that cannot be read: {format_error(error)}") from None
+def _add_line(run: RunRecord, line: bytes) -> None:
+    """Add the result or the judgement in a line.
 
-
-def _here(key: _Key, root: Path) -> SuiteKey:
-    return _moved(SuiteKey(*key), lambda file: str(root / file))
-
-
-_ORIGIN, _COURSE = TypeAdapter(Origin), TypeAdapter(_Course)
-_CASE: TypeAdapter[tuple[str, CaseOutcome]] = TypeAdapter(tuple[str, CaseOutcome])
-_RESULT, _JUDGEMENT, _END = TypeAdapter(_Result), TypeAdapter(_Judgement), TypeAdapter(_End)
+    Raises:
+        ValueError: It is neither.
+    """
+    if line.startswith(b'{"recorded_in"'):
+        judgement = decode(line, _JudgementLine)
+        run.judgements.add(Path(judgement.recorded_in), StoredJudgement.from_json(judgement.judgement))
+    else:
+        found = decode(line, _ResultLine)
+        run.items[Item(found.file, found.nodeid)] = ItemResult(found.result, found.outcome, found.duration)

@@ -1,19 +1,20 @@
 """Merging the files of shards: refusing what does not belong together, and putting the rest together."""
 
-__all__ = ("MergedRun", "merge_shards")
+__all__ = ("merge_shards",)
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 from pytest_llmeval.run.checkout import Checkout, print_suite, versions
-from pytest_llmeval.run.finishing import HeardRun, RunTerms
-from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
+from pytest_llmeval.run.collecting import collected_records
+from pytest_llmeval.run.run_record import Item, RunRecord
 from pytest_llmeval.run.shards.file import ShardFile, ShardOptions, SuitePrint
 from pytest_llmeval.run.shards.selection import shard_of
 from pytest_llmeval.snapshots.stamp import head_commit
@@ -23,38 +24,22 @@ _LISTED = 5
 _NAMED = 100
 
 
-@dataclass(frozen=True)
-class MergedRun:
-    """What shard files say together.
-
-    Attributes:
-        heard: Of the run as a whole.
-        terms: Its options.
-        options: Those that change results.
-        suites: Its suites in this checkout.
-        seconds: How long the shards took, one after the other.
-    """
-
-    heard: HeardRun
-    terms: RunTerms
-    options: ShardOptions
-    suites: Checkout
-    seconds: float
-
-
-def merge_shards(shards: Sequence[ShardFile], root: Path) -> MergedRun:
+def merge_shards(shards: Sequence[ShardFile], root: Path) -> tuple[RunRecord, Checkout]:
     """Put shards together.
 
     Args:
         shards: At least one.
         root: The folder of the checkout.
 
+    Returns:
+        The record of all as one run, and its suites in this checkout.
+
     Raises:
         LlmevalError: Some are missing, doubled, or of another run; all of them are listed, a line each.
     """
     plugins = {each.path: list(each.plugins) for shard in shards for each in shard.origin.suites}
     known = {
-        SuiteKey(*each.key)._replace(path=str(root / each.key[0])): each.judges
+        each.key._replace(path=str(root / each.key.path)): each.judges
         for shard in shards
         for each in shard.origin.variants
     }
@@ -63,35 +48,16 @@ def merge_shards(shards: Sequence[ShardFile], root: Path) -> MergedRun:
     faults = faults or list(_other_findings(shards, suites))
     if faults:
         raise LlmevalError("\n".join(faults))
-    options = shards[0].origin.options
-    terms = RunTerms(
-        judge=options.judge,
-        texts=options.texts,
-        snapshots=options.snapshots,
-        require_gates=any(each.origin.require_gates for each in shards),
+    merged = RunRecord.merged([_part(shard) for shard in shards])
+    # What one part has left out, another has run.
+    return structs.replace(merged, deselected=set(), unwanted=set()), suites
+
+
+def _part(shard: ShardFile) -> RunRecord:
+    """Return a shard's record with items of its own: that of a suite in mode bulk has results in several shards."""
+    return structs.replace(
+        shard.run, items={Item(str(shard.path), str(item)): each for item, each in shard.run.items.items()}
     )
-    return MergedRun(_together(shards), terms, options, suites, sum(each.seconds for each in shards))
-
-
-def _together(shards: Sequence[ShardFile]) -> HeardRun:
-    merged = HeardRun(started=min(each.heard.started for each in shards))
-    results: dict[Item, ItemResult] = {}
-    for shard in shards:
-        heard = shard.heard
-        # The item of a suite in mode bulk has results in several shards.
-        results |= {Item(str(shard.path), str(item)): each for item, each in heard.results.results.items()}
-        for path, entry in heard.judgements:
-            merged.judgements.add(path, entry)
-        merged.ended = merged.ended or heard.ended
-        merged.crashed = merged.crashed or heard.crashed
-        merged.uncollected |= heard.uncollected
-        merged.faults |= heard.faults
-        merged.selected |= heard.selected
-        merged.dropped |= heard.dropped
-        merged.unfinished |= heard.unfinished
-        merged.failures |= heard.failures
-    merged.results = ResultCollector(results)
-    return merged
 
 
 def _other_checkouts(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[str]:
@@ -136,15 +102,15 @@ def _foreign(shard: ShardFile, found: str, expected: str) -> str:
 
 def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield which shards ran with other options than most, or collected other tests."""
-    for each in fields(ShardOptions):
-        values = {shard.path: getattr(shard.origin.options, each.name) for shard in shards}
-        if each.name != "selection" or any(shard.origin.shard for shard in shards):
-            yield from _minority(values, each.name.replace("_", "-"))
+    for name in ShardOptions.__struct_fields__:
+        values = {shard.path: getattr(shard.origin.options, name) for shard in shards}
+        if name != "selection" or any(shard.origin.shard for shard in shards):
+            yield from _minority(values, name.replace("_", "-"))
     if any(shard.origin.shard for shard in shards):
         collected = {}
         for shard in shards:
-            if shard.heard.ended and not shard.origin.items:
-                found = f"a run that ended before it had collected tests ({shard.heard.ended})"
+            if shard.run.ended and not shard.origin.items:
+                found = f"a run that ended before it had collected tests ({shard.run.ended})"
                 yield _foreign(shard, found, "a whole one: run this shard again")
             else:
                 tests = counted(shard.origin.items, "test")
@@ -153,7 +119,7 @@ def _other_runs(shards: Sequence[ShardFile]) -> Iterator[str]:
     judges: dict[SuiteKey, dict[Path, Any]] = {}
     for shard in shards:
         for variant in shard.origin.variants:
-            judges.setdefault(SuiteKey(*variant.key), {})[shard.path] = variant.judges
+            judges.setdefault(variant.key, {})[shard.path] = variant.judges
     for key, values in judges.items():
         yield from _minority(values, f"judges of {key.shown}")
 
@@ -166,14 +132,14 @@ def _other_findings(shards: Sequence[ShardFile], suites: Checkout) -> Iterator[s
         found = {(label, each.learned) for label, made in evaluators.items() for each in made.describe()}
         if known := sorted(each for each in found if each[1]):
             learned[str(suites.root / name)] = known
-    heard = [(shard.path, each) for shard in (shards if learned else ()) for each in shard.heard.results.suites()]
     values: dict[tuple[str, str, str], dict[Path, Any]] = {}
-    for path, results in heard:
-        for label, name in learned.get(results.key.path, ()):
-            for record in results.records.values():
-                details = record.observations[label].details if label in record.observations else {}
-                if name in details:
-                    values.setdefault((results.key.shown, label, name), {})[path] = details[name]
+    for shard in shards if learned else ():
+        for key, records in sorted(collected_records(shard.run).items()):
+            for label, name in learned.get(key.path, ()):
+                for record in records.values():
+                    details = record.observations[label].details if label in record.observations else {}
+                    if name in details:
+                        values.setdefault((key.shown, label, name), {})[shard.path] = details[name]
     for (shown, label, name), of_shards in values.items():
         for line in _minority(of_shards, f"{name} of {label} in {shown}"):
             yield f"{line}: record them before shards run, or put them into the suite"
@@ -217,14 +183,14 @@ def _incomplete(shards: Sequence[ShardFile]) -> Iterator[str]:
 def _unnumbered(shards: Sequence[ShardFile]) -> Iterator[str]:
     """Yield what several files have results of, and the tests of which none has any."""
     for first, second in combinations(shards, 2):
-        if both := sorted(first.heard.results.results.keys() & second.heard.results.results.keys()):
+        if both := sorted(first.run.items.keys() & second.run.items.keys()):
             ids = _listed([each.nodeid for each in both][:_LISTED], len(both))
             yield f"{second.path}: found results that {first.path} has, too, expected each once: {ids}"
-    known = {item.nodeid for shard in shards for item in shard.heard.results.results}
-    known |= {each for shard in shards for each in shard.heard.unfinished}
+    known = {item.nodeid for shard in shards for item in shard.run.items}
+    known |= {each for shard in shards for each in shard.run.unfinished}
     if len(shards) > 1 and len({shard.origin.options.selection for shard in shards}) == 1:
-        known |= {each for shard in shards for each in shard.heard.unwanted}
-    if missing := sorted({each for shard in shards for each in shard.heard.deselected} - known):
+        known |= {each for shard in shards for each in shard.run.unwanted}
+    if missing := sorted({each for shard in shards for each in shard.run.deselected} - known):
         yield f"found no file with {_listed(missing[:_LISTED], len(missing))}, expected the files of all parts"
 
 

@@ -18,7 +18,7 @@ from pytest_llmeval.data.files.places import FaultLog
 from pytest_llmeval.data.formats.predictions import add_predictions, read_answers
 from pytest_llmeval.run.execute import Execution, as_expected, execute_repeats, is_skipped, skipped
 from pytest_llmeval.run.job import CaseAnswer
-from pytest_llmeval.run.payload import encode
+from pytest_llmeval.run.run_record import SuitePart
 from pytest_llmeval.run.streams.stream import in_blocks, in_order
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -95,8 +95,8 @@ def with_answers(suite: Suite, path: Path) -> Suite:
     return replace(suite, cases=tuple(cases.values()))
 
 
-def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Iterator[str]:
-    """Yield the results of all cases in blocks, as `encode` writes them.
+def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Iterator[SuitePart]:
+    """Yield the results of all cases in blocks.
 
     Args:
         suite: As one system answers it.
@@ -123,9 +123,9 @@ class _SuiteBlock:
     key: SuiteKey
     total: int
 
-    def __call__(self, cases: Sequence[Case]) -> str:
+    def __call__(self, cases: Sequence[Case]) -> SuitePart:
         done = [_execution(self.suite, case) for case in cases]
-        return encode(self.key, self.total, done, predictions=False, secrets=self.suite.secret_variables)
+        return SuitePart.of(self.key, self.total, done, secrets=self.suite.secret_variables)
 
 
 def _execution(suite: Suite, case: Case) -> Execution:

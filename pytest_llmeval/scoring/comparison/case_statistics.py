@@ -3,20 +3,20 @@
 __all__ = ("CaseDigest", "CaseStatistics")
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple
 
+import msgspec
+
+from pytest_llmeval.core.codec import JsonNumber, decode
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.results import CaseOutcome, CaseRecord
 from pytest_llmeval.scoring.table import Table
 
-_OUTCOMES = get_args(CaseOutcome)
-_KEYS = ("id", "outcome", "data", "limits", "labels", "counts", "undefined", "errored", "errors")
 _DIGITS = 12
 _EXACT = 2**53
 
@@ -82,7 +82,9 @@ class CaseStatistics:
     def to_lines(self) -> Iterator[str]:
         """Yield one line of ASCII JSON per case, without its line end; equal cases give equal lines."""
         for record in self.records:
-            yield json.dumps(_to_json(record, self.digests.get(record.id)), allow_nan=False)
+            line = _Line.of(record, self.digests.get(record.id))
+            # Separators and escapes of the standard library: lines are committed, and their digest is approved.
+            yield json.dumps(msgspec.to_builtins(line), allow_nan=False)
 
     @property
     def text(self) -> str:
@@ -103,28 +105,70 @@ class CaseStatistics:
         records: dict[str, CaseRecord] = {}
         digests: dict[str, CaseDigest] = {}
         faults = []
-        for number, line in enumerate(lines, 1):
+        for number, text in enumerate(lines, 1):
             try:
-                record, digest = _from_json(line)
-            except _Fault as fault:
-                faults.append(Fault(file, number, 1, fault.field, fault.message))
+                line = decode(text, _Line)
+                record = line.record()
+            except (ValueError, RecursionError) as error:
+                faults.append(Fault(file, number, 1, "", f"found no case with its counts: {error}"))
                 continue
             if record.id in records:
                 faults.append(Fault(file, number, 1, "id", f"found {record.id!r} twice, expected it once"))
             records[record.id] = record
-            if digest is not None:
-                digests[record.id] = digest
+            if line.data:
+                digests[record.id] = CaseDigest(line.data, line.limits)
         if faults:
             raise SuiteError(faults)
         return cls.of(records.values(), digests=digests)
 
 
-class _Fault(Exception):  # noqa: N818 (it never leaves this module)
-    """What is wrong with a field of a line."""
+class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A case as a line of JSON: counts by evaluator, and the names of metrics without a value."""
 
-    def __init__(self, field: str, message: str) -> None:
-        self.field, self.message = field, message
-        super().__init__(message)
+    id: str
+    outcome: CaseOutcome
+    data: str = ""
+    limits: str = ""
+    labels: dict[str, str] = {}
+    counts: dict[str, dict[str, JsonNumber]] = {}
+    undefined: dict[str, list[str]] = {}
+    errored: dict[str, list[str]] = {}
+    errors: list[str] = []
+
+    @classmethod
+    def of(cls, record: CaseRecord, digest: CaseDigest | None) -> "_Line":
+        seen = record.observations
+        return cls(
+            record.id,
+            record.outcome,
+            *(digest or ("", "")),
+            dict(record.labels),
+            {label: dict(each.counts) for label, each in seen.items()},
+            {label: list(each.undefined) for label, each in seen.items() if each.undefined},
+            {label: list(each.errored) for label, each in seen.items() if each.errored},
+            list(record.errors),
+        )
+
+    def record(self) -> CaseRecord:
+        """Return the record of the case.
+
+        Raises:
+            ValueError: Counts are missing, or not finite.
+        """
+        if strange := sorted((self.undefined.keys() | self.errored.keys()) - self.counts.keys()):
+            raise ValueError(f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
+        observations = {
+            label: Observation(
+                counts,
+                undefined=dict.fromkeys(self.undefined.get(label, ()), ""),
+                errored=dict.fromkeys(self.errored.get(label, ()), ""),
+            )
+            for label, counts in self.counts.items()
+        }
+        for label, each in observations.items():
+            if fault := each.fault():
+                raise ValueError(f"{label}: {fault}")
+        return CaseRecord(self.id, self.labels, self.outcome, observations, dict.fromkeys(self.errors, ""))
 
 
 def _bare(record: CaseRecord, kept: frozenset[str] | None) -> CaseRecord:
@@ -150,87 +194,3 @@ def _rounded(count: float) -> float:
     if value.is_integer() and abs(value) < _EXACT:
         return int(value)
     return float(f"{value:.{_DIGITS}g}")
-
-
-def _to_json(record: CaseRecord, digest: CaseDigest | None) -> dict[str, Any]:
-    """Return a record as JSON data; empty parts are left out, except that a measured case has its counts."""
-    data: dict[str, Any] = {"id": record.id, "outcome": record.outcome}
-    if digest is not None:
-        data |= {name: value for name, value in digest._asdict().items() if value}
-    if record.labels:
-        data["labels"] = dict(record.labels)
-    if record.observations:
-        data["counts"] = {label: dict(each.counts) for label, each in record.observations.items()}
-    for part in ("undefined", "errored"):
-        named = {label: list(getattr(each, part)) for label, each in record.observations.items()}
-        if any(named.values()):
-            data[part] = {label: names for label, names in named.items() if names}
-    if record.errors:
-        data["errors"] = list(record.errors)
-    return data
-
-
-def _from_json(line: str) -> tuple[CaseRecord, CaseDigest | None]:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise _Fault("", f"found invalid JSON ({error}), expected one case as an object") from None
-    if not isinstance(data, dict):
-        raise _Fault("", f"found {type(data).__name__}, expected one case as an object")
-    for key in data:
-        if key not in _KEYS:
-            raise _Fault(key, f"found an unknown key, expected {', '.join(_KEYS)}")
-    if not isinstance(data.get("id"), str):
-        raise _Fault("id", f"found {data.get('id')!r}, expected text")
-    if data.get("outcome") not in _OUTCOMES:
-        raise _Fault("outcome", f"found {data.get('outcome')!r}, expected one of {', '.join(_OUTCOMES)}")
-    labels = _mapping(data, "labels")
-    if not all(isinstance(value, str) for value in labels.values()):
-        raise _Fault("labels", f"found {labels!r}, expected text for every label")
-    counts = _mapping(data, "counts")
-    undefined, errored = _mapping(data, "undefined"), _mapping(data, "errored")
-    observations = {
-        label: Observation(
-            _counts(each, label),
-            undefined=_names(undefined.get(label, []), "undefined"),
-            errored=_names(errored.get(label, []), "errored"),
-        )
-        for label, each in counts.items()
-    }
-    if strange := sorted((undefined.keys() | errored.keys()) - counts.keys()):
-        raise _Fault("counts", f"found no counts of {strange[0]!r}, expected counts of every evaluator listed")
-    errors = _names(data.get("errors", []), "errors")
-    return CaseRecord(data["id"], labels, data["outcome"], observations, errors), _digest(data)
-
-
-def _digest(data: Mapping[str, Any]) -> CaseDigest | None:
-    for key in CaseDigest._fields:
-        if not isinstance(data.get(key, ""), str):
-            raise _Fault(key, f"found {data[key]!r:.40}, expected text")
-    return CaseDigest(data["data"], data.get("limits", "")) if "data" in data else None
-
-
-def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = data.get(key, {})
-    if not isinstance(value, dict):
-        raise _Fault(key, f"found {type(value).__name__}, expected an object")
-    return value
-
-
-def _counts(counts: Any, label: str) -> dict[str, float]:
-    if not isinstance(counts, dict):
-        raise _Fault(f"counts.{label}", f"found {type(counts).__name__}, expected an object")
-    for name, count in counts.items():
-        try:
-            usable = type(count) in (int, float) and math.isfinite(count)
-        except OverflowError:
-            usable = False
-        if not usable:
-            raise _Fault(f"counts.{label}.{name}", f"found {count!r:.40}, expected a finite number")
-    return counts
-
-
-def _names(names: Any, key: str) -> dict[str, str]:
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise _Fault(key, f"found {type(names).__name__}, expected a list of names")
-    return dict.fromkeys(names, "")

@@ -5,6 +5,8 @@ __all__ = ("pooled",)
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
@@ -36,7 +38,7 @@ def _mean_record(records: Sequence[CaseRecord]) -> CaseRecord:
     if outcomes:
         observations[OUTCOME] = _mean(outcomes)
     errors = {label: why for label, why in errors.items() if label not in observations}
-    return replace(records[0], observations=observations, errors=errors)
+    return structs.replace(records[0], observations=observations, errors=errors)
 
 
 def _mean(observations: Sequence[Observation]) -> Observation:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
@@ -97,7 +99,7 @@ class NarrativeEvaluator(Evaluator):
         if stories.gold.faults:
             details["gt_faults"] = list(stories.gold.faults)
         faults = stories.predicted.faults
-        return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
+        return structs.replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
         """Return missing, extra and mislabelled parts of stories."""

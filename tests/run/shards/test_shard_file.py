@@ -11,10 +11,11 @@ import pytest
 from shard_files import origin, ran, write_suite
 from stored_judgements import entry
 
+from pytest_llmeval import Observation
 from pytest_llmeval.core.errors import LlmevalError
-from pytest_llmeval.run.finishing import HeardRun
-from pytest_llmeval.run.result_collector import Item, ItemResult, ResultCollector
-from pytest_llmeval.run.shards.file import read_shard, write_shard
+from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgeCall, JudgingShown, TargetUsage
+from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord, SuitePart
+from pytest_llmeval.run.shards.file import ShardOptions, SuiteVariant, read_shard, write_shard
 from pytest_llmeval.suite.suite import SuiteKey
 
 
@@ -23,7 +24,7 @@ def written(tmp_path: Path) -> Path:
     """The file of a shard of a suite in the same folder."""
     write_suite(tmp_path)
     path = tmp_path / "part.llmeval"
-    write_shard(path, origin(tmp_path, "1/2"), ran(tmp_path, "1/2"), tmp_path, 2.5)
+    write_shard(path, origin(tmp_path, "1/2"), ran(tmp_path, "1/2"), tmp_path)
     return path
 
 
@@ -31,54 +32,81 @@ def test_a_shard_is_read_as_it_was_written_wherever_the_checkout_is(tmp_path: Pa
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     write_suite(here)
-    key = SuiteKey(str(here / "s.eval.json"), "s.eval.json", "test_it", "big")
-    item = Item("f", "f::x")
-    heard = HeardRun(
-        started=5.5,
-        results=ResultCollector(
-            {item: ItemResult(json.dumps([key, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)}
-        ),
-        ended="bye",
-        crashed="boom",
-        uncollected=True,
-        faults={"x.eval.yaml": ["wrong"]},
-        selected={here / "s.eval.json"},
-        dropped={key},
-        unfinished={"u"},
-        deselected={"d", "v"},
-        unwanted={"v"},
-        failures={"f"},
-    )
-    heard.judgements.add(here / "__llmeval__" / "s.judgements.jsonl", entry())
+
+    def run(root: Path) -> RunRecord:
+        key = SuiteKey(str(root / "s.eval.json"), "s.eval.json", "test_it", "big")
+        made = RunRecord(
+            started=5.5,
+            seconds=2.5,
+            ended="bye",
+            crashed="boom",
+            uncollected=True,
+            faults={"x.eval.yaml": ["wrong"]},
+            selected={key.path},
+            dropped={key},
+            unfinished={"u"},
+            deselected={"d", "v"},
+            unwanted={"v"},
+            failures={"f"},
+            items={Item("f", "f::x"): ItemResult(SuitePart(key, 3, [CaseRecord("\ud800")]), "x", 1.5)},
+        )
+        made.judgements.add(root / "__llmeval__" / "s.judgements.jsonl", entry())
+        return made
+
     made = origin(here)
-    write_shard(here / "new" / "part.llmeval", made, heard, here, 2.5)
+    write_shard(here / "new" / "part.llmeval", made, run(here), here)
     found = read_shard(here / "new" / "part.llmeval", there)
-    moved = key._replace(path=str(there / "s.eval.json"))
-    assert (found.origin, found.seconds) == (made, 2.5)
-    assert found.heard.results.results == {
-        item: ItemResult(json.dumps([moved, 3, [{"id": "\ud800", "outcome": "passed"}]]), "x", 1.5)
-    }
-    assert list(found.heard.judgements) == [(there / "__llmeval__" / "s.judgements.jsonl", entry())]
-    assert found.heard.selected == {there / "s.eval.json"}
-    assert found.heard.dropped == {moved}
-    for name in (
-        "started",
-        "ended",
-        "crashed",
-        "uncollected",
-        "faults",
-        "unfinished",
-        "deselected",
-        "unwanted",
-        "failures",
-    ):
-        assert getattr(found.heard, name) == getattr(heard, name)
+    assert found.origin == made
+    for name in RunRecord.__struct_fields__:
+        read, expected = getattr(found.run, name), getattr(run(there), name)
+        assert (list(read) == list(expected)) if name == "judgements" else (read == expected), name
+
+
+def test_a_shard_of_the_version_before_is_read() -> None:
+    found = read_shard(Path(__file__).parent / "previous_version" / "part.llmeval", Path("/there"))
+    key = SuiteKey("/there/s.eval.yaml", "s.eval.yaml", "", "gpt")
+    assert (found.origin.options, found.origin.items) == (ShardOptions(judge="replay", texts="all"), 4)
+    assert found.origin.variants == [
+        SuiteVariant(key._replace(path="s.eval.yaml"), {"judge": {"model": "openai:a"}}),
+    ]
+    run = found.run
+    assert (run.started, run.seconds, run.ended, run.crashed) == (5.5, 2.5, "bye", "a worker crashed")
+    assert (run.uncollected, run.faults, run.selected) == (True, {"x.eval.yaml": ["wrong"]}, {key.path})
+    assert (run.dropped, run.unfinished, run.unwanted) == ({key._replace(variant="old")}, {"u"}, {"v"})
+    assert (run.deselected, run.failures) == ({"d", "v"}, {"test_x.py::test_it"})
+    first, second = run.items.values()
+    (rich,), plain = first.part.records, second.part.records
+    assert (first.part.key, first.part.total, first.outcome, first.duration) == (key, 3, "failed", 1.5)
+    silent = {"judge": "no reply"}
+    assert rich == CaseRecord(
+        "a",
+        {},
+        "failed",
+        {"f1": Observation({"tp": 1, "fn": 0.5}, {"missed": ["x"]}, {"recall": "no gold"}, "not JSON", silent)},
+        {"other": "ValueError: no"},
+        "f1: 0.5 < 0.9",
+        1.25,
+        [JudgeCall("k", True, 7, 2, 0.001, 0.5, "openai:a"), JudgeCall("l", False)],
+        [0.25, 1],
+        [TargetUsage(5, 6.5, 0.1), TargetUsage()],
+        {"times": 2, "passed": 1, "pass_rate": 0.5, "status": "flaky", "spread": {"f1": 0.1}},
+        {"f1": ["missed: x"]},
+        [AnswerShown({"text": "y \ud800"}, 2)],
+        [JudgingShown("judge", "binary", {"answer": "y"}, "no", 0.0, 0.001, "openai:a")],
+        rich.recordings,
+    )
+    assert [(each["case"], each["prediction"]) for each in rich.recordings] == [("a", "y \ud800")]
+    assert plain == [
+        CaseRecord("b", observations={"f1": Observation({"tp": 2})}, duration_s=0.5),
+        CaseRecord("c", outcome="not_run", reason="budget"),
+    ]
+    assert list(run.judgements) == [(Path("/there/__llmeval__/s.judgements.jsonl"), entry())]
 
 
 def test_the_same_results_are_the_same_bytes(written: Path) -> None:
     folder = written.parent
     again = folder / "again.llmeval"
-    write_shard(again, origin(folder, "1/2"), ran(folder, "1/2"), folder, 2.5)
+    write_shard(again, origin(folder, "1/2"), ran(folder, "1/2"), folder)
     assert again.read_bytes() == written.read_bytes()
     assert str(folder) not in gzip.decompress(again.read_bytes()).decode()
 
@@ -130,7 +158,7 @@ def _forged(data: bytes, number: int, change: Callable[[Any], object]) -> bytes:
         (0, lambda line: line.update(shard="../x"), "found '../x', expected I/N"),
         (0, lambda line: line.pop("commit"), "commit"),
         (1, lambda line: line.update(selected=[1]), "selected"),
-        (2, lambda line: line["result"][2][0].pop("id"), "line 3: found a result that cannot be read: KeyError: 'id'"),
+        (2, lambda line: line["result"][2][0].pop("id"), "line 3: found a result that cannot be read: Object missing"),
         (2, lambda line: line["result"][2][0].update(id=[]), "line 3: found a result that cannot be read"),
         (2, lambda line: line["result"][2][0].update(obs={"text": "x"}), "line 3: found a result that cannot be read"),
         (2, lambda line: line["result"][2][0].update(obs=7), "line 3: found a result that cannot be read"),
@@ -151,9 +179,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_shard(tmp_path / "gone.llmeval", tmp_path)
 
 
-def test_a_file_of_another_version_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = origin(written.parent)
-    monkeypatch.setitem(made.__dict__, "version", 2)
-    write_shard(written, made, HeardRun(started=1.0), written.parent, 1.0)
+def test_a_file_of_another_version_is_refused(written: Path) -> None:
+    made = origin(written.parent, version=2)
+    write_shard(written, made, RunRecord(started=1.0), written.parent)
     with pytest.raises(LlmevalError, match="expected a shard file that this version of pytest-llmeval-suite wrote"):
         read_shard(written, written.parent)

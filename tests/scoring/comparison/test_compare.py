@@ -11,6 +11,7 @@ import pytest
 from comparisons import Answers, noisy, run
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy import stats
 from strategies import SplitAverage
 
@@ -322,7 +323,7 @@ def test_more_confidence_gives_a_wider_interval(confidence: float, method: Any) 
 def test_an_evaluator_of_the_baseline_alone_costs_nothing_though_some_of_its_metrics_were_undefined() -> None:
     here, there = run([1, 0, 1, 1]), run([1, 1, 1, 0])
     gone = Observation({}, undefined={"left": "no gold"})
-    records = [replace(each, observations={**each.observations, "gone": gone}) for each in there.records]
+    records = [structs.replace(each, observations={**each.observations, "gone": gone}) for each in there.records]
     found = compare(here, CaseStatistics.exact(records)).metrics
     assert found.keys() == compare(here, there).metrics.keys()
     assert found["score"].difference == 0

@@ -1,0 +1,82 @@
+"""Typed JSON: how the plain data of a run crosses processes and lies in files."""
+
+__all__ = ("JsonNumber", "decode", "encode", "plain")
+
+import json
+from functools import cache
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+JsonNumber: TypeAlias = int | float
+"""Type of a count that is read as it was written; as `float`, ``2`` would come back as ``2.0``."""
+
+
+def encode(value: object, *, order: Literal["deterministic"] | None = None) -> bytes:
+    """Write a value as JSON on one line.
+
+    Args:
+        value: Structs, containers and plain values.
+        order: ``"deterministic"`` sorts sets and the keys of mappings.
+
+    Raises:
+        TypeError: JSON has no form for a part of it.
+    """
+    try:
+        return (_SORTED if order else _PLAIN).encode(value)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which models do emit, has no bytes in UTF-8, but an escape in JSON.
+        return json.dumps(msgspec.to_builtins(value, str_keys=True, order=order, enc_hook=_base)).encode()
+
+
+def decode(text: bytes | str, kind: type[T]) -> T:
+    """Read what `encode` wrote; the round trip is identity.
+
+    Raises:
+        ValueError: The text is no JSON, or not that of the type; the message names the field.
+    """
+    try:
+        decoder: msgspec.json.Decoder[T] = _decoder(kind)  # type: ignore[arg-type]  # (types are hashable)
+        return decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    except msgspec.DecodeError:
+        pass  # no JSON, or JSON with half of a surrogate pair, which only the standard library reads
+    try:
+        return msgspec.convert(json.loads(text), kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def plain(value: Any) -> Any:
+    """Return JSON data as it would be read from a file: lists for tuples, text for keys.
+
+    Args:
+        value: Data that `json.dumps` can write.
+    """
+    try:
+        return msgspec.json.decode(_PLAIN.encode(value))
+    except (TypeError, UnicodeEncodeError):  # keys such as `None`, or half of a surrogate pair
+        return json.loads(json.dumps(value))
+
+
+def _base(value: object) -> object:
+    """Return a value of a subclass, such as a float of numpy, as one of its built-in base."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(f"found {type(value).__name__}, expected JSON data")
+
+
+@cache
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+_PLAIN = msgspec.json.Encoder(enc_hook=_base)
+_SORTED = msgspec.json.Encoder(enc_hook=_base, order="deterministic")

@@ -1,0 +1,213 @@
+"""All that the main process of a run learns: results by item, and how the run went."""
+
+__all__ = ("Item", "ItemReport", "ItemResult", "RunRecord", "SuitePart", "settled")
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import structs
+
+from pytest_llmeval.core.case import MISSING
+from pytest_llmeval.core.codec import JsonNumber
+from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.judge.recordings import UsedJudgements
+from pytest_llmeval.run.execute import Execution
+from pytest_llmeval.run.records import as_reported
+from pytest_llmeval.services.secrets import secret_values
+from pytest_llmeval.suite.suite import SuiteKey
+
+
+class ItemReport(Protocol):
+    """The part of a test report that is read."""
+
+    location: tuple[str, int | None, str]
+    nodeid: str
+    when: Any
+    outcome: Any
+    duration: float
+
+
+class SuitePart(msgspec.Struct, frozen=True, array_like=True):
+    """Cases of a suite that ran as one item: a single one, or many in mode ``bulk``.
+
+    Attributes:
+        key: What their results are gathered under.
+        total: How many cases the suite has.
+        records: One per case.
+    """
+
+    key: SuiteKey
+    total: int
+    records: Sequence[CaseRecord]
+
+    @classmethod
+    def of(
+        cls,
+        key: SuiteKey,
+        total: int,
+        executions: Iterable[Execution],
+        *,
+        predictions: bool = False,
+        secrets: Sequence[str] = (),
+        all_answers: bool = False,
+    ) -> "SuitePart":
+        """Put executed cases together.
+
+        Args:
+            key: What their results are gathered under.
+            total: How many cases the suite has.
+            executions: The cases.
+            predictions: Whether to add what is recorded of predictions.
+            secrets: Environment variables whose values no answer shows.
+            all_answers: Whether to add the answers of cases with which nothing is wrong.
+        """
+        hidden: Collection[str] | None = None
+        records = []
+        for execution in executions:
+            record = execution.record
+            explained = all_answers or record.lines or record.outcome != "passed"
+            if explained and hidden is None:
+                hidden = secret_values(secrets)
+            record = as_reported(record, hidden if explained else None)
+            if predictions:
+                record = structs.replace(record, recordings=_recordings(key, execution))
+            records.append(record)
+        return cls(key, total, records)
+
+
+def _recordings(key: SuiteKey, execution: Execution) -> list[dict[str, Any]]:
+    from pytest_llmeval.targets.python import recording
+
+    return [
+        recording(key.shown, key.variant, case, repeat)
+        for repeat, case in enumerate(execution.answered)
+        if case.prediction is not MISSING
+    ]
+
+
+class Item(NamedTuple):
+    """The name of an item: node ids of files outside rootdir lack the file's name."""
+
+    file: str
+    nodeid: str
+
+
+class ItemResult(msgspec.Struct, frozen=True):
+    """What one item reported last.
+
+    Attributes:
+        part: The results of its cases.
+        outcome: pytest's verdict on it: ``passed``, ``failed``, ``skipped``, or ``error`` of its teardown.
+        duration: Seconds that it took.
+    """
+
+    part: SuitePart
+    outcome: str
+    duration: JsonNumber
+
+
+class RunRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """All that the main process has learned of a run. A shard file keeps it, and shards merge to the record of one run.
+
+    Attributes:
+        started: When it started, as `time.time`.
+        seconds: How long it took, once it has ended.
+        ended: Why the run ended early, or nothing.
+        crashed: Why results may be missing though the run went on, or nothing.
+        uncollected: Whether collecting failed elsewhere than in suite files.
+        faults: Suite file to what is wrong with it.
+        selected: Suite files of which some case was to run.
+        dropped: Suites and variants of which nothing was to run, if gates must be judged.
+        unfinished: Items over cases that were to run and have no result.
+        deselected: Items over cases that were collected and left out.
+        unwanted: Of them, those that options of pytest have left out.
+        failures: Failed tests that are no cases.
+        items: The results of items in order of arrival; of one that is run again, the last result counts.
+        judgements: That items used, if these are recorded.
+    """
+
+    started: JsonNumber = msgspec.field(default_factory=time.time)
+    seconds: JsonNumber = 0.0
+    ended: str = ""
+    crashed: str = ""
+    uncollected: bool = False
+    faults: dict[str, list[str]] = {}
+    selected: set[str] = set()
+    dropped: set[SuiteKey] = set()
+    unfinished: set[str] = set()
+    deselected: set[str] = set()
+    unwanted: set[str] = set()
+    failures: set[str] = set()
+    items: dict[Item, ItemResult] = {}
+    judgements: UsedJudgements = msgspec.field(default_factory=UsedJudgements)
+
+    @property
+    def broken(self) -> str:
+        """Why cases may be missing without being deselected."""
+        return self.crashed or self.ended
+
+    def take(self, report: ItemReport, part: SuitePart | None) -> None:
+        """Keep the results on a report, if there are any, with the outcome and duration of the report."""
+        item = Item(report.location[0], report.nodeid)
+        if report.when == "setup":
+            self.items.pop(item, None)
+        if part is not None:
+            self.items[item] = ItemResult(part, report.outcome, report.duration)
+        elif report.when == "teardown" and report.outcome == "failed" and item in self.items:
+            self.items[item] = structs.replace(self.items[item], outcome="error")
+
+    def has(self, report: ItemReport) -> bool:
+        """Return whether the item of a report has a result."""
+        return Item(report.location[0], report.nodeid) in self.items
+
+    def relocated(self, move: Callable[[str], str]) -> "RunRecord":
+        """Return the record with other paths of suite files and recordings, as another checkout has them."""
+
+        def moved(key: SuiteKey) -> SuiteKey:
+            return key._replace(path=move(key.path))
+
+        judgements = UsedJudgements()
+        for path, entry in self.judgements:
+            judgements.add(Path(move(str(path))), entry)
+        return structs.replace(
+            self,
+            selected={*map(move, self.selected)},
+            dropped={*map(moved, self.dropped)},
+            items={
+                item: structs.replace(each, part=structs.replace(each.part, key=moved(each.part.key)))
+                for item, each in self.items.items()
+            },
+            judgements=judgements,
+        )
+
+    @classmethod
+    def merged(cls, records: Sequence["RunRecord"]) -> "RunRecord":
+        """Return several records as that of one run; of an item that two have, the later one's result counts."""
+        whole = cls(started=min(each.started for each in records), seconds=sum(each.seconds for each in records))
+        for each in records:
+            for path, entry in each.judgements:
+                whole.judgements.add(path, entry)
+            for name in cls.__struct_fields__:
+                here, there = getattr(whole, name), getattr(each, name)
+                if isinstance(here, set | dict):
+                    here.update(there)
+                elif isinstance(here, str | bool):
+                    setattr(whole, name, here or there)
+        return whole
+
+
+def settled(record: CaseRecord, result: ItemResult) -> CaseRecord:
+    """Let pytest's verdict on an item decide its case's: marks and other plugins may have changed it."""
+    if not record.duration_s:
+        record = structs.replace(record, duration_s=result.duration)
+    if result.outcome == "skipped" and record.outcome != "not_run":
+        # By skip or xfail: what was scored on the way counts nowhere.
+        return structs.replace(record, outcome="skipped", observations={}, errors={})
+    if result.outcome == "error" and record.outcome == "passed":
+        return structs.replace(record, outcome="errored", reason="teardown failed")
+    if result.outcome == "failed" and record.outcome == "passed":
+        return structs.replace(record, outcome="failed", reason="the test failed after scoring")
+    return record
