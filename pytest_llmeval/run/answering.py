@@ -3,9 +3,9 @@
 __all__ = ("Answering", "Asking", "Pending")
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,11 +24,12 @@ from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
-from pytest_llmeval.services.background import together
+from pytest_llmeval.services.background import Background, ThisThread, together
+from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.arguments import for_case
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
+from pytest_llmeval.targets.python import Recordings, Target, call_target, recorded_figures, recording
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.bound_question import SuiteJudge
@@ -41,13 +42,13 @@ class Answering:
     """Gets answers: from recordings and stores at once, else from targets and judges.
 
     Attributes:
-        predictor: Calls targets.
+        background: Where calls are made.
         limit: On calls in flight.
         recordings: Predictions of earlier runs.
         judges: Asks judges.
     """
 
-    predictor: Predictor
+    background: Background
     limit: CallLimit
     recordings: Recordings | None = None
     judges: "JudgeService | None" = None
@@ -88,79 +89,36 @@ class Answering:
             return None  # faults of the store are reported when it is used
 
     def now(self, job: Job) -> CaseAnswer:
-        """Return the answer, calling the target in this thread.
+        """Return the answer; a plain target runs in this thread.
 
         Raises:
             KeyboardInterrupt: The user interrupts.
         """
         __tracebackhide__ = True
-        job.prepare(asks_target=False)
-        if job.opponents:  # other cases share their answers, and may be waiting for this one
-            return self.predictor.background.run(self.answer(job))
-        answer = CaseAnswer(job.case)
-        try:
-            case = self.predicted(job)
-            if case is None:
-                target = job.target.load()
-                if isinstance(target, BatchTarget):
-                    return self.predictor.background.run(self.answer(job))
-                case = self._call_here(job, target)
-            answer.case = case
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
-            answer.error = error
-            return answer
-        if job.judge is not None:
-            return self.predictor.background.run(self._judged(job, answer))
+        known = self.at_once(job)
+        if isinstance(known, CaseAnswer):
+            return known
+        job.prepare(asks_target=known is None)
+        here = ThisThread()
+        answer = here.wait(self.background.submit(self.answer(job, known, here)))
+        if isinstance(answer.error, KeyboardInterrupt):
+            raise answer.error
         return answer
 
-    def _call_here(self, job: Job, target: Target) -> Case:
-        """Call the target in this thread, as one of the calls in flight over all processes."""
-        __tracebackhide__ = True
-        background = self.predictor.background
-        reservation = background.run(self.budget.admit(job.case, job.suite.model))
-        slot = background.run(self._take_slot())
-        answered: list[Case] = []
-        try:
-            with self.limit.within():
-                started = time.perf_counter()
-                prediction = self._answered_here(job, target)
-                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
-                return answered[0]
-        finally:
-            background.run(self._give_back(slot))
-            self.budget.charge(reservation, answered)
-
-    def _answered_here(self, job: Job, target: Target) -> Any:
-        __tracebackhide__ = True
-        if not job.case.conversation:
-            return self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
-        dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
-        while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(self.predictor(for_case(target, job.case), messages, _timeout(job))))
-        return dialogue.transcript()
-
-    async def _take_slot(self) -> int | None:
-        if self.judges is not None and self.limit.shared is not None:
-            self.judges.heart.beat()  # or else a slow target would lose the slot
-        return await self.limit.take()
-
-    async def _give_back(self, slot: int | None) -> None:
-        self.limit.give_back(slot)
-
-    async def answer(self, job: Job, pending: "Pending | None" = None) -> CaseAnswer:
+    async def answer(self, job: Job, pending: "Pending | None" = None, here: ThisThread | None = None) -> CaseAnswer:
         """Return the answer; many of these run at a time.
 
         Args:
             job: The case.
             pending: What `at_once` returned, if that was no answer.
+            here: Where a plain target is called; ``None``: in a thread of its own.
         """
         if pending is not None:
             return await self._told(pending)
         answer = CaseAnswer(job.case)
         try:
-            answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
+            # Other cases share the answers of opponents, and must not wait for the thread of this one.
+            answer.case = await self._beside_others(job) if job.opponents else await self._own(job, here)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
@@ -168,8 +126,8 @@ class Answering:
             return answer
         return await self._judged(job, answer)
 
-    async def _own(self, job: Job) -> Case:
-        return self.predicted(job) or await self._predict(job)
+    async def _own(self, job: Job, here: ThisThread | None = None) -> Case:
+        return self.predicted(job) or await self._predict(job, here)
 
     async def _beside_others(self, job: Job) -> Case:
         """Return the case with its own prediction and those of its opponents, asked for at the same time."""
@@ -189,43 +147,59 @@ class Answering:
             return None
         return with_figures(job.case.answered(known), job.parts, self.recordings.figures(*place))
 
-    async def _predict(self, job: Job) -> Case:
+    async def _predict(self, job: Job, here: ThisThread | None = None) -> Case:
         target = job.target.load()
         if isinstance(target, BatchTarget) and not job.case.conversation:
             told = await self.blocks.predict(job, target)
         else:
-            told = await self.sharing.once(job, job.case, lambda: self._call(job, target))
+            # A target in this thread is called for this case alone: another process would answer elsewhere.
+            ask = partial(self._call, job, target, here)
+            told = await (ask() if here is not None else self.sharing.once(job, job.case, ask))
         return with_figures(job.case.answered(told["prediction"]), job.parts, told["figures"])
 
-    async def _call(self, job: Job, target: Target | BatchTarget) -> dict[str, Any]:
+    async def _call(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> dict[str, Any]:
         answered: list[Case] = []
         async with self._of_suite(job.suite), self.limit.slot():
+            if self.judges is not None and self.limit.shared is not None:
+                self.judges.heart.beat()  # or else a slow target would lose the slot
             reservation = await self.budget.admit(job.case, job.suite.model)
             try:
-                started = time.perf_counter()
-                prediction = await self._answered(job, target)
-                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
+                watch = Stopwatch()
+                with watch.running():
+                    prediction = await self._answered(job, target, here)
+                answered.append(self._kept(job, json_like(prediction), watch.seconds))
             finally:
                 self.budget.charge(reservation, answered)
         self.limit.succeeded()
         return {"prediction": answered[0].prediction, "figures": recorded_figures(answered[0])}
 
-    async def _answered(self, job: Job, target: Target | BatchTarget) -> Any:
+    async def _answered(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> Any:
         """Return what the target answers, or the transcript of a conversation with it."""
         if not job.case.conversation:
-            return await self._reply(job, target, job.case.input)
+            return await self._reply(job, target, job.case.input, here)
         dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
         while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(await self._reply(job, target, messages)))
+            dialogue.add(json_like(await self._reply(job, target, messages, here)))
         return dialogue.transcript()
 
-    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any) -> Any:
-        if not isinstance(target, BatchTarget):
-            return await self.predictor.call(for_case(target, job.case), value, _timeout(job))
-        (told,) = await target.answer([value])
-        if isinstance(told, PredictionError):
-            raise told
-        return told
+    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any, here: ThisThread | None) -> Any:
+        if isinstance(target, BatchTarget):
+            (told,) = await target.answer([value])
+            if isinstance(told, PredictionError):
+                raise told
+            return told
+        timeout = job.suite.target.timeout if job.suite.target else None
+        run = None if here is None else partial(self._run_in, here)
+        return await call_target(for_case(target, job.case), value, timeout, run)
+
+    async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
+        """Call a plain target in the thread that waits for it; what it asks is a part of its call."""
+
+        def within() -> Any:
+            with self.limit.within():
+                return work()
+
+        return await here.call(within)
 
     def _kept(self, job: Job, prediction: Any, seconds: float) -> Case:
         """Return the case with its answer, once the answer is on disk."""
@@ -330,10 +304,6 @@ async def _ask(asking: Asking, answer: CaseAnswer, judges: "JudgeService") -> No
     """Ask round by round, whatever other evaluators wait for."""
     while put := asking.next(answer):
         asking.add(put, await together([judges.judge(each) for each in put]))
-
-
-def _timeout(job: Job) -> float | None:
-    return job.suite.target.timeout if job.suite.target else None
 
 
 def _enter(answer: CaseAnswer, asked: Sequence[Asking]) -> None:

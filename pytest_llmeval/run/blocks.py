@@ -3,7 +3,6 @@
 __all__ = ("Blocks",)
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from pytest_llmeval.run.measured_blocks import cut
 from pytest_llmeval.run.shared_answers import Sharing
 from pytest_llmeval.run.target_budget import TargetBudget
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
+from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.suite.suite import Suite
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, recorded_figures, recording
@@ -84,9 +84,10 @@ class Blocks:
         async with gate, self.limit.slot():
             reservation = await self.budget.admit()
             try:
-                started = time.perf_counter()
-                found = await target.answer([each.input for each in cases])
-                seconds = round(time.perf_counter() - started, FIGURE_DIGITS)
+                watch = Stopwatch()
+                with watch.running():
+                    found = await target.answer([each.input for each in cases])
+                seconds = round(watch.seconds, FIGURE_DIGITS)
                 told = {case.id: self._kept(job, case, each, seconds) for case, each in zip(cases, found, strict=True)}
             finally:
                 self.budget.charge(reservation, (each for each in told.values() if isinstance(each, Case)))

@@ -94,9 +94,8 @@ class CaseRunner:
         """What calls targets and judges, which runs of recorded predictions never do."""
         from pytest_llmeval.run.answering import Answering
         from pytest_llmeval.run.prefetch import Prefetch
-        from pytest_llmeval.targets.python import Predictor
 
-        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
+        answering = Answering(self.background, self.judges.limit, self.recordings, self.judges.service)
         most = self.options.concurrency
         window = _NEAR * most if self.may_stop else max(_NEAR * most, min(_FAR * most, _WIDEST_WINDOW))
         return Prefetch(answering, window)

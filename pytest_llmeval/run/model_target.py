@@ -37,3 +37,6 @@ class ModelTarget:
             "cost_usd": cost_usd(self._price, reply.usage),
         }
         return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+    # Waits between attempts are not the model's: the exchange of each request is timed.
+    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes

@@ -71,13 +71,13 @@ class Prefetch:
             self._send()
         answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
         if self.answering.limit.activity.in_flight:
-            self.answering.predictor.background.give_way()
+            self.answering.background.give_way()
         return answers
 
     def _send(self) -> None:
         starting, self._starting = self._starting, []
         if starting:
-            self.answering.predictor.background.submit_all(starting)
+            self.answering.background.submit_all(starting)
 
     def finish(self) -> None:
         """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""

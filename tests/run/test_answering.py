@@ -33,7 +33,7 @@ from pytest_llmeval.run.shared_answers import OrphanedError
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Predictor, Recordings, recording
+from pytest_llmeval.targets.python import Recordings, recording
 from pytest_llmeval.targets.spec import TargetSpec
 
 
@@ -78,7 +78,7 @@ class World:
         self.cache = self.working.open()
         self.limit = CallLimit(self.concurrency)
         service = JudgeService(self.mode, self.limit, self.working, "run", "me", self.budget)
-        self.answering = Answering(Predictor(self.background), self.limit, self.recordings, service)
+        self.answering = Answering(self.background, self.limit, self.recordings, service)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         self.prompts.append(str(request))

@@ -41,10 +41,6 @@ class Answers:
     submitted: list[int] = field(default_factory=list)
 
     @property
-    def predictor(self) -> "Answers":
-        return self
-
-    @property
     def background(self) -> "Answers":
         return self
 
