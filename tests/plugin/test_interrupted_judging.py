@@ -109,8 +109,8 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.heartbeat import LEASE_S
     from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.run_store import LEASE_S
 
     with Cache(judged.cache) as cache:
         cache._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))

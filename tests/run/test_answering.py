@@ -15,7 +15,7 @@ from stored_judgements import question
 from pytest_llmeval import Case, LlmevalError, Metric, Observation, PredictionError, Sums
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.core.observation import FloatArray
-from pytest_llmeval.judge.bound_question import SuiteJudge
+from pytest_llmeval.judge.asking import JudgePanel, Juror
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -25,11 +25,11 @@ from pytest_llmeval.judge.options import JudgeMode, JudgeOptions
 from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec
+from pytest_llmeval.judge.store.run_store import RunStore
 from pytest_llmeval.judge.store.working import WorkingCache
-from pytest_llmeval.run.answering import Answering, Pending
+from pytest_llmeval.run.answering import Answering, PendingAnswer, Prefetch
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
-from pytest_llmeval.run.prefetch import Prefetch
-from pytest_llmeval.run.shared_answers import OrphanedError
+from pytest_llmeval.run.sharing import OrphanedError
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.contract import BatchTarget
@@ -71,14 +71,16 @@ class World:
     calls: list[tuple[Any, str]] = field(default_factory=list)
     fails: BaseException | None = None
     concurrency: int = 4
+    owner: str = "me"
 
     def __post_init__(self) -> None:
         self.background = Background()
         self.working = WorkingCache(self.path)
         self.cache = self.working.open()
         self.limit = CallLimit(self.concurrency)
-        service = JudgeService(self.mode, self.limit, self.working, "run", "me", self.budget)
-        self.answering = Answering(self.background, self.limit, self.recordings, service)
+        store = RunStore(self.mode, self.limit, self.working, "run", self.owner, self.budget)
+        service = JudgeService(self.limit, store)
+        self.answering = Answering(self.background, self.limit, self.recordings, service, store)
 
     async def complete(self, request: JudgeRequest) -> JudgeReply:
         self.prompts.append(str(request))
@@ -98,8 +100,8 @@ class World:
     def access(self) -> JudgeAccess:
         # Connected already, and so never opened through these judges, which would ask nobody anyway.
         judges = SuiteJudges(JudgeOptions(mode="off"), self.background)
-        suite_judge = SuiteJudge("openai:m", {}, Judgements(Path("s.jsonl")), self)
-        return JudgeAccess(suite_judge, judges, self.suite.path, JudgeSpec())
+        juror = Juror("openai:m", {}, Judgements(Path("s.jsonl")), self)
+        return JudgeAccess(JudgePanel.of_one(juror), judges, self.suite.path, JudgeSpec())
 
     def later(self, job: Job) -> CaseAnswer:
         return self.background.submit(self.answering.answer(job)).result(PATIENCE)
@@ -149,7 +151,7 @@ def test_in_turn_the_target_runs_in_the_calling_thread_and_in_advance_in_one_of_
 def test_what_is_known_is_answered_at_once_and_nobody_is_asked(make: Callable[..., World]) -> None:
     world = make()
     assert world.answering.at_once(world.job(ASKED)) is None
-    assert isinstance(world.answering.at_once(world.job(KNOWN)), Pending)  # its verdicts are not known yet
+    assert isinstance(world.answering.at_once(world.job(KNOWN)), PendingAnswer)  # its verdicts are not known yet
     assert (world.calls, world.prompts) == ([], [])
     first = world.answering.now(world.job(KNOWN))
     again = world.answering.at_once(world.job(KNOWN))
@@ -279,7 +281,7 @@ def test_what_has_been_looked_up_is_asked_without_putting_the_questions_again(ma
     world = make(suite=Suite("s", Path("s.eval.yaml"), evaluators, ()))
     job = world.job(replace(KNOWN, expected="nonsense"))
     pending = world.answering.at_once(job)
-    assert isinstance(pending, Pending)
+    assert isinstance(pending, PendingAnswer)
     answer = world.background.submit(world.answering.answer(job, pending)).result(PATIENCE)
     assert {label: len(views[0]) for label, views in answer.verdicts.items()} == {"fresh": 2, "stored": 2}
     assert str(answer.failed["none"]) == "no such case"
@@ -325,14 +327,14 @@ def test_a_broken_cache_is_told_when_it_is_used_not_when_it_is_looked_at(
 
     world = make()
     monkeypatch.setattr(world.cache, "get", broken)
-    assert isinstance(world.answering.at_once(world.job(KNOWN)), Pending)
+    assert isinstance(world.answering.at_once(world.job(KNOWN)), PendingAnswer)
     answer = world.later(world.job(KNOWN))
     assert [str(each) for each in answer.verdicts["asks"][0]] == ["no disk", "no disk"]
 
 
 def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> None:
-    world, other = make(), make()
-    other.answering.judges.owner = "other"  # type: ignore[union-attr]  # every world has judges
+    world, other = make(), make(owner="other")
+
     job, same = world.job(ASKED, shared=True), other.job(ASKED, shared=True)
     waiting = [
         world.background.submit(world.answering.answer(job)),
@@ -355,8 +357,8 @@ def test_processes_that_share_ask_a_target_once(make: Callable[..., World]) -> N
 def test_processes_share_why_there_is_no_prediction_but_no_errors_of_the_target(
     make: Callable[..., World], fails: Exception, calls: int
 ) -> None:
-    ahead, own = make(fails=fails), make(fails=fails)
-    own.answering.judges.owner = "own"  # type: ignore[union-attr]  # every world has judges
+    ahead, own = make(fails=fails), make(fails=fails, owner="own")
+
     early = ahead.later(ahead.job(ASKED, shared=True))
     answer = own.later(own.job(ASKED, shared=True))
     assert [repr(each.error) for each in (early, answer)] == [repr(fails), repr(fails)]
@@ -368,8 +370,7 @@ def test_processes_share_why_there_is_no_prediction_but_no_errors_of_the_target(
 def test_what_a_process_died_of_is_asked_again_when_its_turn_comes(
     make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead, world = make(fails=ConnectionError("killed")), make()
-    monkeypatch.setattr(dead.answering.judges, "owner", "dead")
+    dead, world = make(fails=ConnectionError("killed"), owner="dead"), make()
     monkeypatch.setattr(dead.cache, "release", lambda *_: None)
     dead.later(dead.job(ASKED, shared=True))
     world.cache.end("dead")

@@ -14,7 +14,7 @@ from pytest_llmeval import Case, Metric, Observation, Sums
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.asking import Juror, JurorQuestion
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import Question, Usage, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -295,8 +295,8 @@ def test_questions_that_depend_on_replies_are_a_range_and_exact_once_these_are_s
 
 
 def _reply_to(suite: Suite, answer: str) -> StoredJudgement:
-    judge = SuiteJudge("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
-    asked = BoundQuestion(judge, question(answer), answer)
+    judge = Juror("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
+    asked = JurorQuestion(judge, question(answer), answer)
     return StoredJudgement(asked.key, answer, asked.components(), "0.5", 0.5, Usage(30, 4))
 
 

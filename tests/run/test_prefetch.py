@@ -10,9 +10,8 @@ import pytest
 
 from pytest_llmeval import Case
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.run.answering import Pending
+from pytest_llmeval.run.answering import PendingAnswer, Prefetch
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
-from pytest_llmeval.run.prefetch import Prefetch
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 if TYPE_CHECKING:
@@ -44,17 +43,17 @@ class Answers:
     def background(self) -> "Answers":
         return self
 
-    def at_once(self, job: Job) -> CaseAnswer | Pending | None:
+    def at_once(self, job: Job) -> CaseAnswer | PendingAnswer | None:
         answer = CaseAnswer(job.case)
         if job.case.id in self.known:
             return answer
-        return Pending(answer, []) if job.case.id in self.predicted else None
+        return PendingAnswer(answer, {}) if job.case.id in self.predicted else None
 
     def now(self, job: Job) -> CaseAnswer:
         self.log.append(f"now {job.case.id}{job.repeat}")
         return CaseAnswer(job.case)
 
-    def answer(self, job: Job, pending: Pending | None) -> Job:
+    def answer(self, job: Job, pending: PendingAnswer | None) -> Job:
         assert (pending is not None) == (job.case.id in self.predicted)
         return job
 
