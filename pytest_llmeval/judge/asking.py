@@ -17,6 +17,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, PredictionError
 from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Question, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
@@ -171,8 +173,7 @@ class JurorQuestion:
         return JudgeRequest(self.messages, name, self.juror.parameters, mode.reply_schema, mode.expected_of)
 
 
-@dataclass(frozen=True, slots=True)
-class JurorVerdict:
+class JurorVerdict(Struct, frozen=True):
     """What came of a question to one judge.
 
     Attributes:
@@ -193,8 +194,7 @@ class JurorVerdict:
         return [each for each in (self.unread, self.call) if each is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What came of a question.
 
     Attributes:
@@ -203,7 +203,7 @@ class Judgement:
     """
 
     verdict: Verdict | LlmevalError
-    jurors: Mapping[str, JurorVerdict] = field(default_factory=dict)
+    jurors: Mapping[str, JurorVerdict] = {}
 
     @property
     def calls(self) -> "Sequence[JudgeCall]":

@@ -4,9 +4,11 @@ __all__ = ("JudgeOffError", "JudgeService", "JudgeStore")
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError, NoJudgeError
 from pytest_llmeval.core.results import JudgeCall

@@ -2,10 +2,11 @@
 
 __all__ = ("AskJudge",)
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
@@ -72,7 +73,7 @@ class AskJudge:
         """Keep what can be recorded; skip the test where a verdict was not to be asked for."""
         verdict = judgement.verdict
         if judgement.entries:
-            entries = [replace(each, case=case) for each in judgement.entries]
+            entries = [structs.replace(each, case=case) for each in judgement.entries]
             keep_judgements(self.request.node, self.request.path, entries)
         if isinstance(verdict, BudgetError):
             self.request.session.shouldstop = str(verdict)

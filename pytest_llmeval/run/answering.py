@@ -6,10 +6,12 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
@@ -258,7 +260,7 @@ class PendingAnswer(NamedTuple):
                 for juror, each in judgement.jurors.items():
                     answer.judgings.append(_shown(label, bound.question, each, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
-                answer.entries += [replace(each, case=answer.case.id) for each in judgement.entries]
+                answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
                 if isinstance(judgement.verdict, BudgetError):
                     answer.error = answer.error or judgement.verdict
         return answer

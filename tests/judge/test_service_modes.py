@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from judge_service import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
+from msgspec import structs
 from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError
@@ -29,7 +30,7 @@ def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
 ) -> None:
     made = run(serve().judge(asked(juror))).entry
     assert made is not None
-    recorded = replace(juror, recordings=Judgements(Path("s.jsonl"), [replace(made, reply="0.9")]))
+    recorded = replace(juror, recordings=Judgements(Path("s.jsonl"), [structs.replace(made, reply="0.9")]))
     for mode in ("auto", "record", "replay"):
         told = serve(mode).known(asked(recorded))
         assert told is not None

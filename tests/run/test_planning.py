@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from loading import load_text
+from msgspec import structs
 from stored_judgements import entry, question
 
 from pytest_llmeval import Case, Metric, Observation, Sums
@@ -80,7 +81,7 @@ def past(*tokens: tuple[int, int], mode: str = "default_binary", model: str = "o
     """Return stored calls of a mode, which took these tokens."""
     found = [entry(f"{mode} {number}", model=model) for number in range(len(tokens))]
     return [
-        replace(each, usage=Usage(*used), components={**each.components, "mode": mode})
+        structs.replace(each, usage=Usage(*used), components={**each.components, "mode": mode})
         for each, used in zip(found, tokens, strict=True)
     ]
 
