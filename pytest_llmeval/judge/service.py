@@ -21,7 +21,7 @@ from pytest_llmeval.judge.questions.replies import read_reply
 from pytest_llmeval.services.background import together
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.store.shared_limits import Reservation
+    from pytest_llmeval.judge.store.leases import Reservation
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 

@@ -25,8 +25,8 @@ from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Recordings, fingerprint, recorded_figures, recording
 
 if TYPE_CHECKING:
+    from pytest_llmeval.judge.store.leases import Reservation
     from pytest_llmeval.judge.store.run_store import RunStore
-    from pytest_llmeval.judge.store.shared_limits import Reservation
     from pytest_llmeval.suite.models import ModelSystem
 
 _BlockPlace: TypeAlias = tuple[tuple[Path, str], str, int, str]

@@ -41,7 +41,7 @@ def waits(frame, answered):
     if frame is None or frame.f_code.co_name != "wait" or frame.f_globals.get("__name__") != "threading":
         return False
     while frame is not None:
-        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.prefetch":
+        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.answering":
             return frame.f_locals["job"].case.id not in answered
         frame = frame.f_back
     return False

@@ -26,7 +26,7 @@ from pytest_llmeval.services.activity import Snapshot
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.cache import Cache
-    from pytest_llmeval.judge.store.shared_limits import Reservation
+    from pytest_llmeval.judge.store.leases import Reservation
     from pytest_llmeval.judge.store.working import WorkingCache
 
 LEASE_S = 30.0
