@@ -16,9 +16,9 @@ from pytest_llmeval.judge.contract import Message, Question, Usage
 _MOST: Final = 2**63 - 1
 _LARGEST: Final = sys.float_info.max
 
-_Amount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)] | Annotated[float, Meta(ge=0, le=_LARGEST)]
-_Count: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)]
-_Score: TypeAlias = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+_StoredAmount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)] | Annotated[float, Meta(ge=0, le=_LARGEST)]
+_StoredCount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)]
+_StoredScore: TypeAlias = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
 
 
 class _JudgementLine(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,16 +27,16 @@ class _JudgementLine(Struct, frozen=True, forbid_unknown_fields=True):
     case: str
     mode: str
     model: str
-    score: _Score
+    score: _StoredScore
     reply: str
-    repeat: _Count
+    repeat: _StoredCount
     version: str
     language: str
     parameters: dict[str, Any]
-    input_tokens: _Count | None
-    output_tokens: _Count | None
-    seconds: _Amount
-    cost_usd: _Amount | None
+    input_tokens: _StoredCount | None
+    output_tokens: _StoredCount | None
+    seconds: _StoredAmount
+    cost_usd: _StoredAmount | None
     key: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
     instructions: str
     texts: dict[str, str]
