@@ -149,7 +149,6 @@ def processor_time() -> float:
 def warm_rate(folder: Path, url: str, cases: int) -> float:
     """Return verdicts per second of processor time from a warm cache, questions built and keys made."""
     from pytest_llmeval import Case, get_evaluator
-    from pytest_llmeval.judge.bound_question import BoundQuestion
     from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -157,7 +156,7 @@ def warm_rate(folder: Path, url: str, cases: int) -> float:
 
     evaluator: Any = get_evaluator("judge", mode="continuous")
     judges = SuiteJudges(JudgeOptions(cache=folder / ".llmeval" / "cache.sqlite3", run="warm"), Background())
-    suite_judge = judges.judge_of(
+    panel = judges.judge_of(
         folder / "judged.eval.yaml", JudgeSpec(model="openai:local", base_url=url), "judged.eval.yaml"
     )
     all_cases = [
@@ -166,7 +165,7 @@ def warm_rate(folder: Path, url: str, cases: int) -> float:
 
     def serve_stored(case: Case) -> None:
         (question,) = evaluator.questions(case)
-        assert judges.service.known(BoundQuestion(suite_judge, question, case.id)) is not None
+        assert judges.service.known(panel.bind(question, case.id)) is not None
 
     serve_stored(all_cases[0])  # opens the cache, and loads what is loaded once
     started = time.process_time()

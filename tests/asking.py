@@ -3,8 +3,9 @@
 __all__ = ("Chain",)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from msgspec.structs import replace
 from stored_judgements import MODE
 
 from pytest_llmeval import Case, JudgedEvaluator, JudgeError, Metric, Mode, Observation, Question, Verdict

@@ -4,11 +4,11 @@ __all__ = ("ASKED", "FORMED", "KEY", "PROVIDERS", "SCHEMA", "Ask", "Recorder", "
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from llm_server import Answer, LlmServer
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import AsyncJudge

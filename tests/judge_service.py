@@ -1,6 +1,6 @@
 """Help for tests of the service that asks judges: a scripted judge, and what it is asked."""
 
-__all__ = ("Scripted", "asked", "fault", "reached", "run", "verdict")
+__all__ = ("OneJudge", "Scripted", "ask_of", "asked", "fault", "reached", "run", "verdict")
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,9 +11,11 @@ from llm_server import PATIENCE
 from stored_judgements import question
 
 from pytest_llmeval import LlmevalError
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Usage, Verdict
-from pytest_llmeval.judge.service import Judgement
+from pytest_llmeval.judge.asking import JudgePanel, Juror, JurorVerdict, PanelQuestion
+from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Question, Usage, Verdict
+from pytest_llmeval.judge.service import JudgeService
+from pytest_llmeval.judge.store.cache import Cache
+from pytest_llmeval.judge.store.run_store import RunStore
 
 _T = TypeVar("_T")
 
@@ -52,15 +54,45 @@ async def reached(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
-def asked(suite_judge: SuiteJudge, answer: str = "Paris", repeat: int = 0, case: str = "paris") -> BoundQuestion:
-    return BoundQuestion(suite_judge, question(answer), case, repeat)
+class OneJudge:
+    """A service that is asked one judge's questions, and what came of them.
+
+    Attributes:
+        store: Of the service.
+        service: As everything else uses it.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        self.service = JudgeService(store.limit, store)
+
+    @property
+    def cache(self) -> Cache:
+        return self.store.cache
+
+    def known(self, asked: PanelQuestion) -> JurorVerdict | None:
+        found = self.service.known(asked)
+        return None if found is None else found.jurors[""]
+
+    async def judge(self, asked: PanelQuestion) -> JurorVerdict:
+        found = await self.service.judge(asked)
+        assert found.verdict is found.jurors[""].verdict
+        return found.jurors[""]
 
 
-def verdict(told: Judgement) -> Verdict:
-    assert isinstance(told.verdict, Verdict), told.verdict
-    return told.verdict
+def ask_of(juror: Juror, put: Question, case: str = "paris", repeat: int = 0, asker: str = "") -> PanelQuestion:
+    return JudgePanel.of_one(juror).bind(put, case, repeat, asker)
 
 
-def fault(told: Judgement) -> LlmevalError:
-    assert isinstance(told.verdict, LlmevalError)
-    return told.verdict
+def asked(juror: Juror, answer: str = "Paris", repeat: int = 0, case: str = "paris") -> PanelQuestion:
+    return ask_of(juror, question(answer), case, repeat)
+
+
+def verdict(found: JurorVerdict) -> Verdict:
+    assert isinstance(found.verdict, Verdict), found.verdict
+    return found.verdict
+
+
+def fault(found: JurorVerdict) -> LlmevalError:
+    assert isinstance(found.verdict, LlmevalError)
+    return found.verdict

@@ -3,8 +3,9 @@
 __all__ = ("MODE", "entry", "key_of", "messages", "question")
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pytest_llmeval.judge.contract import Message, Mode, Question, Usage, Verdict
 from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key

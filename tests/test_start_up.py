@@ -98,7 +98,7 @@ def test_every_public_name_is_loaded_from_the_module_that_type_checkers_see() ->
 
 
 UNUSED = {
-    *("judge.bound_question", "judge.contract", "judge.reduction", "reports.systems", "reports.timeline"),
+    *("judge.asking", "judge.contract", "judge.reduction", "reports.systems", "reports.timeline"),
     *(
         "run.shards.selection",
         "snapshots.judged_scores",

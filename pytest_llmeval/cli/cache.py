@@ -241,7 +241,7 @@ def _explain_suite(options: Namespace, path: Path) -> int:
         asked = each.asked
         recorded = found.recordings.get(asked.key) is not None
         stores = [name for name, has in (("recorded", recorded), ("cached", asked.key in cached)) if has]
-        juror = (asked.suite_judge.model,) if panel else ()
+        juror = (asked.juror.model,) if panel else ()
         row = (
             _place(each.case.id, each.system),
             each.evaluator,

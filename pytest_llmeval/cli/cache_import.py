@@ -7,28 +7,25 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_llmeval.cli.suite_file import open_noted
 from pytest_llmeval.core.case import MISSING
-from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError, PredictionError
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.core.errors import JudgeError, LlmevalError
+from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import Mode, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.judges import OWN_JUDGE
 from pytest_llmeval.judge.options import JudgeOptions
-from pytest_llmeval.judge.panel import Bound, BoundPanel, PanelSpec, SuitePanel, jurors_of
+from pytest_llmeval.judge.panel import PanelSpec, jurors_of
 from pytest_llmeval.judge.questions.replies import read_text
 from pytest_llmeval.judge.recordings import Judgements, judgements_of
 from pytest_llmeval.judge.score_file import scored_ids
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
-from pytest_llmeval.run.rounds import Rounds
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.case import Case
-    from pytest_llmeval.judge.contract import Question
     from pytest_llmeval.judge.spec import JudgeSpec
     from pytest_llmeval.suite.suite import Suite
 
@@ -50,7 +47,7 @@ class SuiteQuestion:
     case: "Case"
     system: str
     evaluator: str
-    asked: BoundQuestion
+    asked: JurorQuestion
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class SuiteQuestions:
     unknown: dict[tuple[str, str], str] = field(default_factory=dict)
     later: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
-    def add(self, way: "Suite", case: "Case", judge: SuiteJudge | SuitePanel, stored: _Stored) -> None:
+    def add(self, way: "Suite", case: "Case", panel: JudgePanel, stored: _Stored) -> None:
         """Add what the evaluators of a suite, as one of its systems has it, ask about a case."""
         place = (case.id, way.system)
         judged = {label: each for label, each in way.evaluators.items() if isinstance(each, JudgedEvaluator)}
@@ -84,44 +81,33 @@ class SuiteQuestions:
                 self.unknown[place] = f"the answers that {label!r} compares with are there during a run"
             else:
                 own = evaluator.own_model
-                try:
-                    asked = judge if own is None else _single(own, self.recordings)
-                    for repeat in range(way.repeats.times):
-                        rounds = Rounds.of(evaluator, case, way.readings[label])
-                        bind = partial(asked.bind, case=case.id, repeat=repeat)
-                        self._add_rounds((*place, label), case, rounds, bind, stored)
-                except (EvaluatorError, PredictionError) as error:
-                    self.unknown[place] = str(error)
+                asked = panel if own is None else JudgePanel.of_one(_juror(own, self.recordings))
+                for repeat in range(way.repeats.times):
+                    asking = Asking.about(evaluator, case, way.readings[label], asked, repeat)
+                    self._add_rounds((*place, label), case, asking, stored)
+                    if asking.error is not None:
+                        self.unknown[place] = str(asking.error)
 
-    def _add_rounds(
-        self,
-        place: tuple[str, str, str],
-        case: "Case",
-        rounds: Rounds,
-        bind: "Callable[[Question], Bound]",
-        stored: _Stored,
-    ) -> None:
+    def _add_rounds(self, place: tuple[str, str, str], case: "Case", asking: Asking, stored: _Stored) -> None:
         """Add questions round by round, up to the first reply that is not stored."""
         sizes = []
-        while put := list(map(bind, rounds.next())):
+        while put := asking.next():
             sizes.append(len(put))
-            singles = (single for each in put for single in each.singles)
-            self.questions.extend(SuiteQuestion(case, *place[1:], single) for single in singles)
-            verdicts = [verdict for each in put if (verdict := _verdict(each, stored)) is not None]
-            if len(verdicts) < len(put):
-                most = sum(map(rounds.evaluator.most_follow_ups, rounds.views)) - sum(sizes[1:])
+            single = (each for question in put for each in question.expected)
+            self.questions.extend(SuiteQuestion(case, *place[1:], each) for each in single)
+            known = [found for each in put if (found := _known(each, stored)) is not None]
+            if len(known) < len(put):
+                most = sum(map(asking.evaluator.most_follow_ups, asking.views)) - sum(sizes[1:])
                 self.later.update({place: most} if most > 0 else {})
                 return
-            rounds.add(verdicts)
+            asking.add(known)
 
 
-def _verdict(asked: Bound, stored: _Stored) -> Verdict | LlmevalError | None:
+def _known(asked: PanelQuestion, stored: _Stored) -> Judgement | None:
     """Return what stored replies to a question say; ``None`` where one is missing."""
-    entries = [each.suite_judge.recordings.get(each.key) or stored(each.key) for each in asked.singles]
-    said = [_read(asked.question.mode, entry.reply) for entry in entries if entry is not None]
-    if len(said) < len(entries):
-        return None
-    return asked.reduced(said) if isinstance(asked, BoundPanel) else said[0]
+    entries = [each.juror.recordings.get(each.key) or stored(each.key) for each in asked.expected]
+    found = [JurorVerdict(_read(asked.question.mode, entry.reply)) for entry in entries if entry is not None]
+    return asked.judgement(found) if len(found) == len(entries) else None
 
 
 def _read(mode: Mode, reply: str) -> Verdict | LlmevalError:
@@ -149,19 +135,17 @@ def suite_questions(path: Path, model: str | None = None, stored: _Stored = lamb
     except ValueError as error:
         raise LlmevalError(str(error)) from None
     recordings = Judgements.read(judgements_of(path))
-    jurors = [_single(spec, recordings) for spec in jurors_of(chosen)]
+    jurors = [_juror(spec, recordings) for spec in jurors_of(chosen)]
     found = SuiteQuestions(suite, recordings, [each.model for each in jurors])
-    judge: SuiteJudge | SuitePanel = jurors[0]
-    if isinstance(chosen, PanelSpec):
-        judge = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
+    panel = JudgePanel.of(chosen, jurors) if isinstance(chosen, PanelSpec) else JudgePanel.of_one(jurors[0])
     for way in map(suite.of, suite.systems or [""]):
         for case in way.cases:
-            found.add(way, case, judge, stored)
+            found.add(way, case, panel, stored)
     return found
 
 
-def _single(spec: "JudgeSpec", recordings: Judgements) -> SuiteJudge:
-    return SuiteJudge(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
+def _juror(spec: "JudgeSpec", recordings: Judgements) -> Juror:
+    return Juror(spec.model or OWN_JUDGE, spec.request_parameters(), recordings)
 
 
 @dataclass

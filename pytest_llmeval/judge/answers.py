@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import unknown_name
-from pytest_llmeval.judge.contract import Question
-from pytest_llmeval.judge.direct import DirectJudge, Judgeable, Panel
+from pytest_llmeval.judge.contract import Question, Verdict
+from pytest_llmeval.judge.direct import DirectJudges, Judgeable, Panel
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
 
@@ -84,11 +86,18 @@ def judge_answer(
     _check_judge(llm, [task])
     if (score := task.by_rule()) is not None:
         return score
-    judge = DirectJudge.of(llm, workers=1)
-    try:
-        return judge.background.run(judge.ask(task.to_question())).score
-    finally:
-        judge.close()
+    verdicts: list[Verdict | LlmevalError] = []
+    with closing(DirectJudges.of(llm, workers=1)) as judges:
+        judges.run([_ask(judges, task, verdicts.append)])
+    (verdict,) = verdicts
+    if isinstance(verdict, LlmevalError):
+        raise verdict
+    return verdict.score
+
+
+async def _ask(judges: DirectJudges, task: "_AnswerTask", then: Callable[[Verdict | LlmevalError], None]) -> None:
+    asked = judges.panel.bind(task.to_question(), "")
+    then((await judges.judge(asked)).verdict)
 
 
 def batch_judge(
@@ -215,12 +224,18 @@ def _judge_missing(
             left[row] = task
     if not left:
         return
-    questions = {row: task.to_question() for row, task in left.items()}
-    with closing(DirectJudge.of(llm, workers)) as judge:
-        failed = judge.ask_all(questions, lambda row, verdict: fill(row, verdict.score))
+    failed: dict[int, LlmevalError] = {}
+
+    def judged(row: int, verdict: Verdict | LlmevalError) -> None:
+        if isinstance(verdict, LlmevalError):
+            failed[row] = verdict
+        else:
+            fill(row, verdict.score)
+
+    with closing(DirectJudges.of(llm, workers)) as judges:
+        judges.run(_ask(judges, task, partial(judged, row)) for row, task in left.items())
     if failed:
-        first = next(iter(failed.values()))
-        _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), first)
+        _LOG.warning("%d of %d answers have no verdict; the first: %s", len(failed), len(left), failed[min(failed)])
 
 
 def _check_mode(mode: str, known: Sequence[str]) -> None:

@@ -14,29 +14,23 @@ __all__ = (
 )
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    pass
-
+from msgspec import Struct, field
 
 Stopped: TypeAlias = Literal["stop", "length", "refusal"]
-
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message of a conversation with a model."""
 
     role: Role
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeRequest:
+class JudgeRequest(Struct, frozen=True):
     """One call of a model, for any provider.
 
     Attributes:
@@ -57,16 +51,14 @@ class JudgeRequest:
         return "\n\n".join(message.content for message in self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one call; ``None`` if the provider does not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReply:
+class JudgeReply(Struct, frozen=True):
     """What a model answered.
 
     Attributes:
@@ -95,8 +87,7 @@ class JudgeClient(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A reply that could be read.
 
     Attributes:
@@ -110,8 +101,7 @@ class Verdict:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """How a panel of judges decides about numbered things, such as claims, each of which a verdict grades by itself.
 
     Attributes:
@@ -123,8 +113,7 @@ class Listing:
     join: Callable[[Sequence[Verdict], Sequence[float]], Verdict]
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Struct, frozen=True):
     """A way of judging: data, one file each.
 
     Attributes:
@@ -167,8 +156,7 @@ class Mode:
             _check_text(f"Mode: {name}", value)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What a judge is asked about one case.
 
     Attributes:

@@ -1,25 +1,26 @@
-"""A judge for Python code, without pytest and stores."""
+"""Judges for Python code, without pytest: asked at once, and nothing is kept."""
 
-__all__ = ("DirectJudge", "Judgeable", "Panel")
+__all__ = ("DirectJudges", "Judgeable", "Panel")
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.core.errors import FieldsError, JudgeError
-from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Question, Verdict
-from pytest_llmeval.judge.panel import candidates, numbered, panel_faults
-from pytest_llmeval.judge.questions.probabilities import enveloped
-from pytest_llmeval.judge.questions.render import render
-from pytest_llmeval.judge.questions.replies import read_reply
-from pytest_llmeval.judge.reduction import reduced
+from pytest_llmeval.core.errors import FieldsError, JudgeError, LlmevalError
+from pytest_llmeval.core.results import JudgeCall
+from pytest_llmeval.judge.asking import Judgement, JudgePanel, Juror, JurorQuestion, JurorVerdict, PanelQuestion
+from pytest_llmeval.judge.contract import JudgeClient, JudgeReply, JudgeRequest, Usage, Verdict
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.panel import numbered, panel_faults
+from pytest_llmeval.judge.recordings import Judgements
+from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 from pytest_llmeval.services.background import Background, caught
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.clients import AsyncJudge
+    from pytest_llmeval.judge.store.leases import Reservation
 
 Judgeable: TypeAlias = (
     str | JudgeSpec | JudgeClient | Callable[[JudgeRequest], JudgeReply | str | Awaitable[JudgeReply | str]]
@@ -72,146 +73,120 @@ def _name(judge: Judgeable) -> str:
     return judge if isinstance(judge, str) else getattr(judge, "__name__", type(judge).__name__)
 
 
-@dataclass(frozen=True)
-class _Juror:
-    """One judge.
+@dataclass
+class DirectJudges:
+    """The judges of a call from Python, and the event loop in which they are asked.
 
     Attributes:
-        client: Asks it.
-        model: Its name.
-        parameters: What it is sent besides.
-    """
-
-    client: "AsyncJudge"
-    model: str
-    parameters: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, llm: Any) -> "_Juror":
-        from pytest_llmeval.judge.clients import as_client, connect
-
-        spec = JudgeSpec(llm) if isinstance(llm, str) else llm
-        client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
-        spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
-        known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
-        return cls(client, known.name, known.request_parameters())
-
-    async def ask(self, question: Question) -> Verdict:
-        mode = question.mode
-        request = JudgeRequest(render(question), self.model, self.parameters, mode.reply_schema, mode.expected_of)
-        reply = await self.client.complete(request)
-        try:
-            return read_reply(mode, enveloped(request, reply))
-        except JudgeError:
-            if not mode.asks_again:
-                raise
-        return read_reply(mode, enveloped(request, await self.client.complete(request)))
-
-
-@dataclass(frozen=True)
-class DirectJudge:
-    """A judge or a panel, and the event loop in which it is asked.
-
-    Attributes:
-        jurors: Name to judge; a single one, or those of the panel.
-        panel: The panel; ``None`` for a single judge.
+        panel: One judge, or several.
         workers: Most calls at a time.
     """
 
-    jurors: Mapping[str, _Juror]
-    panel: Panel | None
+    panel: JudgePanel
     workers: int
-    background: Background = field(default_factory=Background)
+
+    def __post_init__(self) -> None:
+        self._service = JudgeService(CallLimit(self.workers), _Forgetful())
+        self._background = Background()
+        self._turns = asyncio.Semaphore(self.workers)
+        clients: Any = [each.client for each in self.panel.jurors.values()]
+        self._background.closing += [each.aclose for each in clients]
 
     @classmethod
-    def of(cls, llm: Any, workers: int) -> "DirectJudge":
-        """Return a judge; see `Judgeable` and `Panel`.
+    def of(cls, llm: Any, workers: int) -> "DirectJudges":
+        """Return what asks a judge or a panel; see `Judgeable` and `Panel`.
 
         Raises:
             JudgeError: It cannot judge.
         """
-        panel = llm if isinstance(llm, Panel) else None
-        judges = {"": llm} if panel is None else panel.named
-        judge = cls({name: _Juror.of(each) for name, each in judges.items()}, panel, workers)
-        judge.background.closing += [each.client.aclose for each in judge.jurors.values()]
-        return judge
+        if isinstance(llm, Panel):
+            jurors = {name: _juror(each) for name, each in llm.named.items()}
+            return cls(JudgePanel(jurors, llm.reduce, llm.least), workers)
+        return cls(JudgePanel.of_one(_juror(llm)), workers)
 
-    @cached_property
-    def _slots(self) -> asyncio.Semaphore:
-        return asyncio.Semaphore(self.workers)
+    def known(self, asked: PanelQuestion) -> Judgement | None:
+        """Return the result if no call is needed."""
+        return self._service.known(asked)
 
-    async def ask(self, question: Question) -> Verdict:
-        """Return the verdict on a question.
-
-        Raises:
-            JudgeError: There is none.
-        """
-        if self.panel is None:
-            (juror,) = self.jurors.values()
-            return await juror.ask(question)
-        given = await self._all_given(question, candidates(self.jurors, question.mode, self.panel.least))
-        verdict = reduced(question.mode, given, self.panel.reduce, self.panel.least)
-        if isinstance(verdict, Verdict):
-            return verdict
-        raise verdict
-
-    async def _all_given(self, question: Question, jurors: Mapping[str, _Juror]) -> "dict[str, Verdict | JudgeError]":
-        if not question.mode.asks_one:
-            told = await asyncio.gather(*(self._given(each, question) for each in jurors.values()))
-            return dict(zip(jurors, told, strict=True))
-        given = {}
-        for name, juror in jurors.items():
-            given[name] = await self._given(juror, question)
-            if isinstance(given[name], Verdict):
-                break
-        return given
-
-    async def _given(self, juror: _Juror, question: Question) -> Verdict | JudgeError:
-        async with self._slots:
-            try:
-                return await juror.ask(question)
-            except JudgeError as error:
-                return error
-
-    def ask_all(self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]) -> dict[int, JudgeError]:
-        """Ask many questions.
-
-        Args:
-            questions: By number.
-            keep: Called with each verdict as it arrives.
-
-        Returns:
-            The questions without a verdict.
+    async def judge(self, asked: PanelQuestion) -> Judgement:
+        """Return what came of a question.
 
         Raises:
-            BaseException: Anything but a missing verdict, such as an interrupt, once the calls in flight have ended.
+            LlmevalError: Nothing can be asked, for example because an optional dependency is not installed.
         """
-        return self.background.run(self._ask_all(questions, keep))
+        async with self._turns:  # a question that is asked again goes before the next one
+            found = await self._service.judge(asked)
+        if isinstance(found.verdict, LlmevalError) and not isinstance(found.verdict, JudgeError):
+            raise found.verdict
+        return found
 
-    def close(self) -> None:
-        """Close the client and end the event loop."""
-        self.background.close()
+    def run(self, jobs: Iterable[Awaitable[None]]) -> None:
+        """Run what asks, as many at a time as calls are allowed.
 
-    async def _ask_all(
-        self, questions: Mapping[int, Question], keep: Callable[[int, Verdict], None]
-    ) -> dict[int, JudgeError]:
-        failed: dict[int, JudgeError] = {}
+        Raises:
+            BaseException: What one of the jobs raised, such as an interrupt, once the calls in flight have ended.
+        """
+        self._background.run(self._run(iter(jobs)))
+
+    async def _run(self, jobs: Iterator[Awaitable[None]]) -> None:
         stopped: list[BaseException] = []
-        left = iter(questions.items())
 
         async def work() -> None:
-            for number, question in left:
-                verdict, error = await caught(self.ask(question))
-                if isinstance(error, JudgeError):
-                    failed[number] = error
-                elif error is not None:
+            while not stopped and (job := next(jobs, None)) is not None:
+                _, error = await caught(job)
+                if error is not None:
                     stopped.append(error)
-                elif verdict is not None:
-                    keep(number, verdict)
-                if stopped:
-                    return
 
-        await asyncio.gather(*(work() for _ in range(min(self.workers, len(questions)))))
+        await asyncio.gather(*(work() for _ in range(self.workers)))
         if stopped:
             raise stopped[0]
-        return dict(sorted(failed.items()))
+
+    def close(self) -> None:
+        """Close the clients and end the event loop."""
+        self._background.close()
+
+
+def _juror(llm: Any) -> Juror:
+    from pytest_llmeval.judge.clients import as_client, connect
+
+    spec = JudgeSpec(llm) if isinstance(llm, str) else llm
+    client = connect(spec) if isinstance(spec, JudgeSpec) else as_client(llm)
+    spec = spec if isinstance(spec, JudgeSpec) else getattr(llm, "spec", None)
+    known = spec if isinstance(spec, JudgeSpec) else JudgeSpec()
+    return Juror(known.model or "", known.request_parameters(), Judgements(Path()), client)
+
+
+class _Forgetful:
+    """Implements `pytest_llmeval.judge.service.JudgeStore` in memory; only what all cases share is asked once."""
+
+    def __init__(self) -> None:
+        self._shared: dict[str, asyncio.Future[tuple[JurorVerdict | None, BaseException | None]]] = {}
+
+    def known(self, asked: JurorQuestion) -> None:
+        """Return nothing."""
+
+    async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        """Return what asking gives; what cases share is asked once for all of them, whatever comes of it."""
+        if not asked.question.shared:
+            return await ask()
+        if asked.key not in self._shared:
+            self._shared[asked.key] = asyncio.ensure_future(caught(ask()))
+        found, error = await self._shared[asked.key]
+        if found is None:
+            assert error is not None
+            raise error
+        return found
+
+    async def reserve(self, asked: JurorQuestion) -> None:
+        """Allow any call."""
+
+    def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
+        """Count nothing."""
+
+    def keep(self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> None:
+        """Keep nothing."""
+
+    def keep_failure(self, asked: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+        """Return why there is no verdict."""
+        del asked
+        return JurorVerdict(error, call)

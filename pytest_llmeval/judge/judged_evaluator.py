@@ -1,6 +1,6 @@
 """Evaluators some of whose counts come from a judge."""
 
-__all__ = ("JudgedEvaluator",)
+__all__ = ("JudgedEvaluator", "as_judge_errors")
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.errors import EvaluatorError, JudgeError, LlmevalError
 from pytest_llmeval.core.evaluator import Evaluator
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.errors import JudgeError
     from pytest_llmeval.core.observation import Observation
     from pytest_llmeval.judge.contract import Question, Verdict
     from pytest_llmeval.judge.spec import JudgeSpec
@@ -91,3 +90,11 @@ class JudgedEvaluator(Evaluator):
                 f"evaluator {self.name!r} needs a judge: run it in a suite, or give score() a judge client"
             )
         return self.measure_judged(case, ())
+
+
+def as_judge_errors(verdicts: "Sequence[Verdict | LlmevalError]") -> "list[Verdict | JudgeError]":
+    """Return verdicts as evaluators see them: whatever there is in place of one is an error of the judge."""
+    return [
+        JudgeError(str(each)) if isinstance(each, LlmevalError) and not isinstance(each, JudgeError) else each
+        for each in verdicts
+    ]

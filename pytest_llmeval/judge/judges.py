@@ -1,4 +1,4 @@
-"""The judges of a process: one service, and a `SuiteJudge` for each suite or test file."""
+"""The judges of a process: one service, and a panel for each suite or test file."""
 
 __all__ = ("NO_OWN_JUDGE", "JudgeAccess", "OwnJudge", "SuiteJudges")
 
@@ -20,13 +20,14 @@ from pytest_llmeval.services.refusals import Refusals
 from pytest_llmeval.services.retrying import RunCalls
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.bound_question import SuiteJudge
+    from pytest_llmeval.judge.asking import JudgePanel, Juror
     from pytest_llmeval.judge.clients import AsyncJudge
     from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
     from pytest_llmeval.judge.limit import CallLimit
-    from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
+    from pytest_llmeval.judge.panel import PanelSpec
     from pytest_llmeval.judge.recordings import Judgements
     from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judge.store.run_store import RunStore
 
 OWN_JUDGE = "fixture:judge_client"
 """The model in cache keys if a fixture judges and no model is named."""
@@ -59,9 +60,9 @@ class SuiteJudges:
 
     options: JudgeOptions
     background: Background
-    _by_file: "dict[Path, SuiteJudge | SuitePanel]" = field(default_factory=dict)
+    _by_file: "dict[Path, JudgePanel]" = field(default_factory=dict)
     _clients: "dict[tuple[Path, int], tuple[Any, AsyncJudge]]" = field(default_factory=dict)
-    _embeddings: "dict[tuple[Path, str, str], SuiteJudge]" = field(default_factory=dict)
+    _embeddings: "dict[tuple[Path, str, str], JudgePanel]" = field(default_factory=dict)
     _has_others: bool = False
 
     @cached_property
@@ -89,8 +90,15 @@ class SuiteJudges:
         """What asks."""
         from pytest_llmeval.judge.service import JudgeService
 
+        return JudgeService(self.limit, self.store)
+
+    @cached_property
+    def store(self) -> "RunStore":
+        """The verdicts of the run, and what its processes share."""
+        from pytest_llmeval.judge.store.run_store import RunStore
+
         options = self.options
-        return JudgeService(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
+        return RunStore(options.mode, self.limit, self._working, options.run, self.owner, options.budget)
 
     @cached_property
     def _working(self) -> WorkingCache:
@@ -98,8 +106,8 @@ class SuiteJudges:
 
     def judge_of(
         self, asking: Path, spec: "JudgeSpec | PanelSpec", display_path: str, *, priced: bool = True
-    ) -> "SuiteJudge | SuitePanel":
-        """Return the judge, or the panel, of a suite file or test file.
+    ) -> "JudgePanel":
+        """Return the judges of a suite file or test file.
 
         Args:
             asking: The file.
@@ -111,7 +119,8 @@ class SuiteJudges:
             SuiteError: The recorded judgements have faults, or the budget limits money and no price is known.
         """
         if asking not in self._by_file:
-            from pytest_llmeval.judge.panel import PanelSpec, SuitePanel
+            from pytest_llmeval.judge.asking import JudgePanel
+            from pytest_llmeval.judge.panel import PanelSpec
             from pytest_llmeval.judge.recordings import Judgements, judgements_of
 
             chosen = self._chosen(spec, display_path)
@@ -119,28 +128,29 @@ class SuiteJudges:
             reads = self.options.mode in ("auto", "replay", "record")
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             if isinstance(chosen, PanelSpec):
-                jurors = [self._single(each, recordings, display_path, "judges", priced) for each in chosen.judges]
-                self._by_file[asking] = SuitePanel(chosen, dict(zip(chosen.names, jurors, strict=True)))
+                jurors = [self._juror(each, recordings, display_path, "judges", priced) for each in chosen.judges]
+                self._by_file[asking] = JudgePanel.of(chosen, jurors)
             else:
-                self._by_file[asking] = self._single(chosen, recordings, display_path, "judge", priced)
+                juror = self._juror(chosen, recordings, display_path, "judge", priced)
+                self._by_file[asking] = JudgePanel.of_one(juror)
         return self._by_file[asking]
 
-    def _single(
+    def _juror(
         self, chosen: JudgeSpec, recordings: "Judgements", display_path: str, place: str, priced: bool
-    ) -> "SuiteJudge":
-        from pytest_llmeval.judge.bound_question import SuiteJudge
+    ) -> "Juror":
+        from pytest_llmeval.judge.asking import Juror
         from pytest_llmeval.judge.prices import price_of
 
         model = chosen.model or OWN_JUDGE
         price = price_of(chosen)
-        if priced and price is None and self.options.budget.usd is not None and self.service.asks:
+        if priced and price is None and self.options.budget.usd is not None and self.store.asks:
             fault = (
                 f"found the judge {model!r} without a known price, but --llmeval-budget limits USD: "
                 f"expected 'price: {{input: USD, output: USD}}' (per million tokens) under {place!r}"
             )
             raise SuiteError([Fault(display_path, 0, 0, place, fault)])
         way = f"{chosen.base_url} {chosen.api_key_env}"
-        return SuiteJudge(model, chosen.request_parameters(), recordings, price=price, way=way)
+        return Juror(model, chosen.request_parameters(), recordings, price=price, way=way)
 
     def _chosen(self, spec: "JudgeSpec | PanelSpec", display_path: str) -> "JudgeSpec | PanelSpec":
         try:
@@ -163,14 +173,14 @@ class SuiteJudges:
         __tracebackhide__ = True
         from pytest_llmeval.judge.panel import jurors_of
 
-        jurors = self._by_file[asking].singles
+        jurors = self._by_file[asking].jurors.values()
         asked_for = self.options.model
         # A model that the user names for this run is asked itself: its name is what the verdicts are kept under.
         given = own.client() if asked_for is None or asked_for.startswith("fixture:") else None
         for number, (juror, chosen) in enumerate(zip(jurors, jurors_of(self.options.chosen(spec)), strict=True)):
             self._connect(juror, chosen, given, (asking, number))
 
-    def _connect(self, suite_judge: "SuiteJudge", chosen: JudgeSpec, given: Any, place: tuple[Path, int]) -> None:
+    def _connect(self, juror: "Juror", chosen: JudgeSpec, given: Any, place: tuple[Path, int]) -> None:
         __tracebackhide__ = True
         from pytest_llmeval.judge.clients import as_client, connect
 
@@ -180,18 +190,18 @@ class SuiteJudges:
         if given is None and chosen.provider in (None, "fixture"):
             if chosen.model is not None:
                 wanted = "define the fixture in conftest.py, and return the judge from it"
-                suite_judge.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {wanted}"
+                juror.absent = f"found the judge {chosen.model!r} without a fixture judge_client: {wanted}"
             return  # reported by each case that uses the judge
         if given is None:
             client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
         else:
             client = as_client(given, timeout=chosen.timeout)
         self._clients[place] = given, client
-        suite_judge.client = client
+        juror.client = client
         if given is None:
             self.background.closing.append(client.aclose)
 
-    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "SuiteJudge":
+    def embeddings_of(self, asking: Path, spec: JudgeSpec) -> "JudgePanel":
         """Return the model of embeddings that an evaluator of a file asks; nothing is opened before its first call.
 
         Args:
@@ -200,13 +210,13 @@ class SuiteJudges:
         """
         place = asking, str(spec.model), f"{spec.base_url} {spec.api_key_env}"
         if place not in self._embeddings:
-            from pytest_llmeval.judge.bound_question import SuiteJudge
+            from pytest_llmeval.judge.asking import JudgePanel, Juror
             from pytest_llmeval.judge.clients import connect_embeddings
             from pytest_llmeval.judge.prices import price_of
 
             model, price, way = place[1], price_of(spec), place[2]
-            recordings = self._by_file[asking].singles[0].recordings
-            found = SuiteJudge(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
+            recordings = next(iter(self._by_file[asking].jurors.values())).recordings
+            found = Juror(model, spec.request_parameters(), recordings, price=price, way=way, writes=False)
             if price is None and self.options.budget.usd is not None:
                 found.absent = (
                     f"found the model {model!r} without a known price, but --llmeval-budget limits USD: expected "
@@ -216,7 +226,7 @@ class SuiteJudges:
                 client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
                 self.background.closing.append(client.aclose)
                 found.client = client
-            self._embeddings[place] = found
+            self._embeddings[place] = JudgePanel.of_one(found)
         return self._embeddings[place]
 
     def _slow_down(self, _wait: float | None) -> None:
@@ -228,7 +238,7 @@ class SuiteJudges:
             return self.calls.activity.snapshot()
         if not self.options.cache.exists():
             return Snapshot()
-        from pytest_llmeval.judge.heartbeat import ACTIVITY
+        from pytest_llmeval.judge.store.run_store import ACTIVITY
 
         found = self._working.open().get_answers(self.options.run, ACTIVITY)
         return Snapshot.of_all(Snapshot(*json.loads(text)) for text in found)
@@ -262,23 +272,23 @@ class JudgeAccess:
     """The judge of a file, as one test may ask it.
 
     Attributes:
-        suite_judge: Where questions go.
+        panel: Where questions go.
         judges: Connect it.
         asking: The file.
         spec: The judge in the suite file.
         own: The user's own judge.
     """
 
-    suite_judge: "SuiteJudge | SuitePanel"
+    panel: "JudgePanel"
     judges: SuiteJudges
     asking: Path
     spec: "JudgeSpec | PanelSpec"
     own: OwnJudge = NO_OWN_JUDGE
 
-    def judge_for(self, evaluator: "JudgedEvaluator") -> "SuiteJudge | SuitePanel":
+    def panel_for(self, evaluator: "JudgedEvaluator") -> "JudgePanel":
         """Return where the questions of an evaluator go."""
         spec = evaluator.own_model
-        return self.suite_judge if spec is None else self.judges.embeddings_of(self.asking, spec)
+        return self.panel if spec is None else self.judges.embeddings_of(self.asking, spec)
 
     def open(self) -> None:
         """Connect the judge to its client if a model may be asked at all.
@@ -287,5 +297,5 @@ class JudgeAccess:
             JudgeError: The fixture ``judge_client`` returned something that cannot judge.
         """
         __tracebackhide__ = True
-        if self.judges.service.asks:
+        if self.judges.store.asks:
             self.judges.open(self.asking, self.spec, self.own)

@@ -1,22 +1,19 @@
 """A panel of judges: several models are asked each question."""
 
 __all__ = (
-    "Bound",
-    "BoundPanel",
     "PanelSpec",
-    "SuitePanel",
     "candidates",
     "is_panel",
     "jurors_of",
     "numbered",
     "panel_faults",
+    "panel_model",
     "replaced_jurors",
 )
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pytest_llmeval.core.errors import FieldsError
 from pytest_llmeval.core.wording import counted
@@ -25,9 +22,7 @@ from pytest_llmeval.judge.spec import JudgeSpec, Reduce
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_llmeval.core.errors import LlmevalError
-    from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
-    from pytest_llmeval.judge.contract import Mode, Question, Verdict
+    from pytest_llmeval.judge.contract import Mode
 
 _T = TypeVar("_T")
 _FEWEST = 2
@@ -56,8 +51,8 @@ class PanelSpec:
         faults = panel_faults(len(self.judges), self.reduce, self.min_judges)
         if any(spec.model is None for spec in self.judges):
             faults.append(("judges", "found a juror without a model, expected PROVIDER:NAME"))
-        told = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
-        if twice := next((model for number, (model, sent) in enumerate(told) if (model, sent) in told[:number]), None):
+        calls = [(spec.model, repr(spec.request_parameters())) for spec in self.judges]
+        if twice := next((call[0] for number, call in enumerate(calls) if call in calls[:number]), None):
             faults.append(("judges", f"found {twice!r} twice with the same parameters, expected distinct judges"))
         if faults:
             raise FieldsError(faults)
@@ -97,13 +92,22 @@ def panel_faults(jurors: int, reduce: Any, least: Any) -> list[tuple[str, str]]:
     return faults
 
 
+def panel_model(models: "Sequence[str]", reduce: Reduce | None, least: int) -> str:
+    """Return what stands for the models of a panel, in place of that of a single judge.
+
+    >>> panel_model(["openai:a", "openai:b"], "mean", 2)
+    'panel (mean, 2 of 2): openai:a, openai:b'
+    """
+    return f"{_PANEL}{reduce or 'majority or mean'}, {least} of {len(models)}{_JURORS}{', '.join(models)}"
+
+
 def is_panel(model: str) -> bool:
-    """Return whether what decides verdicts is a panel; see `SuitePanel.model`."""
+    """Return whether what decides verdicts is a panel; see `panel_model`."""
     return model.startswith(_PANEL)
 
 
 def replaced_jurors(old: str, new: str) -> list[tuple[str, str]]:
-    """Return who left a panel and who took the place, unless more than that has changed; see `SuitePanel.model`.
+    """Return who left a panel and who took the place, unless more than that has changed; see `panel_model`.
 
     >>> replaced_jurors("panel (mean, 2 of 2): openai:a, openai:a", "panel (mean, 2 of 2): openai:a, openai:b")
     [('openai:a #2', 'openai:b')]
@@ -124,80 +128,3 @@ def candidates(jurors: Mapping[str, _T], mode: "Mode", least: int) -> dict[str, 
 def jurors_of(spec: "JudgeSpec | PanelSpec") -> tuple[JudgeSpec, ...]:
     """Return the judges of a suite."""
     return spec.judges if isinstance(spec, PanelSpec) else (spec,)
-
-
-@dataclass(frozen=True)
-class SuitePanel:
-    """Where the questions of a suite with several judges go.
-
-    Attributes:
-        spec: As in the suite file.
-        jurors: Name to judge. All of them have the recordings of the suite.
-    """
-
-    spec: PanelSpec
-    jurors: "Mapping[str, SuiteJudge]"
-
-    @property
-    def singles(self) -> "tuple[SuiteJudge, ...]":
-        """The jurors."""
-        return tuple(self.jurors.values())
-
-    @property
-    def model(self) -> str:
-        """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
-        how = f"{self.spec.reduce or 'majority or mean'}, {self.spec.least} of {len(self.jurors)}"
-        return f"{_PANEL}{how}{_JURORS}{', '.join(each.model for each in self.singles)}"
-
-    @property
-    def parameters(self) -> "Sequence[Mapping[str, object]]":
-        """What the user set, by juror."""
-        return [each.parameters for each in self.singles]
-
-    def bind(self, question: "Question", case: str, repeat: int = 0, asker: str = "") -> "BoundPanel":
-        """Return a question to every juror, or to one if that is enough; see `BoundQuestion` and `BoundPanel`."""
-        jurors = candidates(self.jurors, question.mode, self.spec.least)
-        asked = {name: each.bind(question, case, repeat, asker) for name, each in jurors.items()}
-        return BoundPanel(self.spec, question, asked)
-
-
-@dataclass(frozen=True)
-class BoundPanel:
-    """One question about one case, in one repeat, to every juror.
-
-    Attributes:
-        spec: How their verdicts become one.
-        question: What is asked.
-        jurors: Name to the question as the juror gets it. Of a mode that asks one, the others take the place of a juror
-            that fails.
-    """
-
-    spec: PanelSpec
-    question: "Question"
-    jurors: "Mapping[str, BoundQuestion]"
-
-    @cached_property
-    def key(self) -> str:
-        """What the judgements are stored under."""
-        return " ".join(each.key for each in self.singles)
-
-    @property
-    def asks_one(self) -> bool:
-        """Whether one verdict is enough."""
-        return self.question.mode.asks_one
-
-    @property
-    def singles(self) -> "tuple[BoundQuestion, ...]":
-        """The question to each juror, as far as none fails."""
-        return tuple(self.jurors.values())[: 1 if self.asks_one else None]
-
-    def reduced(self, verdicts: "Sequence[Verdict | LlmevalError]") -> "Verdict | LlmevalError":
-        """Return what the verdicts of the jurors, in their order, are as one."""
-        from pytest_llmeval.judge.reduction import reduced
-
-        given = dict(zip(self.jurors, verdicts, strict=not self.asks_one))
-        return reduced(self.question.mode, given, self.spec.reduce, self.spec.least)
-
-
-Bound: TypeAlias = "BoundQuestion | BoundPanel"
-"""A question on its way to whoever judges the suite."""

@@ -5,8 +5,9 @@ __all__ = ("PanelError", "PanelVerdict", "Votes", "decided", "juror_lines", "red
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import asdict
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Mode, Verdict
@@ -20,8 +21,7 @@ Votes: TypeAlias = Mapping[str, float | None]
 """Juror to score from 0 to 1 for one thing that is judged; ``None`` where the juror failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelVerdict(Verdict):
+class PanelVerdict(Verdict, frozen=True):
     """The verdict of a panel. Its details have that of each juror as ``jurors``.
 
     Attributes:

@@ -4,17 +4,68 @@ __all__ = ("StoredJudgement", "components", "difference", "judgement_key")
 
 import hashlib
 import json
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, TypeAlias
+
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict, fields
 
 from pytest_llmeval.judge.contract import Message, Question, Usage
 
+_MOST: Final = 2**63 - 1
+_LARGEST: Final = sys.float_info.max
 
-@dataclass(frozen=True, slots=True)
-class StoredJudgement:
+_StoredAmount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)] | Annotated[float, Meta(ge=0, le=_LARGEST)]
+_StoredCount: TypeAlias = Annotated[int, Meta(ge=0, le=_MOST)]
+_StoredScore: TypeAlias = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+
+
+class _JudgementLine(Struct, frozen=True, forbid_unknown_fields=True):
+    """A judgement as files and the cache have it: first what people read, digests last."""
+
+    case: str
+    mode: str
+    model: str
+    score: _StoredScore
+    reply: str
+    repeat: _StoredCount
+    version: str
+    language: str
+    parameters: dict[str, Any]
+    input_tokens: _StoredCount | None
+    output_tokens: _StoredCount | None
+    seconds: _StoredAmount
+    cost_usd: _StoredAmount | None
+    key: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    instructions: str
+    texts: dict[str, str]
+
+
+_EXPECTED: Final = {
+    "case": "the id of a case",
+    "mode": "the name of a mode",
+    "model": "PROVIDER:NAME",
+    "score": "a finite number",
+    "reply": "text",
+    "repeat": "a whole number from 0",
+    "version": "text",
+    "language": "text",
+    "parameters": "an object",
+    "input_tokens": "a whole number of at least 0, or null",
+    "output_tokens": "a whole number of at least 0, or null",
+    "seconds": "a number from 0",
+    "cost_usd": "a number from 0, or null",
+    "key": "32 hexadecimal digits",
+    "instructions": "a digest",
+    "texts": "an object of digests",
+}
+"""What people are told to write in place of a value of another type."""
+
+_COMPONENTS: Final = ("mode", "version", "language", "model", "parameters", "repeat", "instructions", "texts")
+
+
+class StoredJudgement(Struct, frozen=True):
     """One judgement.
 
     Attributes:
@@ -33,31 +84,25 @@ class StoredJudgement:
     components: Mapping[str, Any]
     reply: str
     score: float
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     seconds: float = 0.0
     cost_usd: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON data: first what people read, digests last."""
-        parts = self.components
-        return {
-            "case": self.case,
-            "mode": parts["mode"],
-            "model": parts["model"],
-            "score": self.score,
-            "reply": self.reply,
-            "repeat": parts["repeat"],
-            "version": parts["version"],
-            "language": parts["language"],
-            "parameters": dict(parts["parameters"]),
-            "input_tokens": self.usage.input_tokens,
-            "output_tokens": self.usage.output_tokens,
-            "seconds": self.seconds,
-            "cost_usd": self.cost_usd,
-            "key": self.key,
-            "instructions": parts["instructions"],
-            "texts": dict(sorted(parts["texts"].items())),
-        }
+        read, written = self.usage.input_tokens, self.usage.output_tokens
+        line = _JudgementLine(
+            case=self.case,
+            score=self.score,
+            reply=self.reply,
+            input_tokens=read,
+            output_tokens=written,
+            seconds=self.seconds,
+            cost_usd=self.cost_usd,
+            key=self.key,
+            **self.components,
+        )
+        return {**asdict(line), "texts": dict(sorted(line.texts.items()))}
 
     @classmethod
     def from_json(cls, data: Any) -> "StoredJudgement":
@@ -66,86 +111,28 @@ class StoredJudgement:
         Raises:
             ValueError: It is something else; the message names every field at fault.
         """
-        if not isinstance(data, Mapping):
-            raise ValueError(f"found {type(data).__name__}, expected an object with {', '.join(_FIELDS)}")  # noqa: TRY004 (a fault of a file, not of a caller)
-        faults = [f"found no {name}, expected {_FIELDS[name][1]}" for name in _FIELDS if name not in data]
-        faults += [f"found the unknown key {name!r}, expected only known ones" for name in data if name not in _FIELDS]
-        for name, (fits, expected) in _FIELDS.items():
-            if name in data and not fits(data[name]):
-                faults.append(f"{name}: found {_short(data[name])}, expected {expected}")
-        if faults:
-            raise ValueError("; ".join(faults))
-        return cls(
-            key=data["key"],
-            case=data["case"],
-            components={name: data[name] for name in _COMPONENTS},
-            reply=data["reply"],
-            score=data["score"],
-            usage=Usage(data["input_tokens"], data["output_tokens"]),
-            seconds=data["seconds"],
-            cost_usd=data["cost_usd"],
-        )
+        try:
+            line = convert(data, _JudgementLine)
+        except ValidationError:
+            raise ValueError(_faults(data)) from None
+        made_of = {name: getattr(line, name) for name in _COMPONENTS}
+        usage = Usage(line.input_tokens, line.output_tokens)
+        return cls(line.key, line.case, made_of, line.reply, line.score, usage, line.seconds, line.cost_usd)
 
 
-_COMPONENTS = ("mode", "version", "language", "model", "parameters", "repeat", "instructions", "texts")
-_KEY = re.compile(r"[0-9a-f]{32}")
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond what a float can hold
-        return False
-
-
-def _amount(value: Any) -> bool:
-    return _number(value) and value >= 0
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and _amount(value)
-
-
-def _key(value: Any) -> bool:
-    return _text(value) and _KEY.fullmatch(value) is not None
-
-
-def _names(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _digests(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_text, value.values()))
-
-
-def _or_null(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
-
-
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "case": (_text, "the id of a case"),
-    "mode": (_text, "the name of a mode"),
-    "model": (_text, "PROVIDER:NAME"),
-    "score": (_number, "a finite number"),
-    "reply": (_text, "text"),
-    "repeat": (_count, "a whole number from 0"),
-    "version": (_text, "text"),
-    "language": (_text, "text"),
-    "parameters": (_names, "an object"),
-    "input_tokens": (_or_null(_count), "a whole number of at least 0, or null"),
-    "output_tokens": (_or_null(_count), "a whole number of at least 0, or null"),
-    "seconds": (_amount, "a number from 0"),
-    "cost_usd": (_or_null(_amount), "a number from 0, or null"),
-    "key": (_key, "32 hexadecimal digits"),
-    "instructions": (_text, "a digest"),
-    "texts": (_digests, "an object of digests"),
-}
+def _faults(data: Any) -> str:
+    """Return all that is wrong with a line; the decoder stops at the first fault, and does not say what it found."""
+    if not isinstance(data, dict):
+        return f"found {type(data).__name__}, expected an object with {', '.join(_EXPECTED)}"
+    faults = [f"found no {name}, expected {expected}" for name, expected in _EXPECTED.items() if name not in data]
+    faults += [f"found the unknown key {name!r}, expected only known ones" for name in data if name not in _EXPECTED]
+    for each in fields(_JudgementLine):
+        try:
+            convert(data.get(each.name), each.type)
+        except ValidationError:
+            if each.name in data:
+                faults.append(f"{each.name}: found {_short(data[each.name])}, expected {_EXPECTED[each.name]}")
+    return "; ".join(faults)
 
 
 def _short(value: Any) -> str:

@@ -2,22 +2,22 @@
 
 __all__ = ("AskJudge",)
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
+from pytest_llmeval.judge.asking import Asking, Judgement
 from pytest_llmeval.judge.contract import Verdict
 from pytest_llmeval.judge.judges import JudgeAccess
-from pytest_llmeval.judge.panel import Bound
-from pytest_llmeval.judge.service import Judgement, JudgeOffError
+from pytest_llmeval.judge.service import JudgeOffError
 from pytest_llmeval.judge.spec import JudgeSpec
 from pytest_llmeval.plugin.collect import FixtureJudge
 from pytest_llmeval.plugin.payload import keep_judgements
 from pytest_llmeval.plugin.suite_loader import LOADER, RUNNER
-from pytest_llmeval.run.rounds import Rounds
 from pytest_llmeval.suite.registry import get_evaluator
 
 
@@ -48,12 +48,17 @@ class AskJudge:
         evaluator: Any = get_evaluator("judge", **{"mode": "continuous", **options})
         case = Case(self.request.node.name, question, reference, answer)
         access = self._access()
-        rounds = Rounds(evaluator, [case])
-        while put := rounds.next():
-            asked = [access.suite_judge.bind(each, case.id, asker=self.request.node.nodeid) for each in put]
-            rounds.add([self._ask(each, case.id, access) for each in asked])
+        asking = Asking(evaluator, [case], access.panel, case.id, asker=self.request.node.nodeid)
+        judges = access.judges
+        if not asking.is_known(judges.service):
+            access.open()
+            judges.background.run(asking.ask(judges.service))
+        if asking.error is not None:
+            raise asking.error
+        for _, judgement in asking.judged:
+            self._conclude(judgement, case.id)
         judged = evaluator.judged(case)
-        verdict = judged.verdict(rounds.verdicts[0])
+        verdict = judged.verdict(asking.verdicts[0])
         if verdict is None:
             raise LlmevalError(f"there is nothing to judge: {judged.texts.absent}")
         return verdict  # type: ignore[no-any-return]  # evaluators are made from names, which have no types
@@ -61,19 +66,16 @@ class AskJudge:
     def _access(self) -> JudgeAccess:
         stash, path = self.request.config.stash, self.request.path
         judges = stash[RUNNER].judges
-        suite_judge = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
-        return JudgeAccess(suite_judge, judges, path, JudgeSpec(), FixtureJudge(self.request))
+        panel = judges.judge_of(path, JudgeSpec(), stash[LOADER].display_path(path))
+        return JudgeAccess(panel, judges, path, JudgeSpec(), FixtureJudge(self.request))
 
-    def _ask(self, asked: Bound, case: str, access: JudgeAccess) -> Verdict | LlmevalError:
-        runner = self.request.config.stash[RUNNER]
-        told: Judgement | None = runner.judges.service.known(asked)
-        if told is None:
-            access.open()
-            told = runner.background.run(runner.judges.service.judge(asked))
-        if told.entry is not None:
-            keep_judgements(self.request.node, self.request.path, [replace(told.entry, case=case)])
-        if isinstance(told.verdict, BudgetError):
-            self.request.session.shouldstop = str(told.verdict)
-        if isinstance(told.verdict, BudgetError | JudgeOffError):
-            pytest.skip(str(told.verdict))
-        return told.verdict
+    def _conclude(self, judgement: Judgement, case: str) -> None:
+        """Keep what can be recorded; skip the test where a verdict was not to be asked for."""
+        verdict = judgement.verdict
+        if judgement.entries:
+            entries = [structs.replace(each, case=case) for each in judgement.entries]
+            keep_judgements(self.request.node, self.request.path, entries)
+        if isinstance(verdict, BudgetError):
+            self.request.session.shouldstop = str(verdict)
+        if isinstance(verdict, BudgetError | JudgeOffError):
+            pytest.skip(str(verdict))

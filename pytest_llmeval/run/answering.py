@@ -1,39 +1,44 @@
-"""Obtaining the prediction of a case and the verdicts of its judges."""
+"""Obtaining the predictions of cases and the verdicts of their judges, some of them before their turn."""
 
-__all__ = ("Answering", "Asking", "Pending")
+__all__ = ("Answering", "PendingAnswer", "Prefetch")
 
 import asyncio
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, PredictionError
 from pytest_llmeval.core.results import JudgingShown
+from pytest_llmeval.judge.asking import Asking, JurorVerdict
 from pytest_llmeval.judge.contract import Question
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.run.blocks import Blocks
 from pytest_llmeval.run.conversation import Dialogue
 from pytest_llmeval.run.execute import json_like
-from pytest_llmeval.run.job import CaseAnswer, Job
-from pytest_llmeval.run.opponents import Opponents, put_beside
-from pytest_llmeval.run.rounds import Rounds
-from pytest_llmeval.run.shared_answers import Sharing
-from pytest_llmeval.run.target_budget import TargetBudget
+from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
+from pytest_llmeval.run.sharing import Blocks, Opponents, OrphanedError, Sharing, TargetBudget, put_beside
 from pytest_llmeval.run.target_figures import FIGURE_DIGITS, with_figures
-from pytest_llmeval.services.background import together
-from pytest_llmeval.suite.suite import Suite
+from pytest_llmeval.services.background import Background, ThisThread, together, waited
+from pytest_llmeval.services.stopwatch import Stopwatch
+from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.arguments import for_case
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Predictor, Recordings, Target, recorded_figures, recording
+from pytest_llmeval.targets.python import Recordings, Target, call_target, recorded_figures, recording
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.bound_question import SuiteJudge
-    from pytest_llmeval.judge.panel import Bound, SuitePanel
-    from pytest_llmeval.judge.service import Judgement, JudgeService
+    from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judge.store.run_store import RunStore
+
+
+_PORTIONS = 16
+"""How many looks it takes until all cases of a window are others."""
 
 
 @dataclass
@@ -41,25 +46,27 @@ class Answering:
     """Gets answers: from recordings and stores at once, else from targets and judges.
 
     Attributes:
-        predictor: Calls targets.
+        background: Where calls are made.
         limit: On calls in flight.
         recordings: Predictions of earlier runs.
         judges: Asks judges.
+        store: What the processes of the run share.
     """
 
-    predictor: Predictor
+    background: Background
     limit: CallLimit
     recordings: Recordings | None = None
     judges: "JudgeService | None" = None
+    store: "RunStore | None" = None
     _limits: dict[tuple[Path, str], asyncio.Semaphore] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sharing = Sharing(self.judges)
-        self.budget = TargetBudget(self.judges)
+        self.sharing = Sharing(self.store)
+        self.budget = TargetBudget(self.store)
         self.blocks = Blocks(self.sharing, self.limit, self.budget, self.recordings)
         self.opponents = Opponents(self.predicted, self._predict)
 
-    def at_once(self, job: Job) -> "CaseAnswer | Pending | None":
+    def at_once(self, job: Job) -> "CaseAnswer | PendingAnswer | None":
         """Return the answer if it requires no call, or what judges must be asked; ``None`` if a target must be."""
         try:
             case = self.predicted(job)
@@ -68,108 +75,54 @@ class Answering:
         others = self.opponents.known(job)
         if case is None or others is None:
             return None
-        answer = CaseAnswer(put_beside(case, others))
-        asked = self.askings(job, answer)
-        for each in asked:
-            while put := each.next(answer):
-                known = [self._known(question) for question in put]
-                if None in known:
-                    return Pending(answer, asked)
-                each.add(put, [judgement for judgement in known if judgement is not None])
-        _enter(answer, asked)
-        return answer
-
-    def _known(self, asked: "Bound") -> "Judgement | None":
-        if self.judges is None:
-            return None
-        try:
-            return self.judges.known(asked)
-        except LlmevalError:
-            return None  # faults of the store are reported when it is used
+        case = put_beside(case, others)
+        pending = PendingAnswer(CaseAnswer(case), self.askings(job, case))
+        if self.judges is not None and not all(_is_known(each, self.judges) for each in pending.asked.values()):
+            return pending
+        return pending.complete()
 
     def now(self, job: Job) -> CaseAnswer:
-        """Return the answer, calling the target in this thread.
+        """Return the answer; a plain target runs in this thread.
 
         Raises:
             KeyboardInterrupt: The user interrupts.
         """
         __tracebackhide__ = True
-        job.prepare(asks_target=False)
-        if job.opponents:  # other cases share their answers, and may be waiting for this one
-            return self.predictor.background.run(self.answer(job))
-        answer = CaseAnswer(job.case)
-        try:
-            case = self.predicted(job)
-            if case is None:
-                target = job.target.load()
-                if isinstance(target, BatchTarget):
-                    return self.predictor.background.run(self.answer(job))
-                case = self._call_here(job, target)
-            answer.case = case
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
-            answer.error = error
-            return answer
-        if job.judge is not None:
-            return self.predictor.background.run(self._judged(job, answer))
+        known = self.at_once(job)
+        if isinstance(known, CaseAnswer):
+            return known
+        job.prepare(asks_target=known is None)
+        here = ThisThread()
+        answer = here.wait(self.background.submit(self.answer(job, known, here)))
+        if isinstance(answer.error, KeyboardInterrupt):
+            raise answer.error
         return answer
 
-    def _call_here(self, job: Job, target: Target) -> Case:
-        """Call the target in this thread, as one of the calls in flight over all processes."""
-        __tracebackhide__ = True
-        background = self.predictor.background
-        reservation = background.run(self.budget.admit(job.case, job.suite.model))
-        slot = background.run(self._take_slot())
-        answered: list[Case] = []
-        try:
-            with self.limit.within():
-                started = time.perf_counter()
-                prediction = self._answered_here(job, target)
-                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
-                return answered[0]
-        finally:
-            background.run(self._give_back(slot))
-            self.budget.charge(reservation, answered)
-
-    def _answered_here(self, job: Job, target: Target) -> Any:
-        __tracebackhide__ = True
-        if not job.case.conversation:
-            return self.predictor(for_case(target, job.case), job.case.input, _timeout(job))
-        dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
-        while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(self.predictor(for_case(target, job.case), messages, _timeout(job))))
-        return dialogue.transcript()
-
-    async def _take_slot(self) -> int | None:
-        if self.judges is not None and self.limit.shared is not None:
-            self.judges.heart.beat()  # or else a slow target would lose the slot
-        return await self.limit.take()
-
-    async def _give_back(self, slot: int | None) -> None:
-        self.limit.give_back(slot)
-
-    async def answer(self, job: Job, pending: "Pending | None" = None) -> CaseAnswer:
+    async def answer(
+        self, job: Job, pending: "PendingAnswer | None" = None, here: ThisThread | None = None
+    ) -> CaseAnswer:
         """Return the answer; many of these run at a time.
 
         Args:
             job: The case.
             pending: What `at_once` returned, if that was no answer.
+            here: Where a plain target is called; ``None``: in a thread of its own.
         """
         if pending is not None:
-            return await self._told(pending)
+            return await self._judged(pending)
         answer = CaseAnswer(job.case)
         try:
-            answer.case = await self._beside_others(job) if job.opponents else await self._own(job)
+            # Other cases share the answers of opponents, and must not wait for the thread of this one.
+            answer.case = await self._beside_others(job) if job.opponents else await self._own(job, here)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever the target did concerns this case only)
             answer.error = error
             return answer
-        return await self._judged(job, answer)
+        return await self._judged(PendingAnswer(answer, self.askings(job, answer.case)))
 
-    async def _own(self, job: Job) -> Case:
-        return self.predicted(job) or await self._predict(job)
+    async def _own(self, job: Job, here: ThisThread | None = None) -> Case:
+        return self.predicted(job) or await self._predict(job, here)
 
     async def _beside_others(self, job: Job) -> Case:
         """Return the case with its own prediction and those of its opponents, asked for at the same time."""
@@ -189,43 +142,59 @@ class Answering:
             return None
         return with_figures(job.case.answered(known), job.parts, self.recordings.figures(*place))
 
-    async def _predict(self, job: Job) -> Case:
+    async def _predict(self, job: Job, here: ThisThread | None = None) -> Case:
         target = job.target.load()
         if isinstance(target, BatchTarget) and not job.case.conversation:
             told = await self.blocks.predict(job, target)
         else:
-            told = await self.sharing.once(job, job.case, lambda: self._call(job, target))
+            # A target in this thread is called for this case alone: another process would answer elsewhere.
+            ask = partial(self._call, job, target, here)
+            told = await (ask() if here is not None else self.sharing.once(job, job.case, ask))
         return with_figures(job.case.answered(told["prediction"]), job.parts, told["figures"])
 
-    async def _call(self, job: Job, target: Target | BatchTarget) -> dict[str, Any]:
+    async def _call(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> dict[str, Any]:
         answered: list[Case] = []
         async with self._of_suite(job.suite), self.limit.slot():
+            if self.store is not None and self.limit.shared is not None:
+                self.store.heart.beat()  # or else a slow target would lose the slot
             reservation = await self.budget.admit(job.case, job.suite.model)
             try:
-                started = time.perf_counter()
-                prediction = await self._answered(job, target)
-                answered.append(self._kept(job, json_like(prediction), time.perf_counter() - started))
+                watch = Stopwatch()
+                with watch.running():
+                    prediction = await self._answered(job, target, here)
+                answered.append(self._kept(job, json_like(prediction), watch.seconds))
             finally:
                 self.budget.charge(reservation, answered)
         self.limit.succeeded()
         return {"prediction": answered[0].prediction, "figures": recorded_figures(answered[0])}
 
-    async def _answered(self, job: Job, target: Target | BatchTarget) -> Any:
+    async def _answered(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> Any:
         """Return what the target answers, or the transcript of a conversation with it."""
         if not job.case.conversation:
-            return await self._reply(job, target, job.case.input)
+            return await self._reply(job, target, job.case.input, here)
         dialogue = Dialogue(job.case.input, job.suite.parts, job.suite.conversation)
         while (messages := dialogue.next()) is not None:
-            dialogue.add(json_like(await self._reply(job, target, messages)))
+            dialogue.add(json_like(await self._reply(job, target, messages, here)))
         return dialogue.transcript()
 
-    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any) -> Any:
-        if not isinstance(target, BatchTarget):
-            return await self.predictor.call(for_case(target, job.case), value, _timeout(job))
-        (told,) = await target.answer([value])
-        if isinstance(told, PredictionError):
-            raise told
-        return told
+    async def _reply(self, job: Job, target: Target | BatchTarget, value: Any, here: ThisThread | None) -> Any:
+        if isinstance(target, BatchTarget):
+            (told,) = await target.answer([value])
+            if isinstance(told, PredictionError):
+                raise told
+            return told
+        timeout = job.suite.target.timeout if job.suite.target else None
+        run = None if here is None else partial(self._run_in, here)
+        return await call_target(for_case(target, job.case), value, timeout, run)
+
+    async def _run_in(self, here: ThisThread, work: Callable[[], Any]) -> Any:
+        """Call a plain target in the thread that waits for it; what it asks is a part of its call."""
+
+        def within() -> Any:
+            with self.limit.within():
+                return work()
+
+        return await here.call(within)
 
     def _kept(self, job: Job, prediction: Any, seconds: float) -> Case:
         """Return the case with its answer, once the answer is on disk."""
@@ -241,119 +210,161 @@ class Answering:
             self._limits[suite.place] = asyncio.Semaphore(most or self.limit.ceiling)
         return self._limits[suite.place]
 
-    async def _judged(self, job: Job, answer: CaseAnswer) -> CaseAnswer:
-        return await self._told(Pending(answer, self.askings(job, answer)))
+    async def _judged(self, pending: "PendingAnswer") -> CaseAnswer:
+        judges = self.judges
+        if judges is None:
+            return pending.answer
+        await together([each.ask(judges) for each in pending.asked.values()])
+        return pending.complete()
 
-    async def _told(self, pending: "Pending") -> CaseAnswer:
-        answer, asked = pending
-        if self.judges is not None:
-            await together([_ask(each, answer, self.judges) for each in asked])
-            _enter(answer, asked)
-        return answer
-
-    def askings(self, job: Job, answer: CaseAnswer) -> "list[Asking]":
-        """Return what is to be asked about an answered case, evaluator by evaluator."""
+    def askings(self, job: Job, case: Case) -> dict[str, Asking]:
+        """Return what is to be asked about an answered case, by evaluator."""
         if job.judge is None:
-            return []
-        asked = []
-        for label, evaluator in job.suite.evaluators.items():
-            if isinstance(evaluator, JudgedEvaluator):
-                try:
-                    rounds = Rounds.of(evaluator, answer.case, job.suite.readings[label])
-                except PredictionError as error:
-                    answer.failed[label] = error
-                else:
-                    asked.append(Asking(label, job, job.judge.judge_for(evaluator), rounds))
-        return asked
+            return {}
+        asker = " ".join((job.key.shown, job.key.test, job.key.variant))
+        return {
+            label: Asking.about(each, case, job.suite.readings[label], job.judge.panel_for(each), job.repeat, asker)
+            for label, each in job.suite.evaluators.items()
+            if isinstance(each, JudgedEvaluator)
+        }
 
 
-@dataclass
-class Asking:
-    """The questions of one evaluator about one case.
-
-    Attributes:
-        label: Of the evaluator.
-        job: The case.
-        suite_judge: Where the questions go.
-        rounds: What is asked when.
-        told: Each question with what came of it.
-    """
-
-    label: str
-    job: Job
-    suite_judge: "SuiteJudge | SuitePanel"
-    rounds: Rounds
-    told: "list[tuple[Bound, Judgement]]" = field(default_factory=list)
-    _put: "list[Bound]" = field(default_factory=list)
-
-    def next(self, answer: CaseAnswer) -> "list[Bound]":
-        """Return the questions of the next round; none where the evaluator cannot put them, which the answer says.
-
-        They stay the next ones until `add`.
-        """
-        if not self._put and self.label not in answer.failed:
-            self._put = self._bound(answer)
-        return self._put
-
-    def _bound(self, answer: CaseAnswer) -> "list[Bound]":
-        key, job = self.job.key, self.job
-        asker = " ".join((key.shown, key.test, key.variant))
-        try:
-            asked = [self.suite_judge.bind(each, job.case.id, job.repeat, asker) for each in self.rounds.next()]
-            for each in asked:
-                _ = each.key  # what cannot be put as a question, such as a set, shows here
-        except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
-            answer.failed[self.label] = error
-            return []
-        return asked
-
-    def add(self, asked: "Sequence[Bound]", told: "Sequence[Judgement]") -> None:
-        """Add what came of the questions of a round."""
-        self._put = []
-        self.rounds.add([each.verdict for each in told])
-        self.told += zip(asked, told, strict=True)
+def _is_known(asking: Asking, judges: "JudgeService") -> bool:
+    try:
+        return asking.is_known(judges)
+    except LlmevalError:
+        return False  # faults of the store are reported when it is used
 
 
-class Pending(NamedTuple):
+class PendingAnswer(NamedTuple):
     """An answer without verdicts, or with some of them.
 
     Attributes:
         answer: The answer.
-        asked: What is asked about it; some rounds of questions may have been answered.
+        asked: Evaluator label to what is asked about it; some rounds may have been answered.
     """
 
     answer: CaseAnswer
-    asked: list[Asking]
+    asked: dict[str, Asking]
 
-
-async def _ask(asking: Asking, answer: CaseAnswer, judges: "JudgeService") -> None:
-    """Ask round by round, whatever other evaluators wait for."""
-    while put := asking.next(answer):
-        asking.add(put, await together([judges.judge(each) for each in put]))
-
-
-def _timeout(job: Job) -> float | None:
-    return job.suite.target.timeout if job.suite.target else None
-
-
-def _enter(answer: CaseAnswer, asked: Sequence[Asking]) -> None:
-    """Write what judges said into an answer."""
-    for asking in asked:
-        if asking.label not in answer.failed:
-            answer.verdicts[asking.label] = asking.rounds.verdicts
-        for bound, judgement in asking.told:
-            answer.calls += judgement.calls
-            for juror, each in judgement.singles:
-                answer.judgings.append(_shown(asking.label, bound.question, each, juror))
+    def complete(self) -> CaseAnswer:
+        """Write what came of all questions into the answer, and return it."""
+        answer = self.answer
+        for label, asking in self.asked.items():
+            if asking.error is None:
+                answer.verdicts[label] = asking.verdicts
+            else:
+                answer.failed[label] = asking.error
+            for bound, judgement in asking.judged:
+                answer.calls += judgement.calls
+                for juror, each in judgement.jurors.items():
+                    answer.judgings.append(_shown(label, bound.question, each, juror))
                 # A verdict may have been made for a case of another suite that asks the same.
-                answer.entries += [replace(each.entry, case=answer.case.id)] if each.entry is not None else []
-            if isinstance(judgement.verdict, BudgetError):
-                answer.error = answer.error or judgement.verdict
+                answer.entries += [structs.replace(each, case=answer.case.id) for each in judgement.entries]
+                if isinstance(judgement.verdict, BudgetError):
+                    answer.error = answer.error or judgement.verdict
+        return answer
 
 
-def _shown(label: str, question: Question, judgement: "Judgement", juror: str) -> JudgingShown:
+def _shown(label: str, question: Question, judgement: JurorVerdict, juror: str) -> JudgingShown:
     """Return a question with its reply as reports show them."""
     verdict = judgement.verdict
     reply = judgement.entry.reply if judgement.entry else getattr(verdict, "reasoning", "") or str(verdict)
     score, cost = getattr(verdict, "score", None), judgement.call.cost_usd if judgement.call else None
     return JudgingShown(label, question.mode.name, dict(question.texts), reply, score, cost, juror)
+
+
+@dataclass
+class Prefetch:
+    """A window over the cases to come, which bounds what is wasted when a run stops early.
+
+    Attributes:
+        answering: Gets answers.
+        window: How many cases to come are considered.
+    """
+
+    answering: Answering
+    window: int
+    _pending: "dict[tuple[SuiteKey, str, int], CaseAnswer | Future[CaseAnswer]]" = field(default_factory=dict)
+    _considered: set[tuple[SuiteKey, str]] = field(default_factory=set)
+    _starting: "list[tuple[Coroutine[Any, Any, CaseAnswer], Future[CaseAnswer]]]" = field(default_factory=list)
+    _since_look: int = 0
+
+    def looks_ahead(self, loaded: LoadedCase) -> bool:
+        """Return whether the cases to come are looked at before this one: many at a time, which costs less.
+
+        A case that was not foreseen, as where another process has run those before it, is a reason to look at once.
+        """
+        self._since_look += 1
+        if self.considered(loaded) and self._since_look <= self.window // _PORTIONS:
+            return False
+        self._since_look = 0
+        return True
+
+    def considered(self, loaded: LoadedCase) -> bool:
+        """Return whether a case to come has been considered already."""
+        return _place(loaded) in self._considered
+
+    def take(self, jobs: Sequence[Job], following: Iterable[Sequence[Job]], early: EarlyCalls) -> list[CaseAnswer]:
+        """Return the answers of one case, and send for those of the cases to come.
+
+        Args:
+            jobs: One per repeat.
+            following: The jobs of those of the next cases that have not been considered, nearest first.
+            early: What may be called for them, and in the background for this one.
+        """
+        __tracebackhide__ = True
+        try:
+            own = list(map(self._own, jobs, itertools.repeat(early)))  # a comprehension would show in tracebacks
+            self._considered -= {_place(job.loaded) for job in jobs}
+            for job in (job for each in following for job in each):
+                place = _place(job.loaded)
+                self._considered.add(place)
+                started = self._start(job, early)
+                if started is not None:
+                    self._pending[*place, job.repeat] = started
+        finally:
+            self._send()
+        answers = [self._wait(job, started) for job, started in zip(jobs, own, strict=True)]
+        if self.answering.limit.activity.in_flight:
+            self.answering.background.give_way()
+        return answers
+
+    def _send(self) -> None:
+        starting, self._starting = self._starting, []
+        if starting:
+            self.answering.background.submit_all(starting)
+
+    def finish(self) -> None:
+        """Wait for what is under way. Cases that another process runs need it: cut off, it would be asked for twice."""
+        wait(each for each in self._pending.values() if isinstance(each, Future))
+
+    def _own(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
+        __tracebackhide__ = True
+        return self._pending.pop((*_place(job.loaded), job.repeat), None) or self._start(job, early)
+
+    def _start(self, job: Job, early: EarlyCalls) -> "CaseAnswer | Future[CaseAnswer] | None":
+        """Answer at once, or in the background if that is allowed."""
+        __tracebackhide__ = True
+        found = self.answering.at_once(job)
+        if isinstance(found, CaseAnswer):
+            return found
+        asks_target = found is None
+        if not (early.target if asks_target else early.judge):
+            return None
+        job.prepare(asks_target=asks_target)
+        answer: Future[CaseAnswer] = Future()
+        self._starting.append((self.answering.answer(job, found), answer))
+        return answer
+
+    def _wait(self, job: Job, started: "CaseAnswer | Future[CaseAnswer] | None") -> CaseAnswer:
+        __tracebackhide__ = True
+        if started is None:
+            return self.answering.now(job)
+        answer = waited(started) if isinstance(started, Future) else started
+        return self.answering.now(job) if isinstance(answer.error, OrphanedError) else answer
+
+
+def _place(loaded: LoadedCase) -> tuple[SuiteKey, str]:
+    # The key includes the Python test, which has its own prediction for a case of a suite.
+    return loaded.key, loaded.case.id

@@ -18,15 +18,15 @@ from pytest_llmeval.judge.judges import NO_OWN_JUDGE, JudgeAccess, OwnJudge, Sui
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.run.execute import Execution, execute_repeats
 from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, GivenTarget, Job, LoadedCase
-from pytest_llmeval.run.measured_blocks import MeasuredBlocks
+from pytest_llmeval.run.score import MeasuredBlocks
 from pytest_llmeval.run.target_figures import with_figures
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.reports.plan import RunPlan
-    from pytest_llmeval.run.opponents import OpponentJobs
-    from pytest_llmeval.run.prefetch import Prefetch
+    from pytest_llmeval.run.answering import Prefetch
+    from pytest_llmeval.run.sharing import OpponentJobs
     from pytest_llmeval.run.suite_targets import SuiteTargets
     from pytest_llmeval.targets.python import Recordings, Target
 
@@ -94,11 +94,11 @@ class CaseRunner:
     @cached_property
     def _prefetch(self) -> "Prefetch":
         """What calls targets and judges, which runs of recorded predictions never do."""
-        from pytest_llmeval.run.answering import Answering
-        from pytest_llmeval.run.prefetch import Prefetch
-        from pytest_llmeval.targets.python import Predictor
+        from pytest_llmeval.run.answering import Answering, Prefetch
 
-        answering = Answering(Predictor(self.background), self.judges.limit, self.recordings, self.judges.service)
+        answering = Answering(
+            self.background, self.judges.limit, self.recordings, self.judges.service, self.judges.store
+        )
         most = self.options.concurrency
         window = _NEAR * most if self.may_stop else max(_NEAR * most, min(_FAR * most, _WIDEST_WINDOW))
         return Prefetch(answering, window)
@@ -111,7 +111,7 @@ class CaseRunner:
 
     @cached_property
     def _opponents(self) -> "OpponentJobs":
-        from pytest_llmeval.run.opponents import OpponentJobs
+        from pytest_llmeval.run.sharing import OpponentJobs
         from pytest_llmeval.run.suite_targets import SuiteTarget
 
         return OpponentJobs(lambda suite: SuiteTarget(self._targets, suite))
@@ -189,8 +189,8 @@ class CaseRunner:
         judge = None
         if suite.judged:
             shown, priced = loaded.key.shown, suite.asks_judge
-            suite_judge = self.judges.judge_of(suite.path, suite.judge, shown, priced=priced)
-            judge = JudgeAccess(suite_judge, self.judges, suite.path, suite.judge, given.judge)
+            panel = self.judges.judge_of(suite.path, suite.judge, shown, priced=priced)
+            judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
         return [replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
@@ -206,7 +206,7 @@ class CaseRunner:
         """
         from pytest_llmeval.run.planning import Planner
 
-        planner = Planner(self._prefetch.answering, self.judges.service, self.options)
+        planner = Planner(self._prefetch.answering, self.judges, self.options)
         for loaded, has_target in cases:
             for job in self._jobs(loaded, FromFixtures(), EarlyCalls()):
                 planner.add(job, has_target=has_target)

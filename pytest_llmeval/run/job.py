@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.core.errors import LlmevalError, PredictionError
+from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.missing import MISSING, Itself, NoAnswer
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import JudgeCall, JudgingShown
@@ -113,7 +113,7 @@ class Job:
             if isinstance(each, Job):
                 each.prepare(asks_target=each.case.prediction is MISSING)
         if asks_target:
-            with suppress(PredictionError):  # raised again for every case that asks
+            with suppress(Exception):  # raised again for every case that asks
                 self.target.load()
         if self.judge is not None:
             self.judge.open()

@@ -2,8 +2,8 @@
 
 __all__ = ("Planner",)
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,24 +14,22 @@ from pytest_llmeval.core.missing import NoAnswer
 from pytest_llmeval.core.parts import PredictionParts
 from pytest_llmeval.core.results import TargetUsage
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.judge.asking import Asking, Judgement, Juror, JurorQuestion, JurorVerdict, PanelQuestion
 from pytest_llmeval.judge.contract import Usage
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
-from pytest_llmeval.judge.past_calls import PastCalls
 from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import Judgement
 from pytest_llmeval.reports.plan import BudgetUse, PlannedSuite, RunPlan
-from pytest_llmeval.run.answering import Answering, Asking
-from pytest_llmeval.run.job import CaseAnswer, Job
-from pytest_llmeval.run.opponents import put_beside
+from pytest_llmeval.run.answering import Answering
+from pytest_llmeval.run.job import Job
+from pytest_llmeval.run.sharing import put_beside
 from pytest_llmeval.run.target_figures import usage_of_target
 from pytest_llmeval.scoring.planned_calls import NOTHING, CallSample, CostEstimate, PlannedCalls, planned
 
 if TYPE_CHECKING:
-    from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+    from pytest_llmeval.judge.judges import SuiteJudges
     from pytest_llmeval.judge.options import JudgeOptions
-    from pytest_llmeval.judge.panel import Bound
-    from pytest_llmeval.judge.service import JudgeService
+    from pytest_llmeval.judge.spec import Price
     from pytest_llmeval.judge.stored_judgement import StoredJudgement
     from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -49,7 +47,7 @@ class _CallTally:
 
     Attributes:
         suite: The suite.
-        judges: Model to where its questions go: one judge, or the jurors of a panel.
+        judges: Model to judge.
         modes: Model and mode to how many calls are certain.
         likely: As above, to how many are likely.
         more: Further questions at most; ``None`` where their number is unknown.
@@ -60,7 +58,7 @@ class _CallTally:
     """
 
     suite: "Suite"
-    judges: "Mapping[str, SuiteJudge]" = field(default_factory=dict)
+    judges: Mapping[str, Juror] = field(default_factory=dict)
     modes: Counter[tuple[str, str]] = field(default_factory=Counter)
     likely: Counter[tuple[str, str]] = field(default_factory=Counter)
     more: int | None = 0
@@ -81,7 +79,7 @@ class Planner:
     """
 
     answering: Answering
-    judges: "JudgeService"
+    judges: "SuiteJudges"
     options: "JudgeOptions"
     _tallies: "dict[SuiteKey, _CallTally]" = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
@@ -136,8 +134,8 @@ class Planner:
         tally = self._tallies[job.key]
         if job.judge is not None:  # a system that was counted as an opponent first has none yet
             judged = [each for each in job.suite.evaluators.values() if isinstance(each, JudgedEvaluator)]
-            asked = [job.judge.suite_judge, *map(job.judge.judge_for, judged)]
-            tally.judges = {each.model: each for judge in asked for each in judge.singles}
+            panels = [job.judge.panel, *map(job.judge.panel_for, judged)]
+            tally.judges = {each.model: each for panel in panels for each in panel.jurors.values()}
         return tally
 
     def _add_target_calls(self, tally: _CallTally, job: Job, *, has_target: bool) -> None:
@@ -164,32 +162,32 @@ class Planner:
             self._count_rounds(tally, job, case, self._counted)
 
     def _count_rounds(
-        self, tally: _CallTally, job: Job, case: Case, count: "Callable[[_CallTally, Bound], Judgement | None]"
-    ) -> CaseAnswer:
+        self, tally: _CallTally, job: Job, case: Case, count: Callable[[_CallTally, PanelQuestion], Judgement | None]
+    ) -> list[Asking]:
         """Count questions round by round, up to the first reply that is not there and that more may depend on."""
-        answer = CaseAnswer(case)
-        for asking in self.answering.askings(job, answer):
+        askings = list(self.answering.askings(job, case).values())
+        for asking in askings:
             followed = 0
-            while put := asking.next(answer):
-                followed += len(put) if asking.told else 0
+            while put := asking.next():
+                followed += len(put) if asking.judged else 0
                 known = [count(tally, each) for each in put]
                 found = [each for each in known if each is not None]
                 if len(found) < len(put):
                     tally.more = _plus(tally.more, _most_follow_ups(asking, followed))
                     break
-                asking.add(put, found)
-        return answer
+                asking.add(found)
+        return askings
 
-    def _counted(self, tally: _CallTally, asked: "Bound") -> Judgement | None:
+    def _counted(self, tally: _CallTally, asked: PanelQuestion) -> Judgement | None:
         """Count one question, once for each juror; return what became of it if it needs no call, or stands for that."""
-        known = [self._counted_once(tally, each) for each in asked.singles]
-        return self.judges.known(asked) if None not in known else _foreseen(asked)
+        known = [self._counted_once(tally, each) for each in asked.expected]
+        return self.judges.service.known(asked) if None not in known else _foreseen(asked)
 
-    def _counted_once(self, tally: _CallTally, asked: "BoundQuestion") -> Judgement | None:
+    def _counted_once(self, tally: _CallTally, asked: JurorQuestion) -> JurorVerdict | None:
         known = self._known(asked)
         if known is None and asked.key not in self._asked:
             self._asked.add(asked.key)
-            tally.modes[asked.suite_judge.model, asked.question.mode.name] += 1
+            tally.modes[asked.juror.model, asked.question.mode.name] += 1
         elif known is not None and known.call is None:
             self._notes[_UNRECORDED_VERDICTS] += 1
         else:
@@ -206,23 +204,23 @@ class Planner:
             if isinstance(opponent, Job) and others[name] is None
         }
         case = put_beside(job.case.answered(prediction), {**others, **likely})
-        if self._count_rounds(tally, job, case, self._counted_as_likely).failed:
+        if any(each.error is not None for each in self._count_rounds(tally, job, case, self._counted_as_likely)):
             tally.more = None
 
-    def _counted_as_likely(self, tally: _CallTally, asked: "Bound") -> Judgement | None:
+    def _counted_as_likely(self, tally: _CallTally, asked: PanelQuestion) -> Judgement | None:
         if asked.question.shared:
             return self._counted(tally, asked)
-        new = [each for each in asked.singles if each.key not in self._asked]
+        new = [each for each in asked.expected if each.key not in self._asked]
         self._asked.update(each.key for each in new)
-        tally.likely.update((each.suite_judge.model, each.question.mode.name) for each in new)
+        tally.likely.update((each.juror.model, each.question.mode.name) for each in new)
         return _foreseen(asked)
 
-    def _known(self, asked: "BoundQuestion") -> Judgement | None:
+    def _known(self, asked: JurorQuestion) -> JurorVerdict | None:
         """Return what needs no call; a cache that does not exist is not made."""
         if self.options.mode == "refresh":
             return None
-        recorded = asked.suite_judge.recordings.get(asked.key) is not None
-        return self.judges.known(asked) if recorded or self._has_cache or not self.judges.asks else None
+        recorded, store = asked.juror.recordings.get(asked.key) is not None, self.judges.store
+        return store.known(asked) if recorded or self._has_cache or not store.asks else None
 
     @cached_property
     def _has_cache(self) -> bool:
@@ -253,8 +251,8 @@ class Planner:
         return planned(calls, samples, concurrency=self.options.concurrency, likely=likely)
 
     @cached_property
-    def _past(self) -> PastCalls:
-        return PastCalls(self._entries())
+    def _past(self) -> "_PastCalls":
+        return _PastCalls(self._entries())
 
     def _entries(self) -> "Iterator[StoredJudgement]":
         read = [judge.recordings for each in self._tallies.values() for judge in each.judges.values()]
@@ -262,7 +260,7 @@ class Planner:
             # In mode refresh they are not read to be used.
             yield from (each if self.options.mode != "refresh" else Judgements.read(each.path)).entries.values()
         if self._has_cache:
-            yield from self.judges.cache.entries()
+            yield from self.judges.store.cache.entries()
 
     def _planned_target(self, key: "SuiteKey", tally: _CallTally) -> PlannedCalls:
         suite = tally.suite
@@ -317,7 +315,7 @@ class Planner:
                 yield BudgetUse(unit, limit, spread.median, spread.high, is_open, spread.least)
 
 
-def _foreseen(asked: "Bound") -> Judgement | None:
+def _foreseen(asked: PanelQuestion) -> Judgement | None:
     verdict = asked.question.foreseen
     return None if verdict is None else Judgement(verdict)
 
@@ -349,9 +347,38 @@ def _turns(job: Job) -> tuple[int, int]:
 
 def _most_follow_ups(asking: Asking, followed: int = 0) -> int:
     """Return how many calls may follow, to all jurors of a panel, where some questions are there already."""
-    most = sum(map(asking.rounds.evaluator.most_follow_ups, asking.rounds.views))
-    return max(0, most - followed) * len(asking.suite_judge.singles)
+    most = sum(map(asking.evaluator.most_follow_ups, asking.views))
+    return max(0, most - followed) * len(asking.panel.jurors)
 
 
 def _plus(one: int | None, other: int) -> int | None:
     return None if one is None else one + other
+
+
+class _PastCalls:
+    """Stored calls by mode."""
+
+    def __init__(self, entries: "Iterable[StoredJudgement]") -> None:
+        self._by_mode: dict[str, dict[str, StoredJudgement]] = defaultdict(dict)
+        for entry in entries:
+            self._by_mode[entry.components["mode"]][entry.key] = entry
+
+    def samples(self, mode: str, model: str, price: "Price | None") -> list[CallSample]:
+        """Return what calls of a mode took: those of a model or, if it has none, those of all models.
+
+        Args:
+            mode: The mode.
+            model: ``PROVIDER:NAME``.
+            price: What the tokens of the model cost now.
+        """
+        found = list(self._by_mode[mode].values())
+        own = [entry for entry in found if entry.components["model"] == model]
+        return [_sample(entry.usage, price, entry.seconds) for entry in own or found]
+
+
+def _sample(usage: Usage, price: "Price | None", seconds: float) -> CallSample:
+    parts = (usage.input_tokens, usage.output_tokens)
+    # An imported score has taken no time: it was no call.
+    return CallSample(
+        None if None in parts else sum(filter(None, parts)), cost_usd(price, usage), seconds if seconds > 0 else None
+    )

@@ -1,34 +1,36 @@
 """Measuring cases, and scoring a set of cases in Python."""
 
-__all__ = ("measure_answered", "measure_each", "score")
+__all__ = ("MeasuredBlocks", "cut", "measure_answered", "measure_each", "score")
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msgspec import structs
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import (
     EvaluatorError,
     LlmevalError,
     PredictionError,
+    format_error,
 )
 from pytest_llmeval.core.evaluator import Evaluator
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import Observation, Totals
 from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.results import CaseRecord, Result
 from pytest_llmeval.core.views import Reading
-from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
 from pytest_llmeval.run.records import SharedRecords, record_of
-from pytest_llmeval.run.rounds import Rounds, as_judge_errors
-from pytest_llmeval.run.turns import of_turns
 from pytest_llmeval.scoring.summary import summarize
+from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:
     from pytest_llmeval.evaluators.judge.panel import PanelAgreement
-    from pytest_llmeval.judge.contract import Question, Verdict
+    from pytest_llmeval.judge.contract import Verdict
     from pytest_llmeval.judge.direct import Judgeable, Panel
     from pytest_llmeval.run.streams.partial import PartialResult
 
@@ -166,59 +168,21 @@ def _measure_asking(
     judge: "Judgeable | Panel",
     workers: int,
 ) -> list[dict[str, Observation | Exception]]:
-    from pytest_llmeval.judge.direct import DirectJudge
+    from pytest_llmeval.judge.asking import Asking
+    from pytest_llmeval.judge.direct import DirectJudges
 
-    asked = [_rounds_of(evaluator, case, reading) for case in cases]
-    with closing(DirectJudge.of(judge, workers)) as direct:
-        while put := _next_round(asked):
-            questions = [question for _, own in put for question in own]
-            numbers = _numbers(questions)
-            verdicts: dict[int, Verdict | LlmevalError] = {}
-            verdicts |= direct.ask_all({number: questions[number] for number in numbers}, verdicts.__setitem__)
-            told = iter([verdicts[number] for number in numbers])
-            for rounds, own in put:
-                rounds.add([next(told) for _ in own])
+    with closing(DirectJudges.of(judge, workers)) as judges:
+        asked = [Asking.about(evaluator, case, reading, judges.panel) for case in cases]
+        judges.run(each.ask(judges) for each in asked)
     measured: list[dict[str, Observation | Exception]] = []
     for case, each in zip(cases, asked, strict=True):
-        if isinstance(each, Exception):
-            measured.append({evaluator.name: each})
+        if each.error is not None:
+            measured.append({evaluator.name: each.error})
             continue
         measured.append({evaluator.name: measure_answered(evaluator, case, reading, each.verdicts)})
         if agreement is not None:
             measured[-1][agreement.name] = agreement.measure_verdicts(list(chain(*each.verdicts)))
     return measured
-
-
-def _numbers(questions: "Sequence[Question]") -> list[int]:
-    """Return the place of each question, of one that all cases share that of the first."""
-    first: dict[tuple[str, ...], int] = {}
-    return [
-        first.setdefault((each.mode.name, each.mode.version, each.language, *map(str, each.texts.items())), number)
-        if each.shared
-        else number
-        for number, each in enumerate(questions)
-    ]
-
-
-def _rounds_of(evaluator: JudgedEvaluator, case: Case, reading: Reading) -> Rounds | Exception:
-    try:
-        return Rounds.of(evaluator, case, reading)
-    except PredictionError as error:
-        return error
-
-
-def _next_round(asked: list[Rounds | Exception]) -> "list[tuple[Rounds, list[Question]]]":
-    """Return the next questions of each case that has some; a case that cannot put its own has its error instead."""
-    put = []
-    for number, each in enumerate(asked):
-        if isinstance(each, Rounds):
-            try:
-                questions = each.next()
-            except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
-                asked[number] = error
-            else:
-                put += [(each, questions)] if questions else []
-    return put
 
 
 def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) -> list[Observation | Exception]:
@@ -237,7 +201,7 @@ def measure_each(evaluator: Evaluator, cases: Sequence[Case], reading: Reading) 
             views.append(error)
     seen = [view for each in views if not isinstance(each, PredictionError) for view in each]
     measured = iter(_measure_views(evaluator, seen))
-    return [each if isinstance(each, PredictionError) else of_turns([next(measured) for _ in each]) for each in views]
+    return [each if isinstance(each, PredictionError) else _of_turns([next(measured) for _ in each]) for each in views]
 
 
 def _measure_views(evaluator: Evaluator, cases: Sequence[Case]) -> list[Observation | Exception]:
@@ -277,14 +241,14 @@ def measure_answered(
         evaluator: Measures.
         case: With its whole prediction.
         reading: What of it the evaluator sees.
-        verdicts: `Rounds.verdicts`; empty where there was nobody to ask.
+        verdicts: `Asking.verdicts`; empty where there was nobody to ask.
     """
     try:
         views = reading.views(case)
     except PredictionError as error:
         return error
     told = verdicts or [()] * len(views)
-    return of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, told, strict=True)])
+    return _of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, told, strict=True)])
 
 
 def _measure_judged(
@@ -316,3 +280,63 @@ def _usable(measured: Any) -> Observation | Exception:
         return EvaluatorError(f"measure returned {type(measured).__name__}, expected an Observation")
     fault = measured.fault()
     return measured if fault is None else EvaluatorError(fault)
+
+
+def _of_turns(measured: Sequence[Observation | Exception]) -> Observation | Exception:
+    """Add the observations of turns up; a turn that could not be measured is the error of the case."""
+    observations = []
+    for number, each in enumerate(measured, 1):
+        if isinstance(each, Exception):
+            return each if len(measured) == 1 else EvaluatorError(f"turn {number}: {format_error(each)}")
+        observations.append(each)
+    if len(observations) == 1:
+        return observations[0]
+    wrong = [f"turn {number}: {each.malformed}" for number, each in enumerate(observations, 1) if each.malformed]
+    nowhere = [name for name in observations[0].undefined if all(name in each.undefined for each in observations)]
+    return Observation(
+        dict(Totals.of(observations)),
+        details={"turns": [dict(each.details) for each in observations]},
+        undefined={name: observations[0].undefined[name] for name in nowhere},
+        malformed=wrong[0] if wrong else None,
+        errored={name: why for each in observations for name, why in each.errored.items()},
+    )
+
+
+@dataclass
+class MeasuredBlocks:
+    """What a process has measured ahead of the cases that want it."""
+
+    _measured: dict[tuple[tuple[Path, str], str, str], Observation | Exception] = field(default_factory=dict)
+    _cut: dict[tuple[tuple[Path, str], str], Mapping[str, Sequence[Case]]] = field(default_factory=dict)
+
+    def measure(self, suite: Suite, label: str, evaluator: Evaluator, case: Case) -> Observation | Exception:
+        """Measure a case together with its neighbours in the file.
+
+        Blocks are cut by position in the file, not by what this process happens to run, so that every process measures
+        a case in the same company and gets the same number.
+
+        Args:
+            suite: The suite.
+            label: Of the evaluator.
+            evaluator: Measures.
+            case: One of the suite that carries its prediction.
+        """
+        if evaluator.batch <= 1:
+            return measure_each(evaluator, [case], suite.readings[label])[0]
+        place = (suite.place, label, case.id)
+        if place not in self._measured:
+            block = self._blocks(suite, label, evaluator.batch)[case.id]
+            for each, measured in zip(block, measure_each(evaluator, block, suite.readings[label]), strict=True):
+                self._measured[suite.place, label, each.id] = measured
+        return self._measured.pop(place)
+
+    def _blocks(self, suite: Suite, label: str, size: int) -> Mapping[str, Sequence[Case]]:
+        if (suite.place, label) not in self._cut:
+            self._cut[suite.place, label] = cut([each for each in suite.cases if each.prediction is not MISSING], size)
+        return self._cut[suite.place, label]
+
+
+def cut(cases: Sequence[Case], size: int) -> Mapping[str, Sequence[Case]]:
+    """Cut cases into blocks; return the id of each case with its block."""
+    blocks = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return {each.id: block for block in blocks for each in block}

@@ -1,12 +1,15 @@
-"""The targets of suites, each loaded or connected once per process."""
+"""The targets of suites, each loaded or connected once per process; models with prompts among them."""
 
-__all__ = ("SuiteTarget", "SuiteTargets")
+__all__ = ("ModelTarget", "SuiteTarget", "SuiteTargets")
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.errors import JudgeError, PredictionError
+from pytest_llmeval.judge.contract import JudgeRequest
+from pytest_llmeval.judge.prices import cost_usd, price_of
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.services.retrying import RunCalls
 from pytest_llmeval.suite.models import ModelSystem
@@ -16,6 +19,9 @@ from pytest_llmeval.targets.connect import network_target
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.python import Target
 from pytest_llmeval.targets.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.clients import AsyncJudge
 
 
 @dataclass
@@ -68,7 +74,6 @@ class SuiteTargets:
 
     def _connect_model(self, model: ModelSystem) -> Target:
         from pytest_llmeval.judge.clients import connect
-        from pytest_llmeval.run.model_target import ModelTarget
 
         client = connect(model.spec, on_rate_limit=lambda _: self.slow_down(), calls=self.calls)
         self.background.closing.append(client.aclose)
@@ -89,3 +94,34 @@ class SuiteTarget:
             PredictionError: There is none.
         """
         return self.targets.load(self.suite)
+
+
+class ModelTarget:
+    """Answers inputs by a model: the text as ``answer``, and what it took as ``usage``."""
+
+    def __init__(self, system: ModelSystem, client: "AsyncJudge") -> None:
+        self.system = system
+        self.client = client
+        self._price = price_of(system.spec)
+
+    async def answer(self, value: Any) -> dict[str, Any]:
+        """Return the prediction for an input.
+
+        Raises:
+            PredictionError: The model gave no reply, or the input lacks something that a prompt names.
+        """
+        spec = self.system.spec
+        messages = tuple(self.system.messages(value))
+        try:
+            reply = await self.client.complete(JudgeRequest(messages, spec.name, spec.request_parameters()))
+        except JudgeError as error:
+            raise PredictionError(str(error)) from None
+        usage = {
+            "input_tokens": reply.usage.input_tokens,
+            "output_tokens": reply.usage.output_tokens,
+            "cost_usd": cost_usd(self._price, reply.usage),
+        }
+        return {"answer": reply.text, "usage": {name: value for name, value in usage.items() if value is not None}}
+
+    # Waits between attempts are not the model's: the exchange of each request is timed.
+    answer.clocks_itself = True  # type: ignore[attr-defined]  # functions take attributes

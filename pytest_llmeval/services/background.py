@@ -1,6 +1,6 @@
 """An event loop in a background thread, for waiting on the network while tests run."""
 
-__all__ = ("Background", "caught", "in_thread", "together", "waited")
+__all__ = ("Background", "ThisThread", "caught", "in_thread", "together", "waited")
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -9,6 +9,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -164,19 +165,54 @@ async def together(work: Sequence[Coroutine[Any, Any, _T]]) -> list[_T]:
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
+class ThisThread:
+    """Lets coroutines call plain functions in the thread that waits for them, where debuggers and Ctrl-C work."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    async def call(self, work: Callable[[], _T]) -> _T:
+        """Call a function in the waiting thread.
+
+        Raises:
+            BaseException: Whatever the function raises.
+        """
+        call, done = _passed_on(work)
+        self._calls.put(call)
+        return await done
+
+    def wait(self, result: "Future[_T]") -> _T:
+        """Wait for a coroutine that calls functions here, and return its result."""
+        __tracebackhide__ = True
+        result.add_done_callback(lambda _: self._calls.put(None))
+        while True:
+            with suppress(Empty):  # in slices, as in `waited`
+                call = self._calls.get(timeout=_WAKE_S)
+                if call is None:
+                    return result.result()
+                call()
+
+
 async def in_thread(work: Callable[[], _T], name: str) -> _T:
     """Run a plain function in a daemon thread, which is left behind if it hangs: Python cannot stop it.
 
     Raises:
         BaseException: Whatever the function raises.
     """
+    run, done = _passed_on(work)
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
+    return await done
+
+
+def _passed_on(work: Callable[[], _T]) -> "tuple[Callable[[], None], asyncio.Future[_T]]":
+    """Return what runs a function in any thread, and the future of the running loop that gets its outcome."""
     import asyncio
 
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 
     def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():  # the waiting thread has given up
+        if done.done():  # the waiting coroutine has given up
             return
         if error is not None:
             done.set_exception(error)
@@ -188,11 +224,10 @@ async def in_thread(work: Callable[[], _T], name: str) -> _T:
         failure: BaseException | None = None
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 (passed to the waiting thread)
+        except BaseException as error:  # noqa: BLE001 (passed to the waiting coroutine)
             # A future refuses StopIteration, and SystemExit would end the event loop.
             failure = RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
         with suppress(RuntimeError):  # the loop is closed: the run is over
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=copy_context().run, args=(run,), daemon=True, name=name).start()
-    return await done
+    return run, done

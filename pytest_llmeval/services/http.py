@@ -13,6 +13,7 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.services.addresses import proxy_for, why_no_answer
 from pytest_llmeval.services.retrying import AttemptError, delay_asked_for
 from pytest_llmeval.services.secrets import MASK, Redactor
+from pytest_llmeval.services.stopwatch import stopwatch
 
 if TYPE_CHECKING:
     import aiohttp
@@ -129,9 +130,10 @@ class Exchange:
             proxy=self._proxy,
         )
         try:
-            async with asked as response:
-                reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
-                return Reply(response.status, reason, response.headers, await self._read(response))
+            with stopwatch().call():
+                async with asked as response:
+                    reason = (response.reason or "").encode(errors="surrogateescape").decode(errors="replace")
+                    return Reply(response.status, reason, response.headers, await self._read(response))
         except TimeoutError:
             raise NoReplyError(f"took longer than {self._timeout:g} s", "slow") from None
         except aiohttp.ClientConnectorCertificateError as error:  # a ValueError, too

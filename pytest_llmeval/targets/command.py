@@ -14,6 +14,7 @@ from typing import Any
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.services.processes import EndedError, Program
 from pytest_llmeval.services.secrets import Redactor
+from pytest_llmeval.services.stopwatch import stopwatch
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.replies import parse_reply
 
@@ -64,7 +65,9 @@ class CommandTarget(BatchTarget):
         async with self._one_at_a_time:
             try:
                 async with asyncio.timeout(self._timeout):
-                    return self._read(await self._exchange(value))
+                    with stopwatch().call():
+                        line = await self._exchange(value)
+                    return self._read(line)
             except TimeoutError:
                 fault = f"took longer than {self._timeout:g} s"
             except PredictionError as error:

@@ -1,25 +1,28 @@
 """Predictions from a Python callable, or from recordings of an earlier run."""
 
-__all__ = ("Predictor", "Recordings", "recorded_figures", "recording_mode")
+__all__ = ("CallPlain", "Recordings", "call_target", "recorded_figures", "recording_mode")
 
 import hashlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
-from pytest_llmeval.services.background import Background, in_thread
+from pytest_llmeval.services.background import in_thread
+from pytest_llmeval.services.stopwatch import stopwatch
 from pytest_llmeval.targets.arguments import wrong_call
 
 if TYPE_CHECKING:
     from pytest_llmeval.targets.journal import Journal
 
 Target: TypeAlias = Callable[[Any], Any]
+CallPlain: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a plain function, in some thread."""
 RecordingMode: TypeAlias = Literal["auto", "replay", "record", "refresh"]
 RecordingPlace: TypeAlias = tuple[str, str, str, int]
 RecordedRows: TypeAlias = dict[RecordingPlace, dict[str, Any]]
@@ -38,71 +41,55 @@ def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
     return mode in ("auto", "replay"), mode != "replay"
 
 
-@dataclass
-class Predictor:
-    """Calls targets, plain or async, within a time limit. Async targets of a process share one event loop.
+async def call_target(target: Target, value: Any, timeout: float | None = None, run: CallPlain | None = None) -> Any:
+    """Return a target's prediction for an input, without holding up the event loop.
 
-    Attributes:
-        background: Where that loop runs.
+    Args:
+        target: Plain or async.
+        value: The input.
+        timeout: Seconds that the target may take; ``None`` waits for ever.
+        run: Calls a plain target that has no time limit; default: in a thread of its own, which can be left behind.
+
+    Raises:
+        PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
+        BaseException: Whatever the target raises.
     """
+    import asyncio
 
-    background: Background = field(default_factory=Background)
+    watch = stopwatch()
+    itself = getattr(target, "clocks_itself", False) is True
 
-    def __call__(self, target: Target, value: Any, timeout: float | None = None) -> Any:
-        """Return the target's prediction for an input; a plain target without a limit runs in the calling thread.
+    def call() -> Any:
+        with watch.call():
+            return target(value)
 
-        Raises:
-            PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
-            Exception: Whatever the target raises.
-        """
-        __tracebackhide__ = True
-        if timeout is not None or inspect.iscoroutinefunction(target):
-            return self.background.run(self.call(target, value, timeout))
-        try:
-            answer = target(value)
-        except SystemExit as error:
-            raise _exited(error) from error
-        except TypeError as error:
-            if (wrong := wrong_call(target, value, error)) is not None:
-                raise wrong from error
-            raise
-        if inspect.isawaitable(answer):
-            return self.background.run(_awaited(answer))
-        return answer
+    async def awaited(answer: Awaitable[Any]) -> Any:
+        with nullcontext() if itself else watch.call():
+            return await answer
 
-    async def call(self, target: Target, value: Any, timeout: float | None = None) -> Any:
-        """Return the target's prediction, without holding up the event loop: a plain target runs in a thread.
-
-        Raises:
-            PredictionError: It took longer than the limit, called ``sys.exit``, or does not take the input alone.
-            Exception: Whatever the target raises.
-        """
-        import asyncio
-
-        try:
-            async with asyncio.timeout(timeout) as limit:
-                if inspect.iscoroutinefunction(target):
-                    return await target(value)
-                answer = await in_thread(lambda: target(value), "llmeval-target")
-                return await answer if inspect.isawaitable(answer) else answer
-        except TimeoutError as error:
-            if timeout is None or not limit.expired():
-                raise
-            raise PredictionError(f"the target took longer than {timeout:g} s") from error
-        except TypeError as error:
-            if (wrong := wrong_call(target, value, error)) is not None:
-                raise wrong from error
-            raise
-        except SystemExit as error:
-            # Let out of its task, it would end the event loop.
-            raise _exited(error) from error
-
-
-async def _awaited(answer: Awaitable[Any]) -> Any:
+    if run is None or timeout is not None:
+        run = _in_worker
     try:
-        return await answer
+        async with asyncio.timeout(timeout) as limit:
+            if inspect.iscoroutinefunction(target):
+                return await awaited(target(value))
+            answer = await run(call)
+            return await awaited(answer) if inspect.isawaitable(answer) else answer
+    except TimeoutError as error:
+        if timeout is None or not limit.expired():
+            raise
+        raise PredictionError(f"the target took longer than {timeout:g} s") from error
+    except TypeError as error:
+        if (wrong := wrong_call(target, value, error)) is not None:
+            raise wrong from error
+        raise
     except SystemExit as error:
+        # Let out of its task, it would end the event loop.
         raise _exited(error) from error
+
+
+async def _in_worker(work: Callable[[], Any]) -> Any:
+    return await in_thread(work, "llmeval-target")
 
 
 def _exited(error: SystemExit) -> PredictionError:

@@ -5,13 +5,13 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from llm_server import PATIENCE
 from loading import write
+from msgspec.structs import replace
 from stored_judgements import entry, question
 
 from pytest_llmeval.cli import main

@@ -10,7 +10,7 @@ from loading import write
 
 from pytest_llmeval.cli import main
 from pytest_llmeval.cli.cache_import import suite_questions
-from pytest_llmeval.judge.bound_question import BoundQuestion
+from pytest_llmeval.judge.asking import JurorQuestion
 from pytest_llmeval.judge.options import JudgeOptions
 from pytest_llmeval.judge.store.cache import Cache
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
@@ -32,11 +32,11 @@ def suite(*evaluators: Mapping[str, Any], **top: Any) -> None:
     write(SUITE.name, json.dumps({"judge": "openai:a", "evaluators": evaluators, **top, "cases": [CASE]}))
 
 
-def questions() -> list[BoundQuestion]:
+def questions() -> list[JurorQuestion]:
     return [each.asked for each in suite_questions(SUITE).questions]
 
 
-def keep(asked: BoundQuestion, reply: Any) -> None:
+def keep(asked: JurorQuestion, reply: Any) -> None:
     with Cache(JudgeOptions().cache) as cache:
         cache.put(StoredJudgement(asked.key, "a", asked.components(), json.dumps(reply), 1.0), "run")
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_service import Scripted
+from judge_service import OneJudge, Scripted
 
-from pytest_llmeval.judge.bound_question import SuiteJudge
+from pytest_llmeval.judge.asking import Juror
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import JudgeService
 from pytest_llmeval.judge.spec import Price
+from pytest_llmeval.judge.store.run_store import RunStore
 from pytest_llmeval.judge.store.working import WorkingCache
 
 
@@ -27,19 +27,17 @@ def judge() -> Scripted:
 
 
 @pytest.fixture
-def suite_judge(judge: Scripted, tmp_path: Path) -> SuiteJudge:
-    return SuiteJudge(
-        "openai:m", {"temperature": 0}, Judgements(tmp_path / "s.judgements.jsonl"), judge, Price(100, 1000)
-    )
+def juror(judge: Scripted, tmp_path: Path) -> Juror:
+    return Juror("openai:m", {"temperature": 0}, Judgements(tmp_path / "s.judgements.jsonl"), judge, Price(100, 1000))
 
 
 @pytest.fixture
-def serve(path: Path) -> Iterator[Callable[..., JudgeService]]:
+def serve(path: Path) -> Iterator[Callable[..., OneJudge]]:
     made: list[WorkingCache] = []
 
-    def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> JudgeService:
+    def make(mode: JudgeMode = "auto", owner: str = "me", run: str = "run", **more: Any) -> OneJudge:
         made.append(WorkingCache(path))
-        return JudgeService(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more)
+        return OneJudge(RunStore(mode, more.pop("limit", CallLimit(4)), made[-1], run, owner, **more))
 
     yield make
     for each in made:

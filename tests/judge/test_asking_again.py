@@ -4,29 +4,28 @@ from collections.abc import Callable
 
 import pytest
 from asking import Chain
-from judge_service import Scripted, fault, run, verdict
+from judge_service import OneJudge, Scripted, ask_of, fault, run, verdict
 from stored_judgements import question
 
 from pytest_llmeval import BudgetError, JudgeError, score
 from pytest_llmeval.core.case import Case
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.asking import Juror, PanelQuestion
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, Question, Usage
-from pytest_llmeval.judge.service import JudgeService
 
 GARBLED = JudgeReply("high", Usage(20, 2))
 
 
-def asked(suite_judge: SuiteJudge, case: str = "paris") -> BoundQuestion:
-    return BoundQuestion(suite_judge, question(asks_again=True), case)
+def asked(juror: Juror, case: str = "paris") -> PanelQuestion:
+    return ask_of(juror, question(asks_again=True), case)
 
 
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_both_calls_are_counted(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
     judge.answers = [GARBLED]
     service = serve()
-    told = run(service.judge(asked(suite_judge)))
+    told = run(service.judge(asked(juror)))
     assert verdict(told).score == 0.5
     assert [(call.fresh, call.input_tokens) for call in told.calls] == [(True, 20), (True, 30)]
     assert len({call.id for call in told.calls}) == 2
@@ -36,15 +35,15 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_both_calls_are_c
 
 
 def test_a_second_reply_that_cannot_be_read_is_the_error(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
     judge.answers = [GARBLED, JudgeReply("higher"), JudgeReply("never asked for")]
     service = serve()
-    told = run(service.judge(asked(suite_judge)))
+    told = run(service.judge(asked(juror)))
     assert "higher" in str(fault(told))
     assert (len(told.calls), told.entry, len(judge.requests)) == (2, None, 2)
     assert list(service.cache.entries()) == []
-    neighbour = run(service.judge(asked(suite_judge, "another case")))
+    neighbour = run(service.judge(asked(juror, "another case")))
     assert len(judge.requests) == 2, "what cannot be read is asked for once more, not once more for every case"
     assert neighbour.calls == [told.call]
 
@@ -54,26 +53,24 @@ def test_a_second_reply_that_cannot_be_read_is_the_error(
     [(JudgeError("no network"), Budget(), "no network"), (JudgeReply("0.5"), Budget(calls=1), "is spent")],
 )
 def test_what_keeps_the_second_question_from_being_answered_leaves_the_first_call_counted(
-    serve: Callable[..., JudgeService],
-    suite_judge: SuiteJudge,
+    serve: Callable[..., OneJudge],
+    juror: Juror,
     judge: Scripted,
     second: JudgeReply | Exception,
     budget: Budget,
     message: str,
 ) -> None:
     judge.answers = [GARBLED, second]
-    told = run(serve(budget=budget).judge(asked(suite_judge)))
+    told = run(serve(budget=budget).judge(asked(juror)))
     assert message in str(fault(told))
     assert isinstance(fault(told), JudgeError) is not bool(budget)
     assert isinstance(fault(told), BudgetError) is bool(budget)
     assert [call.input_tokens for call in told.calls] == [20]
 
 
-def test_other_modes_do_not_ask_again(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
-) -> None:
+def test_other_modes_do_not_ask_again(serve: Callable[..., OneJudge], juror: Juror, judge: Scripted) -> None:
     judge.answers = [GARBLED]
-    told = run(serve().judge(BoundQuestion(suite_judge, question(), "paris")))
+    told = run(serve().judge(ask_of(juror, question(), "paris")))
     assert fault(told) is not None
     assert len(judge.requests) == len(told.calls) == 1
 
@@ -86,6 +83,6 @@ def test_scores_from_python_ask_once_more_too(replies: list[str], errored: int) 
     assert (result.metrics["links"].errored, left) == (errored, [])
 
 
-def test_questions_of_such_a_mode_have_the_keys_of_others(suite_judge: SuiteJudge) -> None:
+def test_questions_of_such_a_mode_have_the_keys_of_others(juror: Juror) -> None:
     plain: Question = question()
-    assert BoundQuestion(suite_judge, plain, "c").key == BoundQuestion(suite_judge, question(asks_again=True), "c").key
+    assert ask_of(juror, plain, "c").key == ask_of(juror, question(asks_again=True), "c").key

@@ -1,13 +1,13 @@
 """Recorded judgements: the file, its faults, what is kept, and what a miss says."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from stored_judgements import entry, question
 
 from pytest_llmeval.core.errors import LlmevalError, SuiteError

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError

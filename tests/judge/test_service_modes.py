@@ -8,31 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_service import Scripted, asked, fault, reached, run, verdict
+from judge_service import OneJudge, Scripted, ask_of, asked, fault, reached, run, verdict
+from msgspec import structs
 from stored_judgements import question
 
 from pytest_llmeval.core.errors import BudgetError, JudgeError
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.asking import Juror, JurorVerdict
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import JudgeReply, Usage, Verdict
 from pytest_llmeval.judge.limit import CallLimit
 from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judge.options import records as records_judgements
 from pytest_llmeval.judge.recordings import Judgements
-from pytest_llmeval.judge.service import Judgement, JudgeOffError, JudgeService
+from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judge.store.run_store import RunStore
 from pytest_llmeval.judge.store.working import WorkingCache
 
 
 def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
-    made = run(serve().judge(asked(suite_judge))).entry
+    made = run(serve().judge(asked(juror))).entry
     assert made is not None
-    recorded = replace(suite_judge, recordings=Judgements(Path("s.jsonl"), [replace(made, reply="0.9")]))
+    recorded = replace(juror, recordings=Judgements(Path("s.jsonl"), [structs.replace(made, reply="0.9")]))
     for mode in ("auto", "record", "replay"):
         told = serve(mode).known(asked(recorded))
         assert told is not None
         assert verdict(told).score == 0.9
-    missing = serve("replay").known(asked(suite_judge))
+    missing = serve("replay").known(asked(juror))
     assert missing is not None
     assert str(fault(missing)) == (
         "case 'paris': no recorded verdict of mode 'strict' (no verdict is recorded for this case); "
@@ -41,22 +44,22 @@ def test_recordings_go_before_the_cache_and_replay_reads_nothing_else(
     assert len(judge.requests) == 1
 
 
-def test_replay_and_off_open_no_cache(serve: Callable[..., JudgeService], suite_judge: SuiteJudge, path: Path) -> None:
-    told = [serve(mode).known(asked(suite_judge)) for mode in ("replay", "off")]
+def test_replay_and_off_open_no_cache(serve: Callable[..., OneJudge], juror: Juror, path: Path) -> None:
+    told = [serve(mode).known(asked(juror)) for mode in ("replay", "off")]
     assert isinstance(told[1].verdict if told[1] else None, JudgeOffError)
     assert None not in told
     assert not path.exists()
 
 
 def test_refresh_reads_nothing_old_and_asks_for_everything_once(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
-    run(serve().judge(asked(suite_judge)))
+    run(serve().judge(asked(juror)))
     judge.answers = [JudgeReply("0.1")]
     service = serve("refresh", run="second")
-    assert service.known(asked(suite_judge)) is None
-    assert verdict(run(service.judge(asked(suite_judge)))).score == 0.1
-    known = service.known(asked(suite_judge))
+    assert service.known(asked(juror)) is None
+    assert verdict(run(service.judge(asked(juror)))).score == 0.1
+    known = service.known(asked(juror))
     assert known is not None
     assert verdict(known).score == 0.1
     assert len(judge.requests) == 2
@@ -72,55 +75,51 @@ def test_refresh_reads_nothing_old_and_asks_for_everything_once(
         ("off", False, False),
     ],
 )
-def test_modes_ask_and_record(serve: Callable[..., JudgeService], mode: JudgeMode, asks: bool, records: bool) -> None:
-    assert (serve(mode).asks, serve(mode).records) == (asks, records)
+def test_modes_ask_and_record(serve: Callable[..., OneJudge], mode: JudgeMode, asks: bool, records: bool) -> None:
+    assert (serve(mode).store.asks, records_judgements(mode)) == (asks, records)
 
 
 def test_a_stored_reply_that_cannot_be_read_any_more_is_told_as_such(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge
+    serve: Callable[..., OneJudge], juror: Juror
 ) -> None:
-    run(serve().judge(asked(suite_judge)))
+    run(serve().judge(asked(juror)))
 
     def read(_: str) -> Verdict:
         raise JudgeError("found nothing")
 
-    told = serve().known(BoundQuestion(suite_judge, question(read=read), "paris"))
+    told = serve().known(ask_of(juror, question(read=read), "paris"))
     assert told is not None
     said = "the cached reply cannot be read (replace it with --llmeval-judge=refresh): found nothing"
     assert str(fault(told)) == said
 
 
-def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge
-) -> None:
-    suite_judge.client = None
-    assert "no judge is configured: add 'judge: {model: PROVIDER:NAME}'" in str(
-        fault(run(serve().judge(asked(suite_judge))))
-    )
+def test_nobody_to_ask_is_an_error_that_says_how_to_name_someone(serve: Callable[..., OneJudge], juror: Juror) -> None:
+    juror.client = None
+    assert "no judge is configured: add 'judge: {model: PROVIDER:NAME}'" in str(fault(run(serve().judge(asked(juror)))))
 
 
-def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(suite_judge: SuiteJudge, tmp_path: Path) -> None:
-    service = JudgeService("auto", CallLimit(1), WorkingCache(tmp_path), "run", "me")  # a folder is no database
-    assert str(fault(run(service.judge(asked(suite_judge))))).endswith("(--llmeval-cache=PATH)")
+def test_a_cache_that_cannot_be_opened_is_an_error_of_the_question(juror: Juror, tmp_path: Path) -> None:
+    service = OneJudge(RunStore("auto", CallLimit(1), WorkingCache(tmp_path), "run", "me"))  # a folder is no database
+    assert str(fault(run(service.judge(asked(juror))))).endswith("(--llmeval-cache=PATH)")
 
 
 @pytest.mark.parametrize("budget", [Budget(calls=3), Budget(tokens=3 * 1200), Budget(usd=3 * 1.2)])
 def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted, budget: Budget
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted, budget: Budget
 ) -> None:
     # What is set aside is more than the 1034 tokens that a call takes, so more than one at a time would not fit.
     judge.answers = [JudgeReply("0.5", Usage(134, 1000)) for _ in range(20)]
     service = serve(budget=budget)
 
-    async def work() -> list[Judgement]:
-        return await asyncio.gather(*(service.judge(asked(suite_judge, f"a{number}")) for number in range(8)))
+    async def work() -> list[JurorVerdict]:
+        return await asyncio.gather(*(service.judge(asked(juror, f"a{number}")) for number in range(8)))
 
     told = run(work())
     spent = [each for each in told if isinstance(each.verdict, BudgetError)]
     assert len(judge.requests) == 8 - len(spent) == 3
     assert {str(each.verdict) for each in spent} == {f"the budget of {budget} is spent"}
     # What is stored costs nothing.
-    assert verdict(run(service.judge(asked(suite_judge, "a0")))).score == 0.5
+    assert verdict(run(service.judge(asked(juror, "a0")))).score == 0.5
 
 
 @pytest.mark.parametrize(
@@ -131,35 +130,35 @@ def test_a_budget_is_never_exceeded_and_calls_under_way_are_waited_for(
     ],
 )
 def test_a_budget_too_small_for_any_call_is_told_as_that(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted, budget: Budget, said: str
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted, budget: Budget, said: str
 ) -> None:
-    assert re.fullmatch(said, str(fault(run(serve(budget=budget).judge(asked(suite_judge))))))
+    assert re.fullmatch(said, str(fault(run(serve(budget=budget).judge(asked(juror))))))
     assert judge.requests == []
 
 
 def test_a_call_that_failed_counts_as_spent_and_max_tokens_bounds_what_is_set_aside(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
-    suite_judge.parameters["max_tokens"] = 10
+    juror.parameters["max_tokens"] = 10
     judge.answers = [JudgeError("dropped")]
     service = serve(budget=Budget(tokens=500))
-    assert str(fault(run(service.judge(asked(suite_judge, "a"))))) == "dropped"
-    assert run(service.judge(asked(suite_judge, "b"))).entry is not None
+    assert str(fault(run(service.judge(asked(juror, "a"))))) == "dropped"
+    assert run(service.judge(asked(juror, "b"))).entry is not None
     service = serve(run="other", budget=Budget(calls=1))
     judge.answers = [JudgeError("dropped")]
-    run(service.judge(asked(suite_judge, "c")))
-    assert isinstance(run(service.judge(asked(suite_judge, "d"))).verdict, BudgetError)
+    run(service.judge(asked(juror, "c")))
+    assert isinstance(run(service.judge(asked(juror, "d"))).verdict, BudgetError)
 
 
 def test_leases_are_kept_alive_while_a_call_takes_its_time(
-    serve: Callable[..., JudgeService], suite_judge: SuiteJudge, judge: Scripted
+    serve: Callable[..., OneJudge], juror: Juror, judge: Scripted
 ) -> None:
     service, other = serve(lease_s=0.6), serve(owner="other", lease_s=0.6)
 
     async def work() -> None:
         judge.gate = asyncio.Event()
-        slow = asyncio.ensure_future(service.judge(asked(suite_judge)))
-        late = asyncio.ensure_future(other.judge(asked(suite_judge)))
+        slow = asyncio.ensure_future(service.judge(asked(juror)))
+        late = asyncio.ensure_future(other.judge(asked(juror)))
         ends: set[Any] = set()
 
         def renewed_eight_times() -> bool:  # twice as long as a lease lasts

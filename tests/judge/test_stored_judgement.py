@@ -1,5 +1,6 @@
 """Keys of judgements: what they depend on, what they do not, and how two are told apart."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from stored_judgements import key_of, messages, question
 
 from pytest_llmeval.judge.contract import Message
-from pytest_llmeval.judge.stored_judgement import components, difference, judgement_key
+from pytest_llmeval.judge.recordings import recorded_line
+from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, difference, judgement_key
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # halves of surrogate pairs included
 
@@ -137,3 +139,15 @@ def test_a_text_that_only_one_has_is_a_difference() -> None:
     mine, theirs = made_of(), made_of()
     del theirs["texts"]["answer"]
     assert difference(mine, theirs) == difference(theirs, mine) == "the answer"
+
+
+GOLDEN = (
+    '{"case": "paris", "mode": "strict", "model": "openai:a", "score": 1, "reply": "half \\ud800 東京", "repeat": 0, '
+    '"version": "1", "language": "en", "parameters": {"temperature": 0, "more": {"b": [1.5]}}, "input_tokens": null, '
+    '"output_tokens": 4, "seconds": 0, "cost_usd": 1e-06, "key": "50e3604eef0146044600d97e5cc05af7", '
+    '"instructions": "0123456789abcdef", "texts": {"answer": "00", "question": "11"}}\n'
+)
+
+
+def test_a_committed_line_is_written_as_it_was_read() -> None:
+    assert recorded_line(StoredJudgement.from_json(json.loads(GOLDEN))) == GOLDEN

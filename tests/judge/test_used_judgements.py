@@ -1,8 +1,8 @@
 """Judgements that a run used: gathered from its tests, recorded beside the files that asked."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from stored_judgements import entry
 
 from pytest_llmeval.judge.recordings import Judgements, UsedJudgements, Written, encode_judgements, judgements_of

@@ -41,7 +41,7 @@ def waits(frame, answered):
     if frame is None or frame.f_code.co_name != "wait" or frame.f_globals.get("__name__") != "threading":
         return False
     while frame is not None:
-        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.prefetch":
+        if frame.f_code.co_name == "_wait" and frame.f_globals.get("__name__") == "pytest_llmeval.run.answering":
             return frame.f_locals["job"].case.id not in answered
         frame = frame.f_back
     return False
@@ -109,8 +109,8 @@ def _leases(judged: "Judged") -> list[object]:
 
 def _half_a_minute_later(judged: "Judged") -> None:
     """Let all leases end, as they do by themselves if nobody renews them."""
-    from pytest_llmeval.judge.heartbeat import LEASE_S
     from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.run_store import LEASE_S
 
     with Cache(judged.cache) as cache:
         cache._rows("UPDATE leases SET expires = expires - ?", (LEASE_S,))

@@ -17,7 +17,6 @@ from pytest_llmeval.run.job import CaseAnswer, GivenTarget, Job, LoadedCase
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.services.background import Background
 from pytest_llmeval.suite.suite import Suite
-from pytest_llmeval.targets.python import Predictor
 
 
 def suite(*, limits: Mapping[str, Limit] | None = None, **evaluators: Evaluator) -> Suite:
@@ -36,7 +35,7 @@ def asked(answer: Any) -> Callable[[Case], Any]:
 def execute(
     suite: Suite, case: Case, predict: Callable[[Case], Any], measure: module.Measure | None = None
 ) -> Execution:
-    answering = Answering(Predictor(Background()), CallLimit(1))
+    answering = Answering(Background(), CallLimit(1))
     job = Job(LoadedCase(suite, case, key_of(suite)), 0, GivenTarget(lambda _: predict(case)))
     return module.execute(suite, answering.now(job), measure)
 

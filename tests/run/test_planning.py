@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from loading import load_text
+from msgspec import structs
 from stored_judgements import entry, question
 
 from pytest_llmeval import Case, Metric, Observation, Sums
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.judge.bound_question import BoundQuestion, SuiteJudge
+from pytest_llmeval.judge.asking import Juror, JurorQuestion
 from pytest_llmeval.judge.budget import Budget
 from pytest_llmeval.judge.contract import Question, Usage, Verdict
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -80,7 +81,7 @@ def past(*tokens: tuple[int, int], mode: str = "default_binary", model: str = "o
     """Return stored calls of a mode, which took these tokens."""
     found = [entry(f"{mode} {number}", model=model) for number in range(len(tokens))]
     return [
-        replace(each, usage=Usage(*used), components={**each.components, "mode": mode})
+        structs.replace(each, usage=Usage(*used), components={**each.components, "mode": mode})
         for each, used in zip(found, tokens, strict=True)
     ]
 
@@ -295,8 +296,8 @@ def test_questions_that_depend_on_replies_are_a_range_and_exact_once_these_are_s
 
 
 def _reply_to(suite: Suite, answer: str) -> StoredJudgement:
-    judge = SuiteJudge("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
-    asked = BoundQuestion(judge, question(answer), answer)
+    judge = Juror("openai:m", suite.judge.request_parameters(), Judgements(suite.path))
+    asked = JurorQuestion(judge, question(answer), answer)
     return StoredJudgement(asked.key, answer, asked.components(), "0.5", 0.5, Usage(30, 4))
 
 

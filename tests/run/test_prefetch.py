@@ -1,187 +1,198 @@
-"""Prefetching: what is asked early, in which order, and what is left to the case's own turn."""
+"""Early calls: what is asked before its turn, in which order, and what is left to the case's own turn."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+import json
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
+from lengths import key_of, length_suite
+from llm_server import PATIENCE
+from loading import load_text
 
 from pytest_llmeval import Case
-from pytest_llmeval.judge.limit import CallLimit
-from pytest_llmeval.run.answering import Pending
-from pytest_llmeval.run.job import CaseAnswer, EarlyCalls, Job, LoadedCase
-from pytest_llmeval.run.prefetch import Prefetch
-from pytest_llmeval.suite.suite import Suite, SuiteKey
+from pytest_llmeval.judge.contract import JudgeRequest
+from pytest_llmeval.judge.options import JudgeOptions
+from pytest_llmeval.run.case_runner import CaseRunner, FromFixtures
+from pytest_llmeval.run.job import EarlyCalls, LoadedCase
+from pytest_llmeval.services.background import Background
+from pytest_llmeval.suite.suite import Suite
 
-if TYPE_CHECKING:
-    from pytest_llmeval.judge.judges import JudgeAccess
-
-SUITE = Suite("s", Path("s.eval.yaml"), {}, ())
 EARLY = EarlyCalls(target=True, judge=True)
+JUDGE_ONLY = EarlyCalls(target=False, judge=True)
+NEVER = EarlyCalls()
 
 
 @dataclass
-class Answers:
-    """Answers that note where they were asked for.
+class Bot:
+    """A target and a judge that note what they are asked; one event loop asks in a certain order."""
 
-    Attributes:
-        known: Cases that can be answered at once.
-        predicted: Cases that need no target.
-        log: What happened.
-        limit: On calls in flight, which it counts.
-        submitted: How many answers were asked for at a time.
-    """
+    asked: list[str] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
+    made: int = 0
 
-    known: set[str] = field(default_factory=set)
-    predicted: set[str] = field(default_factory=set)
-    log: list[str] = field(default_factory=list)
-    limit: CallLimit = field(default_factory=lambda: CallLimit(1))
-    submitted: list[int] = field(default_factory=list)
+    async def answer(self, value: str) -> str:
+        self.asked.append(value)
+        return value.upper()
+
+    def client(self) -> Any:
+        self.made += 1
+        return self.verdict
+
+    async def verdict(self, request: JudgeRequest) -> str:
+        text = request.messages[-1].content
+        self.judged.append(next(name for name in "abcx" if f'"answer": "{name.upper()}"' in text))
+        return "yes"
 
     @property
-    def predictor(self) -> "Answers":
-        return self
-
-    @property
-    def background(self) -> "Answers":
-        return self
-
-    def at_once(self, job: Job) -> CaseAnswer | Pending | None:
-        answer = CaseAnswer(job.case)
-        if job.case.id in self.known:
-            return answer
-        return Pending(answer, []) if job.case.id in self.predicted else None
-
-    def now(self, job: Job) -> CaseAnswer:
-        self.log.append(f"now {job.case.id}{job.repeat}")
-        return CaseAnswer(job.case)
-
-    def answer(self, job: Job, pending: Pending | None) -> Job:
-        assert (pending is not None) == (job.case.id in self.predicted)
-        return job
-
-    def submit_all(self, work: "Sequence[tuple[Job, Future[CaseAnswer]]]") -> None:
-        self.submitted.append(len(work))
-        for job, result in work:
-            self.log.append(f"early {job.case.id}{job.repeat}")
-            result.set_result(CaseAnswer(job.case))
-
-    def give_way(self) -> None:
-        self.log.append("give way")
-
-    def load(self) -> Any:
-        self.log.append("load target")
-
-    def open(self) -> None:
-        self.log.append("open judge")
+    def given(self) -> FromFixtures:
+        return FromFixtures(self.answer, self)
 
 
 @pytest.fixture
-def answers() -> Answers:
-    return Answers()
+def bot() -> Bot:
+    return Bot()
 
 
 @pytest.fixture
-def prefetch(answers: Answers) -> Prefetch:
-    return Prefetch(answers, 4)  # type: ignore[arg-type]  # it answers to the same calls
+def make(tmp_path: Path) -> Iterator[Callable[..., CaseRunner]]:
+    made: list[CaseRunner] = []
+
+    def runner(concurrency: int = 4) -> CaseRunner:
+        made.append(CaseRunner(JudgeOptions(concurrency=concurrency, cache=tmp_path / "cache.sqlite3", run="run")))
+        return made[-1]
+
+    yield runner
+    for each in made:
+        each.close(whole_run=True)
 
 
-def case(name: str, variant: str = "", test: str = "") -> LoadedCase:
-    return LoadedCase(SUITE, Case(name), SuiteKey(str(SUITE.path), "s.eval.yaml", test, variant))
+def cases(suite: Suite, *, test: str = "", variant: str = "") -> dict[str, LoadedCase]:
+    return {case.id: LoadedCase(suite, case, key_of(suite, test=test, variant=variant)) for case in suite.cases}
 
 
-def jobs(answers: Answers, name: str, repeats: int = 1, variant: str = "", test: str = "") -> list[Job]:
-    # The answers stand for the target and the judge too, and note when they are made ready.
-    loaded, judge = case(name, variant, test), cast("JudgeAccess", answers)
-    return [Job(loaded, each, answers, judge) for each in range(repeats)]
+def plain(*names: str, **more: Any) -> Suite:
+    return length_suite(*(Case(name, input=name, expected="x") for name in names), **more)
 
 
-def test_what_may_not_be_asked_early_is_asked_in_its_turn(prefetch: Prefetch, answers: Answers) -> None:
-    told = prefetch.take(jobs(answers, "a", 2), [], EarlyCalls())
-    assert [each.case.id for each in told] == ["a", "a"]
-    assert answers.log == ["now a0", "now a1"]
+def judged(folder: Path, *names: str, predicted: str = "", repeats: int = 1) -> Suite:
+    """Return a suite with a judge; some of its cases carry their prediction."""
+    listed = [
+        {"id": name, "input": name, "expected": "x", **({"prediction": name.upper()} if name in predicted else {})}
+        for name in names
+    ]
+    content = {"evaluators": [{"judge": {"mode": "default_binary"}}], "repeats": repeats, "cases": listed}
+    return load_text(json.dumps(content), folder)
+
+
+def test_what_may_not_be_asked_early_is_asked_in_its_turn(make: Callable[..., CaseRunner], bot: Bot) -> None:
+    runner, own = make(), cases(plain("a", "b"))
+    execution = runner.run(own["a"], bot.given, [own["b"]], NEVER)
+    assert (execution.case.prediction, bot.asked) == ("A", ["a"])
 
 
 def test_the_case_itself_goes_first_then_those_to_come_and_nothing_is_asked_twice(
-    prefetch: Prefetch, answers: Answers
+    make: Callable[..., CaseRunner], bot: Bot, tmp_path: Path
 ) -> None:
-    following = [jobs(answers, name, 2) for name in "bc"]
-    prefetch.take(jobs(answers, "a", 2), following, EARLY)
-    asked = [line for line in answers.log if line.startswith("early")]
-    assert asked == ["early a0", "early a1", "early b0", "early b1", "early c0", "early c1"]
-    assert answers.log[:2] == ["load target", "open judge"]
-    assert answers.submitted == [6]
-    assert [prefetch.considered(case(name)) for name in "abcd"] == [False, True, True, False]
-    assert [each.case.id for each in prefetch.take(jobs(answers, "b", 2), [], EARLY)] == ["b", "b"]
-    assert len([line for line in answers.log if line.startswith("early")]) == 6
-    assert not prefetch.considered(case("b"))
+    runner, own = make(), cases(judged(tmp_path, "a", "b", "c", repeats=2))
+    runner.run(own["a"], bot.given, [own["b"], own["c"]], EARLY)
+    runner.finish()
+    assert bot.asked == ["a", "a", "b", "b", "c", "c"]
+    answers = [runner.run(own[name], bot.given, (), EARLY).answered for name in "bc"]
+    assert [[each.prediction for each in answer] for answer in answers] == [["B", "B"], ["C", "C"]]
+    assert len(bot.asked) == 6
 
 
-def test_an_answer_is_given_out_once(prefetch: Prefetch, answers: Answers) -> None:
-    prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
-    prefetch.take(jobs(answers, "b"), [], EARLY)
-    prefetch.take(jobs(answers, "b"), [], EARLY)  # a case that is run again is asked again
-    assert answers.log.count("early b0") == 2
+def test_a_case_that_runs_again_is_asked_again(make: Callable[..., CaseRunner], bot: Bot) -> None:
+    runner, own = make(), cases(plain("a", "b"))
+    for name, following in (("a", [own["b"]]), ("b", []), ("b", [])):
+        runner.run(own[name], bot.given, following, EARLY)
+    assert bot.asked.count("b") == 2
 
 
-def test_a_judge_may_be_asked_early_where_a_target_may_not(prefetch: Prefetch, answers: Answers) -> None:
-    answers.predicted = {"b", "c"}
-    following = [jobs(answers, name) for name in ("b", "x", "c")]
-    prefetch.take(jobs(answers, "a"), following, EarlyCalls(target=False, judge=True))
-    assert answers.log == ["open judge", "open judge", "early b0", "early c0", "now a0"]
-    assert prefetch.considered(case("x"))  # so that it is not considered again and again
-    prefetch.take(jobs(answers, "x"), [], EarlyCalls(target=False, judge=True))
-    assert answers.log[-1] == "now x0"
-
-
-def test_what_is_known_is_neither_prepared_nor_asked(prefetch: Prefetch, answers: Answers) -> None:
-    answers.known = {"a", "b"}
-    told = prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
-    assert [each.case.id for each in told + prefetch.take(jobs(answers, "b"), [], EARLY)] == ["a", "b"]
-    assert answers.log == []
-
-
-def test_what_was_asked_early_for_an_item_of_the_suite_is_no_answer_for_a_python_test(
-    prefetch: Prefetch, answers: Answers
+def test_a_judge_may_be_asked_early_where_a_target_may_not(
+    make: Callable[..., CaseRunner], bot: Bot, tmp_path: Path
 ) -> None:
-    prefetch.take(jobs(answers, "a"), [jobs(answers, "b")], EARLY)
-    prefetch.take(jobs(answers, "b", test="test_it"), [], EarlyCalls())
-    assert answers.log[-1] == "now b0"
+    runner, own = make(), cases(judged(tmp_path, "a", "b", "x", "c", predicted="bc"))
+    runner.run(own["a"], bot.given, [own[name] for name in "bxc"], JUDGE_ONLY)
+    runner.finish()
+    assert (bot.asked, sorted(bot.judged)) == (["a"], ["a", "b", "c"])
+    runner.run(own["x"], bot.given, [own["c"]], JUDGE_ONLY)
+    assert (bot.asked, sorted(bot.judged)) == (["a", "x"], ["a", "b", "c", "x"])
 
 
-def test_variants_of_a_target_are_considered_one_by_one(prefetch: Prefetch, answers: Answers) -> None:
-    prefetch.take(jobs(answers, "a"), [jobs(answers, "b", variant="gpt")], EARLY)
-    assert (prefetch.considered(case("b", "gpt")), prefetch.considered(case("b"))) == (True, False)
-    prefetch.take(jobs(answers, "b"), [], EARLY)
-    assert answers.log.count("early b0") == 2
+def test_for_what_is_known_no_judge_is_made_and_nobody_asked(
+    make: Callable[..., CaseRunner], bot: Bot, tmp_path: Path
+) -> None:
+    own = cases(judged(tmp_path, "a", "b", predicted="ab"))
+    first = make()
+    for each in own.values():
+        first.run(each, bot.given, (), EARLY)
+    other = Bot()
+    again = make().run(own["a"], other.given, [own["b"]], EARLY)
+    assert (again.record.outcome, bot.asked, sorted(bot.judged)) == ("passed", [], ["a", "b"])
+    assert (other.made, other.asked, other.judged) == (0, [], [])
 
 
-def test_a_case_lets_calls_that_are_under_way_go_on_before_it_is_scored(prefetch: Prefetch, answers: Answers) -> None:
-    prefetch.take(jobs(answers, "a"), [], EARLY)
-    assert "give way" not in answers.log
-    answers.limit.activity.in_flight = 1
-    prefetch.take(jobs(answers, "b"), [], EARLY)
-    assert answers.log[-2:] == ["early b0", "give way"]
+@pytest.mark.parametrize("place", [{"test": "test_it"}, {"variant": "gpt"}])
+def test_what_was_asked_for_an_item_is_no_answer_for_a_python_test_or_another_variant(
+    make: Callable[..., CaseRunner], bot: Bot, place: dict[str, str]
+) -> None:
+    runner, suite = make(), plain("a", "b")
+    runner.run(cases(suite)["a"], bot.given, [cases(suite)["b"]], EARLY)
+    runner.finish()
+    runner.run(cases(suite, **place)["b"], bot.given, (), EARLY)
+    assert bot.asked == ["a", "b", "b"]
 
 
-def test_what_a_user_interrupts_is_under_way_as_far_as_it_got(prefetch: Prefetch, answers: Answers) -> None:
-    def following() -> Iterator[list[Job]]:
-        yield jobs(answers, "b")
+def test_a_case_lets_calls_that_are_under_way_go_on_before_it_is_scored(
+    make: Callable[..., CaseRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_way: list[bool] = []
+    monkeypatch.setattr(Background, "give_way", lambda _: given_way.append(True))
+    runner, own, arrived, over = make(), cases(plain("a", "b")), threading.Event(), threading.Event()
+
+    def target(value: str) -> str:
+        if value == "b":
+            arrived.set()
+            over.wait(PATIENCE)
+        else:
+            arrived.wait(PATIENCE)
+        return value
+
+    runner.run(own["a"], FromFixtures(target), [own["b"]], EARLY)
+    assert given_way == [True]
+    over.set()
+    runner.finish()
+    runner.run(own["b"], FromFixtures(target), (), EARLY)
+    assert given_way == [True]
+
+
+def test_what_a_user_interrupts_is_under_way_as_far_as_it_got(make: Callable[..., CaseRunner], bot: Bot) -> None:
+    runner, own = make(), cases(plain("a", "b", "c"))
+
+    def following() -> Iterator[LoadedCase]:
+        yield own["b"]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prefetch.take(jobs(answers, "a"), following(), EARLY)
-    assert answers.submitted == [2]
-    prefetch.finish()  # would wait for ever for what was never begun
+        runner.run(own["a"], bot.given, following(), EARLY)
+    runner.finish()  # would wait for ever for what was never begun
+    assert bot.asked == ["a", "b"]
 
 
-def test_cases_to_come_are_looked_at_in_portions_and_at_once_by_a_case_that_was_not_foreseen(answers: Answers) -> None:
-    prefetch = Prefetch(answers, 32)  # type: ignore[arg-type]  # it answers to the same calls
-    prefetch.take(jobs(answers, "0"), [jobs(answers, str(number)) for number in range(1, 6)], EARLY)
-    looks = []
-    for number in (1, 2, 3, 9, 4):
-        looks.append(prefetch.looks_ahead(case(str(number))))
-        prefetch.take(jobs(answers, str(number)), [], EARLY)
-    assert looks == [False, False, True, True, False]
+def test_cases_to_come_are_looked_at_in_portions_and_at_once_by_a_case_that_was_not_foreseen(
+    make: Callable[..., CaseRunner], bot: Bot
+) -> None:
+    runner, own = make(), cases(plain(*"0123456789"))
+    looks: list[str] = []
+
+    def following(name: str) -> Iterator[LoadedCase]:
+        looks.append(name)
+        yield from (own[str(number)] for number in range(int(name) + 1, 6))
+
+    for name in "012394":
+        runner.run(own[name], bot.given, following(name), EARLY)
+    assert looks == ["0", "3", "9"]

@@ -2,48 +2,60 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-import pytest
 from asking import Chain
 
-from pytest_llmeval import Case, EvaluatorError, JudgeError, JudgeRequest, Question, Verdict, score
+from pytest_llmeval import Case, JudgedEvaluator, JudgeError, JudgeRequest, LlmevalError, Question, Verdict, score
 from pytest_llmeval.core.errors import BudgetError
 from pytest_llmeval.core.views import Reading
+from pytest_llmeval.judge.asking import Asking, Judgement, JudgePanel, Juror, PanelQuestion
 from pytest_llmeval.judge.contract import JudgeReply
-from pytest_llmeval.run.rounds import Rounds
+from pytest_llmeval.judge.recordings import Judgements
 from pytest_llmeval.run.score import measure_answered
 
 CASE = Case("c", prediction="x")
 
 
-def links(questions: Sequence[Question]) -> list[str]:
-    return [f"{each.texts['answer']} {each.texts['link']}" for each in questions]
+PANEL = JudgePanel.of_one(Juror("openai:m", {}, Judgements(Path("s.jsonl"))))
+
+
+def about(evaluator: JudgedEvaluator, *views: Case) -> Asking:
+    return Asking(evaluator, views, PANEL, "c")
+
+
+def links(questions: Sequence[PanelQuestion]) -> list[str]:
+    return [f"{each.question.texts['answer']} {each.question.texts['link']}" for each in questions]
+
+
+def add(asking: Asking, *verdicts: Verdict | LlmevalError) -> None:
+    asking.add([Judgement(each) for each in verdicts])
 
 
 def test_each_round_sees_the_verdicts_of_all_before_it_and_an_empty_one_ends() -> None:
-    rounds = Rounds(Chain(), [CASE])
-    assert links(rounds.next()) == ["x first"]
-    rounds.add([Verdict(2)])
-    assert links(rounds.next()) == ["x second"]
-    rounds.add([Verdict(0)])
-    assert rounds.next() == []
-    assert rounds.verdicts == [[Verdict(2), Verdict(0)]]
-    assert rounds.next() == [], "what has ended does not begin again"
+    asking = about(Chain(), CASE)
+    assert links(asking.next()) == ["x first"]
+    add(asking, Verdict(2))
+    assert links(asking.next()) == ["x second"]
+    add(asking, Verdict(0))
+    assert asking.next() == []
+    assert asking.verdicts == [[Verdict(2), Verdict(0)]]
+    assert asking.next() == [], "what has ended does not begin again"
 
 
 def test_turns_have_rounds_of_their_own() -> None:
-    rounds = Rounds(Chain(), [replace(CASE, prediction=each) for each in "ab"])
-    assert links(rounds.next()) == ["a first", "b first"]
-    rounds.add([Verdict(0), Verdict(1)])
-    assert links(rounds.next()) == ["b second"]
-    rounds.add([Verdict(3)])
-    assert links(rounds.next()) == ["b third"]
-    rounds.add([Verdict(5)])
-    assert rounds.next() == []
-    assert rounds.verdicts == [[Verdict(0)], [Verdict(1), Verdict(3), Verdict(5)]]
+    asking = about(Chain(), *(replace(CASE, prediction=each) for each in "ab"))
+    assert links(asking.next()) == ["a first", "b first"]
+    add(asking, Verdict(0), Verdict(1))
+    assert links(asking.next()) == ["b second"]
+    add(asking, Verdict(3))
+    assert links(asking.next()) == ["b third"]
+    add(asking, Verdict(5))
+    assert asking.next() == []
+    assert asking.verdicts == [[Verdict(0)], [Verdict(1), Verdict(3), Verdict(5)]]
     whole = [{"role": role, "content": said} for said in "ab" for role in ("user", "assistant")]
     talk = Case("t", prediction={"messages": whole}, conversation=True)
-    measured = measure_answered(Chain(), talk, Reading.of(Chain(), turn="each"), rounds.verdicts)
+    measured = measure_answered(Chain(), talk, Reading.of(Chain(), turn="each"), asking.verdicts)
     assert not isinstance(measured, Exception)
     assert dict(measured.counts) == {"links": 9, "n": 2}
 
@@ -53,10 +65,10 @@ def test_a_turn_about_which_nothing_was_asked_is_not_followed_up() -> None:
         def questions(self, case: Case) -> Sequence[Question]:
             return super().questions(case) if case.prediction else []
 
-    rounds = Rounds(Silent(), [replace(CASE, prediction=each) for each in ("", "b")])
-    assert links(rounds.next()) == ["b first"]
-    rounds.add([Verdict(1)])
-    assert links(rounds.next()) == ["b second"]
+    asking = about(Silent(), *(replace(CASE, prediction=each) for each in ("", "b")))
+    assert links(asking.next()) == ["b first"]
+    add(asking, Verdict(1))
+    assert links(asking.next()) == ["b second"]
 
 
 def test_whatever_keeps_a_question_from_being_answered_is_an_error_of_the_judge_to_what_follows() -> None:
@@ -67,18 +79,20 @@ def test_whatever_keeps_a_question_from_being_answered_is_an_error_of_the_judge_
             seen.extend(verdicts)
             return super().follow_up(case, verdicts)
 
-    rounds = Rounds(Watching(), [CASE])
-    rounds.next()
-    rounds.add([BudgetError("spent")])
-    assert rounds.next() == []
+    asking = about(Watching(), CASE)
+    asking.next()
+    add(asking, BudgetError("spent"))
+    assert asking.next() == []
     assert [(type(each), str(each)) for each in seen] == [(JudgeError, "spent")]
 
 
 def test_an_evaluator_that_never_ends_to_ask_is_stopped() -> None:
-    rounds = Rounds(Chain(("again",) * 100), [CASE])
-    with pytest.raises(EvaluatorError, match=r"^evaluator 'chain' asks in more than 8 rounds$"):  # noqa: PT012 (one of them raises)
-        while put := rounds.next():
-            rounds.add([Verdict(1)] * len(put))
+    asking = about(Chain(("again",) * 100), CASE)
+    rounds = 0
+    while put := asking.next():
+        rounds += 1
+        add(asking, *[Verdict(1)] * len(put))
+    assert (rounds, str(asking.error)) == (8, "evaluator 'chain' asks in more than 8 rounds")
 
 
 def test_scores_from_python_ask_in_rounds_and_a_case_that_cannot_go_on_costs_no_other() -> None:

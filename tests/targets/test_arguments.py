@@ -10,7 +10,7 @@ import pytest
 from pytest_llmeval import Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.targets.arguments import for_case
-from pytest_llmeval.targets.python import Predictor
+from pytest_llmeval.targets.python import call_target
 
 CASE = Case("a", input="Q", labels={"kind": "k"})
 
@@ -59,8 +59,7 @@ async def later(question: str, case: Case) -> Any:
 )
 def test_a_target_gets_the_input_alone_and_the_case_if_it_requires_it(target: Callable[..., Any], answer: Any) -> None:
     given = for_case(target, CASE)
-    assert Predictor()(given, CASE.input) == answer
-    assert asyncio.run(Predictor().call(given, CASE.input)) == answer
+    assert asyncio.run(call_target(given, CASE.input)) == answer
 
 
 def pair(one: str, other: str) -> Any:
@@ -72,14 +71,13 @@ def wrong_inside(question: str) -> Any:
 
 
 def test_a_target_that_does_not_take_the_input_alone_is_told_what_targets_get() -> None:
-    for call in (Predictor(), lambda *given: asyncio.run(Predictor().call(*given))):
-        with pytest.raises(PredictionError) as caught:
-            call(for_case(pair, CASE), CASE.input)
-        text = str(caught.value)
-        assert text.startswith("TypeError: pair() missing 1 required positional argument: 'other' (")
-        assert f"test_arguments.py:{pair.__code__.co_firstlineno}); a target gets the `input`" in text
+    with pytest.raises(PredictionError) as caught:
+        asyncio.run(call_target(for_case(pair, CASE), CASE.input))
+    text = str(caught.value)
+    assert text.startswith("TypeError: pair() missing 1 required positional argument: 'other' (")
+    assert f"test_arguments.py:{pair.__code__.co_firstlineno}); a target gets the `input`" in text
 
 
 def test_a_type_error_inside_a_target_is_its_own() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'other'"):
-        Predictor()(wrong_inside, "Q")
+        asyncio.run(call_target(wrong_inside, "Q"))

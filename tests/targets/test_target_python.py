@@ -11,21 +11,34 @@ import pytest
 
 from pytest_llmeval import MISSING, Case, PredictionError, SuiteError
 from pytest_llmeval.data.files import documents as reading
+from pytest_llmeval.services.background import Background, ThisThread, caught
 from pytest_llmeval.targets.python import (
-    Predictor,
     RecordingMode,
     Recordings,
+    call_target,
     fingerprint,
     recording,
     recording_mode,
 )
 
+Predict = Callable[..., Any]
 
-@pytest.fixture
-def predictor() -> Iterator[Predictor]:
-    made = Predictor()
-    yield made
-    made.background.close()
+
+@pytest.fixture(params=["in a thread of its own", "in the thread that waits"])
+def predictor(request: pytest.FixtureRequest) -> Iterator[Predict]:
+    """Call targets in one event loop; plain ones in either thread."""
+    background = Background()
+
+    def predict(target: Callable[[Any], Any], value: Any, timeout: float | None = None) -> Any:
+        here = ThisThread()
+        run = here.call if "waits" in request.param else None
+        answer, error = here.wait(background.submit(caught(call_target(target, value, timeout, run))))
+        if error is not None:
+            raise error
+        return answer
+
+    yield predict
+    background.close()
 
 
 async def echo(value: Any) -> Any:
@@ -36,26 +49,19 @@ async def echo(value: Any) -> Any:
 @pytest.mark.parametrize("timeout", [None, 30.0])
 @pytest.mark.parametrize("target", [lambda value: [value], lambda value: echo([value]), echo])
 def test_plain_and_async_targets_answer_with_and_without_time_limit(
-    predictor: Predictor, target: Callable[[Any], Any], timeout: float | None
+    predictor: Predict, target: Callable[[Any], Any], timeout: float | None
 ) -> None:
     assert predictor(target, "q", timeout) in (["q"], "q")
 
 
-def test_async_targets_share_one_event_loop(predictor: Predictor) -> None:
+def test_async_targets_share_one_event_loop(predictor: Predict) -> None:
     async def loop_of(_: Any) -> int:
         return id(asyncio.get_running_loop())
 
     assert predictor(loop_of, None) == predictor(loop_of, None, 30.0)
 
 
-def test_closing_twice_is_fine(predictor: Predictor) -> None:
-    predictor(echo, 1)
-    predictor.background.close()
-    predictor.background.close()
-    assert predictor(echo, 1) == 1
-
-
-def test_a_target_that_hangs_is_left_behind(predictor: Predictor) -> None:
+def test_a_target_that_hangs_is_left_behind(predictor: Predict) -> None:
     forever = threading.Event()
     try:
         with pytest.raises(PredictionError, match=r"^the target took longer than 0\.01 s$"):
@@ -65,7 +71,7 @@ def test_a_target_that_hangs_is_left_behind(predictor: Predictor) -> None:
         forever.set()
 
 
-def test_an_async_target_that_hangs_is_cancelled(predictor: Predictor) -> None:
+def test_an_async_target_that_hangs_is_cancelled(predictor: Predict) -> None:
     seen: list[str] = []
 
     async def hang(_: Any) -> None:
@@ -99,17 +105,17 @@ def fail_async(error: BaseException) -> Callable[[Any], Any]:
 @pytest.mark.parametrize("kind", [fail, fail_async])
 @pytest.mark.parametrize("error", [ValueError("mine"), TimeoutError("my own time limit")])
 def test_what_a_target_raises_reaches_the_caller(
-    predictor: Predictor, kind: Callable[[BaseException], Callable[[Any], Any]], error: Exception, timeout: float | None
+    predictor: Predict, kind: Callable[[BaseException], Callable[[Any], Any]], error: Exception, timeout: float | None
 ) -> None:
-    with pytest.raises(type(error)) as caught:
+    with pytest.raises(type(error)) as raised:
         predictor(kind(error), "q", timeout)
-    assert caught.value is error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize("timeout", [None, 30.0])
 @pytest.mark.parametrize("kind", [fail, fail_async])
 def test_sys_exit_is_an_error_of_this_case_and_of_no_later_one(
-    predictor: Predictor, kind: Callable[[BaseException], Callable[[Any], Any]], timeout: float | None
+    predictor: Predict, kind: Callable[[BaseException], Callable[[Any], Any]], timeout: float | None
 ) -> None:
     with pytest.raises(PredictionError, match=r"^the target called sys\.exit\(3\)$"):
         predictor(kind(SystemExit(3)), "q", timeout)

@@ -3,9 +3,11 @@
 __all__ = ("MET", "Check", "CheckFinding", "CheckLeaf", "CheckNode", "Composed", "InTurns", "View", "not_made")
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
@@ -187,7 +189,7 @@ def _next_verdict(view: View) -> "Verdict":
 def _is_split(test: JudgedTest, verdict: "Verdict") -> bool:
     """Return whether a panel did not decide if a check is met: then neither the check nor its opposite is."""
     undecided = verdict.undecided if isinstance(verdict, PanelVerdict) else ()
-    return len({test.read(replace(verdict, score=score)).met for score in undecided}) > 1
+    return len({test.read(structs.replace(verdict, score=score)).met for score in undecided}) > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
@@ -278,7 +280,7 @@ class Judge(JudgedEvaluator):
 
     def _by_steps(self, question: Question, steps: Sequence[str]) -> Question:
         texts = {_CRITERIA: str(self.criteria), _STEPS: numbered_steps(steps)}
-        return replace(question, texts=texts | dict(question.texts))
+        return structs.replace(question, texts=texts | dict(question.texts))
 
     def follow_up(self, case: Case, verdicts: Sequence[Verdict | JudgeError]) -> Sequence[Question]:
         """Return the question for the grade once there are steps."""

@@ -4,9 +4,11 @@ __all__ = ("FILTERED", "TOO_SLOW", "CallError", "Patience", "failed_status", "me
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients.base import OnRateLimit, added

@@ -4,8 +4,10 @@ __all__ = ("HttpJudge",)
 
 import json
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.data.files.json import unique_keys

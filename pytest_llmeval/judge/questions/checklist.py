@@ -6,8 +6,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from pytest_llmeval.judge.contract import Mode, Verdict
-from pytest_llmeval.judge.questions.items import items_schema, read_items, read_reason, read_truth
-from pytest_llmeval.judge.questions.listing import listing
+from pytest_llmeval.judge.questions.items import items_schema, listing, read_items, read_reason, read_truth
 from pytest_llmeval.judge.questions.modes import read_mode_file
 
 _NAME: Final = "checklist"

@@ -16,8 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from pytest_llmeval.core.explanations import listed
 from pytest_llmeval.judge.contract import Mode, Question, Verdict
-from pytest_llmeval.judge.questions.items import items_schema, read_items, read_reason, read_truth
-from pytest_llmeval.judge.questions.listing import listing
+from pytest_llmeval.judge.questions.items import items_schema, listing, read_items, read_reason, read_truth
 from pytest_llmeval.judge.questions.modes import read_mode_file
 from pytest_llmeval.judge.questions.replies import plain, unreadable
 

@@ -1,15 +1,18 @@
-"""Reading lists of numbered items: each gets its verdict once, or the reply cannot be read."""
+"""Numbered items: each gets its verdict once, or the reply cannot be read; how a panel decides about each of them."""
 
-__all__ = ("closing_list", "items_schema", "read_items", "read_reason", "read_truth")
+__all__ = ("closing_list", "items_schema", "listing", "read_items", "read_reason", "read_truth")
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pytest_llmeval.core.explanations import listed
+from pytest_llmeval.judge.contract import Listing, Verdict
 from pytest_llmeval.judge.questions.replies import closing_object, object_schema, plain, says, shortened, unreadable
 
 _SHOWN: Final = 40
+_VERDICTS: Final = "verdicts"
 
 
 def items_schema(key: str, **properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,3 +106,35 @@ def read_reason(item: Mapping[str, Any]) -> str:
     """Return the reason that an item gives; empty where there is none."""
     reason = item.get("reason")
     return plain(reason.strip()) if isinstance(reason, str) else ""
+
+
+def listing(truth: str) -> Listing:
+    """Return the listing of modes whose details have ``verdicts``: for each thing, in order, an object.
+
+    Args:
+        truth: The key of the object that says whether it is so. Its other values are a ``reason`` and lists.
+    """
+    return Listing(partial(_grades, truth), partial(_joined, truth))
+
+
+def _grades(truth: str, verdict: Verdict) -> list[float]:
+    return [float(each[truth]) for each in verdict.details[_VERDICTS]]
+
+
+def _joined(truth: str, verdicts: Sequence[Verdict], grades: Sequence[float]) -> Verdict:
+    """Return what jurors say, with the reasons, and all that the lists have, of those whose view it is."""
+    rows = zip(*(each.details[_VERDICTS] for each in verdicts), strict=True)
+    joined = [
+        _agreed([each for each in row if each[truth] == grade], {truth: bool(grade)})
+        for row, grade in zip(rows, grades, strict=True)
+    ]
+    return Verdict(sum(grades) / len(grades), details={_VERDICTS: joined})
+
+
+def _agreed(items: Sequence[Mapping[str, Any]], agreed: dict[str, Any]) -> dict[str, Any]:
+    for name, value in items[0].items():
+        if isinstance(value, list):
+            agreed[name] = sorted({each for item in items for each in item[name]})
+        elif name not in agreed:
+            agreed[name] = "; ".join(dict.fromkeys(item[name] for item in items if item[name]))
+    return agreed

@@ -6,9 +6,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from pytest_llmeval.judge.contract import JudgeReply, JudgeRequest, Mode, Verdict
 from pytest_llmeval.judge.questions.replies import read_text, unreadable

@@ -24,9 +24,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, format_error
 from pytest_llmeval.data.files.json import unique_keys

@@ -6,8 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_llmeval.judge.store.leases import Leases
-from pytest_llmeval.judge.store.shared_limits import SharedLimits
+from pytest_llmeval.judge.store.leases import Leases, SharedLimits
 from pytest_llmeval.judge.stored_judgement import StoredJudgement
 
 _AT_ONCE = 500

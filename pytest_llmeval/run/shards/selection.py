@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.run.measured_blocks import cut
+from pytest_llmeval.run.score import cut
 from pytest_llmeval.suite.suite import Suite
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from claim_judge import ClaimJudge
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.evaluators.judge.claims import ClaimMetric
-from pytest_llmeval.judge import direct
+from pytest_llmeval.judge import asking
 from pytest_llmeval.judge.contract import Message, Question
 
 ALL_WELL = json.dumps({"verdicts": [{"claim": 1, "supported": True, "passages": [1]}]})
@@ -102,11 +102,11 @@ def _as_lines(question: Question) -> tuple[Message, ...]:
 
 def _unescaped(question: Question) -> tuple[Message, ...]:
     texts = ",\n".join(f'"{name}": "{question.texts[name]}"' for name in question.mode.fields if name in question.texts)
-    system, _ = direct_render(question)
+    system, _ = shipped_render(question)
     return system, Message("user", f"<data>\n{{\n{texts}\n}}\n</data>")
 
 
-direct_render = direct.render
+shipped_render = asking.render
 BREAKING = {
     *("verdicts", "no claims", "further claim", "passage by number", "closing tag"),
     *("closing and opening tag", "end of the object", "end of the object in Chinese", "system turn"),
@@ -119,7 +119,7 @@ BREAKING = {
 def test_the_same_judge_obeys_where_texts_are_not_clearly_data(
     monkeypatch: pytest.MonkeyPatch, render: Callable[[Question], tuple[Message, ...]], obeyed: set[str]
 ) -> None:
-    monkeypatch.setattr(direct, "render", render)
+    monkeypatch.setattr(asking, "render", render)
     asked = ["faithfulness", "context_recall", "context_relevance"]
     found = {name for name, order in ORDERS.items() if judged(held(CASES["en"], order, "contexts"), asked)[1].obeyed}
     assert found == obeyed

@@ -1,10 +1,9 @@
 """The interface of Anthropic: what is sent, and what an answer means."""
 
-from dataclasses import replace
-
 import pytest
 from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
 from llm_server import LlmServer, data, reply, tool
+from msgspec.structs import replace
 
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 

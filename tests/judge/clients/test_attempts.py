@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from dataclasses import replace
 
 import pytest
 from judge_clients import ASKED, PROVIDERS, Ask, Recorder, fault, once
@@ -21,6 +20,7 @@ from llm_server import (
     status,
     truncated,
 )
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect

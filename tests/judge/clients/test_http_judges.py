@@ -3,11 +3,11 @@
 import asyncio
 import json
 import threading
-from dataclasses import replace
 
 import pytest
 from judge_clients import ASKED, FORMED, KEY, PROVIDERS, Ask, Recorder, fault, once
 from llm_server import Answer, Call, LlmServer, Sent, cut_off, data, filtered, held, raw, refusal, reply, status
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError
 from pytest_llmeval.judge.clients import connect

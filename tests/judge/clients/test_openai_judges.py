@@ -1,11 +1,11 @@
 """The interface of OpenAI: what is sent, and what an answer means."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from judge_clients import ASKED, FORMED, KEY, SCHEMA, Ask
 from llm_server import LlmServer, data, reply, weighed
+from msgspec.structs import replace
 
 from pytest_llmeval.judge.contract import JudgeReply, Usage
 

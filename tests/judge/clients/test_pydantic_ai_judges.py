@@ -3,11 +3,11 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from judge_clients import FORMED, KEY, SCHEMA, Recorder, once
+from msgspec.structs import replace
 
 from pytest_llmeval.core.errors import JudgeError, MissingExtraError
 from pytest_llmeval.judge.clients import connect

@@ -5,11 +5,11 @@ import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from llm_server import PATIENCE
+from msgspec.structs import replace
 from stored_judgements import entry
 from working_caches import Clock, change
 

@@ -1,0 +1,371 @@
+"""Questions on their way to judges: what an evaluator asks about a case, round by round, and who gets it."""
+
+__all__ = (
+    "Asking",
+    "JudgePanel",
+    "Judgement",
+    "Juror",
+    "JurorQuestion",
+    "JurorVerdict",
+    "PanelQuestion",
+    "as_judge_errors",
+)
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, PredictionError
+from pytest_llmeval.judge.contract import JudgeClient, JudgeRequest, Question, Verdict
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator, as_judge_errors
+from pytest_llmeval.judge.panel import PanelSpec, candidates, panel_model
+from pytest_llmeval.judge.questions.render import render
+from pytest_llmeval.judge.spec import Price, Reduce
+from pytest_llmeval.judge.stored_judgement import StoredJudgement, components, judgement_key
+from pytest_llmeval.services.background import together
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.case import Case
+    from pytest_llmeval.core.results import JudgeCall
+    from pytest_llmeval.core.views import Reading
+    from pytest_llmeval.judge.contract import Message
+    from pytest_llmeval.judge.recordings import Judgements
+
+_MOST_ROUNDS = 8
+_ALONE = ""
+"""The name of a judge that is no juror among others."""
+
+
+@dataclass
+class Juror:
+    """A judge of a suite, alone or with others.
+
+    Attributes:
+        model: ``PROVIDER:NAME``, as keys and recordings have it.
+        parameters: What the user set, such as ``temperature``.
+        recordings: Committed judgements.
+        client: Whom to ask; ``None`` until one is needed.
+        price: Of the model; ``None`` where none is known.
+        way: Address and key source; affects availability, not verdicts.
+        absent: Why there is no client when one is needed.
+        writes: Whether it writes tokens, as models of embeddings do not.
+    """
+
+    model: str
+    parameters: dict[str, Any]
+    recordings: "Judgements"
+    client: JudgeClient | None = None
+    price: Price | None = None
+    way: str = ""
+    absent: str = (
+        "no judge is configured: add 'judge: {model: PROVIDER:NAME}' to the suite, use --llmeval-judge-model, "
+        "or define the fixture judge_client"
+    )
+    writes: bool = True
+
+    @property
+    def largest_call(self) -> dict[str, Any]:
+        """The parameters that limit what a call may cost."""
+        return self.parameters if self.writes else {**self.parameters, "max_tokens": 1}
+
+
+@dataclass(frozen=True)
+class JudgePanel:
+    """Where the questions of a suite go: one judge is a panel of one.
+
+    Attributes:
+        jurors: Name to judge. All of them have the recordings of the suite.
+        reduce: How their verdicts become one; ``None``: the majority of words such as yes and no, the mean of scores.
+        least: How many verdicts a question needs.
+    """
+
+    jurors: Mapping[str, Juror]
+    reduce: Reduce | None = None
+    least: int = 1
+
+    @classmethod
+    def of_one(cls, juror: Juror) -> "JudgePanel":
+        """Return the panel that a single judge is."""
+        return cls({_ALONE: juror})
+
+    @classmethod
+    def of(cls, spec: PanelSpec, jurors: Sequence[Juror]) -> "JudgePanel":
+        """Return the panel of a suite file that has several judges."""
+        return cls(dict(zip(spec.names, jurors, strict=True)), spec.reduce, spec.least)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one judge, whose verdicts are taken as they come."""
+        return _ALONE in self.jurors
+
+    @property
+    def model(self) -> str:
+        """What decides its verdicts beside the parameters: the models in their order, and how they are reduced."""
+        models = [each.model for each in self.jurors.values()]
+        return models[0] if self.is_alone else panel_model(models, self.reduce, self.least)
+
+    @property
+    def parameters(self) -> Any:
+        """What the user set: of the judge, or of each juror."""
+        given = [each.parameters for each in self.jurors.values()]
+        return given[0] if self.is_alone else given
+
+    def bind(self, question: Question, case: str, repeat: int = 0, asker: str = "") -> "PanelQuestion":
+        """Return a question to every juror, or to one if that is enough; see `JurorQuestion` and `PanelQuestion`."""
+        jurors = candidates(self.jurors, question.mode, self.least)
+        bound = {name: JurorQuestion(each, question, case, repeat, asker) for name, each in jurors.items()}
+        return PanelQuestion(self, question, bound)
+
+
+@dataclass(frozen=True)
+class JurorQuestion:
+    """One question about one case, in one repeat, to one judge.
+
+    Attributes:
+        juror: Whom it goes to.
+        question: What is asked.
+        case: Id of the case.
+        repeat: Counted from 0.
+        asker: Distinguishes cases of one id: those of other suites, variants of the target, and tests.
+    """
+
+    juror: Juror
+    question: Question
+    case: str
+    repeat: int = 0
+    asker: str = ""
+
+    @cached_property
+    def messages(self) -> "tuple[Message, ...]":
+        """The question as the model gets it."""
+        return render(self.question)
+
+    @property
+    def turn(self) -> tuple[str, str, str, int]:
+        """What is the same when a case runs again and asks the same, and never else."""
+        return self.key, self.asker, self.case, self.repeat
+
+    @cached_property
+    def key(self) -> str:
+        """What the judgement is stored under."""
+        return judgement_key(self.question, self.messages, **self._terms)
+
+    def components(self) -> dict[str, Any]:
+        """Return what the key is made of."""
+        return components(self.question, self.messages, **self._terms)
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        """What a key is made of besides the question; one that all repeats share is that of the first."""
+        return {
+            "model": self.juror.model,
+            "parameters": self.juror.parameters,
+            "repeat": 0 if self.question.shared else self.repeat,
+        }
+
+    def request(self) -> JudgeRequest:
+        """Return the request for a client, in which the model has no provider."""
+        mode, name = self.question.mode, self.juror.model.partition(":")[2]
+        return JudgeRequest(self.messages, name, self.juror.parameters, mode.reply_schema, mode.expected_of)
+
+
+class JurorVerdict(Struct, frozen=True):
+    """What came of a question to one judge.
+
+    Attributes:
+        verdict: The verdict, or why there is none.
+        call: What it cost, if a model was ever asked.
+        entry: What can be recorded.
+        unread: The call before it, whose reply could not be read.
+    """
+
+    verdict: Verdict | LlmevalError
+    call: "JudgeCall | None" = None
+    entry: StoredJudgement | None = None
+    unread: "JudgeCall | None" = None
+
+    @property
+    def calls(self) -> "Sequence[JudgeCall]":
+        """All calls that it took."""
+        return [each for each in (self.unread, self.call) if each is not None]
+
+
+class Judgement(Struct, frozen=True):
+    """What came of a question.
+
+    Attributes:
+        verdict: The verdict, or why there is none.
+        jurors: Name to what came of the question to each judge that was asked.
+    """
+
+    verdict: Verdict | LlmevalError
+    jurors: Mapping[str, JurorVerdict] = {}
+
+    @property
+    def calls(self) -> "Sequence[JudgeCall]":
+        """All calls that it took."""
+        return [call._replace(judge=name) for name, each in self.jurors.items() for call in each.calls]
+
+    @property
+    def entries(self) -> Sequence[StoredJudgement]:
+        """What can be recorded."""
+        return [each.entry for each in self.jurors.values() if each.entry is not None]
+
+
+@dataclass(frozen=True)
+class PanelQuestion:
+    """One question about one case, in one repeat, to a panel.
+
+    Attributes:
+        panel: Whom it goes to.
+        question: What is asked.
+        jurors: Name to the question as the juror gets it. Of a mode that asks one, the others take the place of a juror
+            that fails.
+    """
+
+    panel: JudgePanel
+    question: Question
+    jurors: Mapping[str, JurorQuestion]
+
+    @cached_property
+    def key(self) -> str:
+        """What the judgements are stored under."""
+        return " ".join(each.key for each in self.expected)
+
+    @property
+    def asks_one(self) -> bool:
+        """Whether one verdict is enough."""
+        return self.question.mode.asks_one
+
+    @property
+    def expected(self) -> tuple[JurorQuestion, ...]:
+        """The question to each juror, as far as none fails."""
+        return tuple(self.jurors.values())[: 1 if self.asks_one else None]
+
+    def reduced(self, verdicts: Sequence[Verdict | LlmevalError]) -> Verdict | LlmevalError:
+        """Return what the verdicts of the jurors, in their order, are as one."""
+        if self.panel.is_alone:
+            return verdicts[0]
+        from pytest_llmeval.judge.reduction import reduced
+
+        given = dict(zip(self.jurors, verdicts, strict=not self.asks_one))
+        return reduced(self.question.mode, given, self.panel.reduce, self.panel.least)
+
+    def judgement(self, found: Sequence[JurorVerdict]) -> Judgement:
+        """Return what came of the question from what came of it with the jurors, in their order."""
+        by_name = dict(zip(self.jurors, found, strict=not self.asks_one))
+        return Judgement(self.reduced([each.verdict for each in found]), by_name)
+
+
+class AsksJudges(Protocol):
+    """Where questions are answered."""
+
+    def known(self, asked: PanelQuestion) -> Judgement | None:
+        """Return the result if no call is needed."""
+
+    async def judge(self, asked: PanelQuestion) -> Judgement:
+        """Return what came of a question, asking models if need be."""
+
+
+@dataclass
+class Asking:
+    """What one evaluator asks about one case, in rounds: later questions may depend on the verdicts before them.
+
+    Attributes:
+        evaluator: Asks.
+        views: What it sees of the case: one, or one for each turn that it reads.
+        panel: Where the questions go.
+        case: Id of the case.
+        repeat: Counted from 0.
+        asker: As in `JurorQuestion`.
+        error: Why its questions could not be put.
+        verdicts: View by view, what came of its questions, in order.
+        judged: Each question with what came of it.
+    """
+
+    evaluator: JudgedEvaluator
+    views: "Sequence[Case]"
+    panel: JudgePanel
+    case: str
+    repeat: int = 0
+    asker: str = ""
+    error: Exception | None = None
+    verdicts: list[list[Verdict | LlmevalError]] = field(init=False)
+    judged: list[tuple[PanelQuestion, Judgement]] = field(default_factory=list)
+    _put: list[PanelQuestion] = field(default_factory=list)
+    _open: list[int] = field(init=False)
+    """How many questions about each view are not answered yet."""
+    _rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.verdicts = [[] for _ in self.views]
+        self._open = [1] * len(self.views)
+
+    @classmethod
+    def about(
+        cls,
+        evaluator: JudgedEvaluator,
+        case: "Case",
+        reading: "Reading",
+        panel: JudgePanel,
+        repeat: int = 0,
+        asker: str = "",
+    ) -> "Asking":
+        """Return what is asked about a case; nothing and an error where the prediction lacks what is read."""
+        try:
+            return cls(evaluator, reading.views(case), panel, case.id, repeat, asker)
+        except PredictionError as error:
+            return cls(evaluator, (), panel, case.id, repeat, asker, error)
+
+    def next(self) -> list[PanelQuestion]:
+        """Return the questions of the next round, until `add`; empty at the end, and where `error` says why."""
+        if not self._put and self.error is None:
+            try:
+                self._put = self._next()
+                for each in self._put:
+                    _ = each.key  # what cannot be put as a question, such as a set, fails here
+            except Exception as error:  # noqa: BLE001 (an evaluator's bug concerns this case only)
+                self.error, self._put = error, []
+        return self._put
+
+    def _next(self) -> list[PanelQuestion]:
+        put = [
+            list(self._questions(view, before)) if left else []
+            for view, before, left in zip(self.views, self.verdicts, self._open, strict=True)
+        ]
+        if any(put) and self._rounds == _MOST_ROUNDS:  # there is no end of rounds, which would be paid for
+            raise EvaluatorError(f"evaluator {self.evaluator.name!r} asks in more than {_MOST_ROUNDS} rounds")
+        self._rounds += 1
+        self._open = [len(each) for each in put]
+        return [self.panel.bind(each, self.case, self.repeat, self.asker) for each in chain(*put)]
+
+    def _questions(self, view: "Case", before: Sequence[Verdict | LlmevalError]) -> Sequence[Question]:
+        if not self._rounds:
+            return self.evaluator.questions(view)
+        return self.evaluator.follow_up(view, as_judge_errors(before))
+
+    def add(self, judgements: Sequence[Judgement]) -> None:
+        """Add what came of the questions that `next` returned, in order."""
+        self.judged += zip(self._put, judgements, strict=True)
+        self._put = []
+        verdicts = iter(judgements)
+        for each, left in zip(self.verdicts, self._open, strict=True):
+            each.extend(next(verdicts).verdict for _ in range(left))
+
+    def is_known(self, judges: AsksJudges) -> bool:
+        """Return whether all questions are answered without a call; the rounds go on as far as they are."""
+        while put := self.next():
+            known = [judges.known(each) for each in put]
+            if None in known:
+                return False
+            self.add([each for each in known if each is not None])
+        return True
+
+    async def ask(self, judges: AsksJudges) -> None:
+        """Ask to the end, round by round, whatever other evaluators wait for."""
+        while put := self.next():
+            self.add(await together([judges.judge(each) for each in put]))

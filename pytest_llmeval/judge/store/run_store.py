@@ -1,0 +1,387 @@
+"""The verdicts of a run, and what its processes share: who asks what, what failed, what may still be spent."""
+
+__all__ = ("ACTIVITY", "LEASE_S", "LeaseWatch", "RunStore")
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pytest_llmeval.core.errors import BudgetError, JudgeError, LlmevalError, NoJudgeError, format_error
+from pytest_llmeval.core.results import JudgeCall
+from pytest_llmeval.judge.asking import JurorQuestion, JurorVerdict
+from pytest_llmeval.judge.budget import Budget
+from pytest_llmeval.judge.contract import JudgeReply, Message, Usage, Verdict
+from pytest_llmeval.judge.limit import CallLimit
+from pytest_llmeval.judge.options import JudgeMode
+from pytest_llmeval.judge.prices import cost_usd
+from pytest_llmeval.judge.questions.replies import read_text
+from pytest_llmeval.judge.service import JudgeOffError
+from pytest_llmeval.judge.spec import Price
+from pytest_llmeval.judge.stored_judgement import StoredJudgement
+from pytest_llmeval.services.activity import Snapshot
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.store.cache import Cache
+    from pytest_llmeval.judge.store.leases import Reservation
+    from pytest_llmeval.judge.store.working import WorkingCache
+
+LEASE_S = 30.0
+ACTIVITY = "activity "
+"""What the keys begin with under which the processes of a run show what they do."""
+
+_PUBLISH_S = 0.5
+_POLL_S = 0.02
+_REPLY_TOKENS = 1024
+_BYTES_PER_TOKEN = 3
+
+
+@dataclass
+class RunStore:
+    """Recordings, then the cache; no process of the run asks what another has asked.
+
+    A question that got no verdict is asked again only if its case runs again.
+
+    Attributes:
+        mode: Which stores are read, and whether a model may be asked.
+        limit: On calls in flight.
+        working: The working cache.
+        run: Id of the run, the same in all its processes.
+        owner: Id of the process.
+        budget: Of the run.
+        lease_s: Seconds after which a killed process holds up no other.
+    """
+
+    mode: JudgeMode
+    limit: CallLimit
+    working: "WorkingCache"
+    run: str
+    owner: str
+    budget: Budget = field(default_factory=Budget)
+    lease_s: float = LEASE_S
+    _made: set[str] = field(default_factory=set)
+    _failed: set[tuple[str, str, str, int]] = field(default_factory=set)
+    _failures: dict[str, tuple[JudgeError, JudgeCall | None]] = field(default_factory=dict)
+    _waiting: "dict[str, tuple[str, asyncio.Future[JurorVerdict]]]" = field(default_factory=dict)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model may be asked."""
+        return self.mode not in ("replay", "off")
+
+    @cached_property
+    def cache(self) -> "Cache":
+        """The working cache."""
+        return self.working.open()
+
+    @cached_property
+    def spending(self) -> "Spending":
+        """What the run may spend."""
+        return Spending(self.budget, self.working, self.run, self.owner)
+
+    @cached_property
+    def heart(self) -> "Heartbeat":
+        """Keeps what this process holds."""
+        return Heartbeat(self.limit, self.working, self.run, self.owner, self.lease_s)
+
+    @cached_property
+    def leases(self) -> "LeaseWatch":
+        """Watches for the end of the calls of other processes."""
+        return LeaseWatch(self.working)
+
+    def known(self, asked: JurorQuestion) -> JurorVerdict | None:
+        """Return the result if no call is needed: a stored verdict, or an error if no call is allowed.
+
+        Raises:
+            LlmevalError: The cache cannot be used.
+        """
+        if self.mode == "off":
+            return JurorVerdict(JudgeOffError())
+        if self.mode != "refresh":
+            recorded = asked.juror.recordings.get(asked.key)
+            if recorded is not None:
+                return _stored(asked, recorded, "recorded")
+        if self.mode == "replay":
+            return JurorVerdict(JudgeError(_miss(asked)))
+        return self._cached(asked)
+
+    def _cached(self, asked: JurorQuestion) -> JurorVerdict | None:
+        entry = self.cache.get(asked.key)
+        if entry is None:
+            return None
+        fresh = asked.key in self._made or self._made_elsewhere(asked.key)
+        return None if self.mode == "refresh" and not fresh else _stored(asked, entry, "cached", fresh=fresh)
+
+    def _made_elsewhere(self, key: str) -> bool:
+        """Return whether another process of the run asked for it, whose cost is the run's too."""
+        return self.limit.shared is not None and self.cache.made_in(key, self.run)
+
+    async def once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        """Return what asking gives, here or in another process of the run.
+
+        Raises:
+            LlmevalError: The budget is spent, or the cache cannot be used.
+        """
+        found = await self._asked_once(asked, ask)
+        if isinstance(found.verdict, JudgeError):
+            self._failed.add(asked.turn)
+        return found
+
+    async def _asked_once(self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]]) -> JurorVerdict:
+        while True:
+            if asked.key not in self._waiting:
+                started = asyncio.ensure_future(self._leased(asked, ask, again=asked.turn in self._failed))
+                self._waiting[asked.key] = asked.juror.way, started
+                started.add_done_callback(lambda _: self._waiting.pop(asked.key, None))
+            way, waiting = self._waiting[asked.key]
+            found = await asyncio.shield(waiting)
+            # A judge that cannot be reached may be reached another way, as another suite has it.
+            if way == asked.juror.way or not isinstance(found.verdict, JudgeError):
+                return found
+            if (known := self.known(asked)) is not None:
+                return known
+
+    async def _leased(
+        self, asked: JurorQuestion, ask: Callable[[], Awaitable[JurorVerdict]], *, again: bool
+    ) -> JurorVerdict:
+        """Call the judge, or wait for the verdict if another process is calling it."""
+        self.heart.beat()
+        with self.limit.activity.waiting() as waits:
+            while not self.cache.lease(asked.key, self.owner, self.lease_s):
+                if (settled := self._settled(asked, again=again)) is not None:
+                    return settled
+                if not (self.cache.holder(asked.key) or self.run).startswith(self.run):
+                    waits(
+                        f"waiting for another run that has asked the same (up to {self.lease_s:g} s if it was killed)"
+                    )
+                await self.leases.ended(asked.key)
+                if (settled := self._settled(asked, again=again)) is not None:
+                    return settled
+        try:
+            # Another process may have asked, kept and released since we looked.
+            return self._settled(asked, again=again) or await ask()
+        except NoJudgeError:
+            raise
+        except JudgeError as error:
+            return self.keep_failure(asked, error, None)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Raised by the judge or mode; Ctrl-C reaches the main thread only. They would end the event loop.
+            return self.keep_failure(asked, JudgeError(f"the judge raised {format_error(error)}"), None)
+        finally:
+            self.cache.release(asked.key, self.owner)
+
+    def _settled(self, asked: JurorQuestion, *, again: bool) -> JurorVerdict | None:
+        """Return what became of the question in this run or an earlier one."""
+        if (known := self._cached(asked)) is not None:
+            return known
+        failed = None if again else self._failure(_failure_key(asked))
+        return None if failed is None else JurorVerdict(*failed)
+
+    def _failure(self, key: str) -> tuple[JudgeError, JudgeCall | None] | None:
+        """Return why a question of this run has no verdict, and what the call cost if a reply came."""
+        if self.limit.shared is None:
+            return self._failures.get(key)
+        text = self.cache.get_answer(self.run, key)
+        if text is None:
+            return None
+        message, reply, call = json.loads(text)
+        return JudgeError(message, reply), JudgeCall(*call) if call is not None else None
+
+    def keep_failure(self, asked: JurorQuestion, error: JudgeError, call: JudgeCall | None) -> JurorVerdict:
+        """Keep why there is no verdict until the run ends."""
+        if call is not None:  # a later request makes a call of its own
+            call = call._replace(id=f"{asked.key} {self.owner} {time.perf_counter()}")
+        if self.limit.shared is None:
+            self._failures[_failure_key(asked)] = error, call
+        else:
+            self.cache.put_answer(self.run, _failure_key(asked), json.dumps((str(error), error.reply, call)))
+        return JurorVerdict(error, call)
+
+    def keep(self, asked: JurorQuestion, reply: JudgeReply, verdict: Verdict, call: JudgeCall) -> StoredJudgement:
+        """Keep a verdict in the cache; return what can be recorded."""
+        seconds = call.seconds or 0.0
+        entry = StoredJudgement(
+            asked.key, asked.case, asked.components(), reply.text, verdict.score, reply.usage, seconds, call.cost_usd
+        )
+        self.cache.put(entry, self.run)
+        self._made.add(asked.key)
+        return entry
+
+    async def reserve(self, asked: JurorQuestion) -> "Reservation | None":
+        """Set the most that a call may cost aside.
+
+        Raises:
+            BudgetError: Not enough is left.
+        """
+        return await self.spending.reserve_call(asked.messages, asked.juror.largest_call, asked.juror.price)
+
+    def settle(self, reservation: "Reservation | None", usage: Usage, cost: float | None) -> None:
+        """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
+        used = (usage.input_tokens, usage.output_tokens)
+        self.spending.settle(reservation, tokens=None if None in used else sum(filter(None, used)), usd=cost)
+
+
+def _failure_key(asked: JurorQuestion) -> str:
+    return f"no verdict {asked.key} {asked.juror.way}"
+
+
+def _stored(asked: JurorQuestion, entry: StoredJudgement, where: str, *, fresh: bool = False) -> JurorVerdict:
+    usage = entry.usage
+    call = JudgeCall(entry.key, fresh, usage.input_tokens, usage.output_tokens, entry.cost_usd, entry.seconds)
+    try:
+        return JurorVerdict(read_text(asked.question.mode, entry.reply), call, entry)
+    except JudgeError as error:
+        advice = "replace it with --llmeval-judge=refresh"
+        return JurorVerdict(JudgeError(f"the {where} reply cannot be read ({advice}): {error}", entry.reply))
+
+
+def _miss(asked: JurorQuestion) -> str:
+    why = asked.juror.recordings.nearest(asked.case, asked.components())
+    return (
+        f"case {asked.case!r}: no recorded verdict of mode {asked.question.mode.name!r} "
+        f"({why}); run once with --llmeval-judge=record"
+    )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What the processes of a run may still spend together.
+
+    Attributes:
+        budget: Of the run.
+        working: The working cache, which has what was spent.
+        run: Id of the run.
+        owner: Id of the process.
+    """
+
+    budget: Budget
+    working: "WorkingCache"
+    run: str
+    owner: str
+
+    async def reserve_call(
+        self, messages: Iterable[Message], parameters: Mapping[str, Any], price: Price | None, calls: int = 1
+    ) -> "Reservation | None":
+        """Set the most that calls may cost aside."""
+        if not self.budget:
+            return None
+        sent = sum(len(each.content.encode(errors="replace")) for each in messages) // _BYTES_PER_TOKEN
+        written = int(parameters.get("max_tokens") or _REPLY_TOKENS)
+        usd = cost_usd(price, Usage(sent, written)) or 0.0
+        return await self.reserve(calls=calls, tokens=calls * (sent + written), usd=calls * usd)
+
+    async def reserve(self, *, calls: int, tokens: int, usd: float) -> "Reservation":
+        """Set a part of the budget aside for a call, so that all processes together never spend more.
+
+        Raises:
+            BudgetError: Not enough is left.
+        """
+        while True:
+            found = self.working.open().reserve(self.run, self.budget, self.owner, calls=calls, tokens=tokens, usd=usd)
+            if found.granted:
+                return found
+            if found.exhausted:
+                raise BudgetError(f"the budget of {self.budget} {self._why_refused(tokens, usd)}")
+            await asyncio.sleep(_POLL_S)  # calls under way may cost less than was set aside for them
+
+    def _why_refused(self, tokens: int, usd: float) -> str:
+        """Return why a call of this size is refused; a budget too small for any call is a reason of its own."""
+        limits = self.budget
+        if limits.tokens is not None and tokens > limits.tokens:
+            return f"is too small for a call of up to {tokens} tokens"
+        if limits.usd is not None and usd > limits.usd:
+            return f"is too small for a call that may cost up to {usd:.6f} USD"
+        return "is spent"
+
+    def settle(self, reservation: "Reservation | None", *, tokens: int | None, usd: float | None) -> None:
+        """Replace what was set aside by what was used; where that is not known, all of it counts as used."""
+        if reservation is not None:
+            self.working.open().settle(reservation, tokens=tokens, usd=usd)
+
+
+@dataclass
+class Heartbeat:
+    """Renews the leases, slots and reservations of a process for as long as its event loop runs.
+
+    Attributes:
+        limit: On calls in flight; it counts them.
+        working: The working cache.
+        run: Id of the run.
+        owner: Id of the process.
+        lease_s: Seconds for which anything is held without being renewed.
+    """
+
+    limit: CallLimit
+    working: "WorkingCache"
+    run: str
+    owner: str
+    lease_s: float = LEASE_S
+    _task: "asyncio.Task[None] | None" = None
+    _published: Snapshot | None = None
+
+    def beat(self) -> None:
+        """Keep this process's leases and slots alive while it works."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._renew())
+
+    async def _renew(self) -> None:
+        pause = min(_PUBLISH_S, self.lease_s / 4)
+        while True:
+            for _ in range(int(self.lease_s / 4 / pause)):
+                await asyncio.sleep(pause)
+                self._publish()
+            self.working.open().renew(self.owner, self.lease_s)
+
+    def _publish(self) -> None:
+        """Show the process that watches the run what this one does."""
+        snapshot = self.limit.activity.snapshot()
+        if self.limit.shared is not None and snapshot != self._published:
+            self._published = snapshot
+            self.working.open().put_answer(self.run, f"{ACTIVITY}{self.owner}", json.dumps(snapshot))
+
+
+@dataclass
+class LeaseWatch:
+    """Looks for leases that come to an end, for as long as somebody waits for one.
+
+    Attributes:
+        working: The working cache.
+    """
+
+    working: "WorkingCache"
+    _waiting: "dict[str, list[asyncio.Future[None]]]" = field(default_factory=dict)
+    _look: "asyncio.TimerHandle | None" = None
+
+    async def ended(self, key: str) -> None:
+        """Wait until a lease is given back, has expired, or its owner has died; or until the cache cannot be read."""
+        ended = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            self._look_later()
+        self._waiting.setdefault(key, []).append(ended)
+        try:
+            await ended
+        finally:
+            if ended in self._waiting.get(key, ()):  # given up
+                self._waiting[key].remove(ended)
+                if not self._waiting[key]:
+                    del self._waiting[key]
+
+    def _look_later(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        self._look = asyncio.get_running_loop().call_later(_POLL_S, self._look_around)
+
+    def _look_around(self) -> None:
+        try:
+            held = self.working.open().held()
+        except LlmevalError:  # reported when a lease is asked for
+            held = set()
+        for key in [key for key in self._waiting if key not in held]:
+            for ended in self._waiting.pop(key):
+                if not ended.done():
+                    ended.set_result(None)
+        if self._waiting:
+            self._look_later()
