@@ -4,8 +4,11 @@ __all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
@@ -20,8 +23,7 @@ APPROVED: Final = "approved"
 """Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A number that an evaluator reports.
 
     Attributes:
@@ -204,8 +206,7 @@ _SLACK = 1e-12
 _NO_DETAILS: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBucket:
+class ErrorBucket(Struct, frozen=True):
     """A way in which cases go wrong: a metric of the case lies outside its limits, or its details name something.
 
     Attributes:

@@ -3,9 +3,11 @@
 __all__ = ("Reading",)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
@@ -16,8 +18,7 @@ from pytest_llmeval.core.turns import Turn, chosen_turns, expected_turns, turns_
 from pytest_llmeval.core.wording import counted
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True, dict=True):
     """What an evaluator reads.
 
     Attributes:
@@ -33,7 +34,7 @@ class Reading:
 
     part: str = WHOLE
     on: str | None = None
-    parts: Parts = Parts()  # noqa: RUF009 (frozen)
+    parts: Parts = Parts()
     reads_objects: bool = False
     reads_lists: bool = False
     second: str | None = None
@@ -89,7 +90,9 @@ class Reading:
         if prediction is MISSING:
             return [NoAnswer("has no prediction")] * turns
         try:
-            views = replace(self, parts=parts).views(replace(case, prediction=prediction, origin=None, others={}))
+            views = structs.replace(self, parts=parts).views(
+                replace(case, prediction=prediction, origin=None, others={})
+            )
         except PredictionError as error:
             return [NoAnswer(str(error))] * turns
         lacking = [NoAnswer(f"its conversation has {counted(len(views), 'turn')}")] * (turns - len(views))
@@ -133,7 +136,7 @@ class Reading:
     @cached_property
     def _of_turns(self) -> "Reading":
         """How a transcript and its turns are read."""
-        return replace(self, parts=Parts(), turn=None)
+        return structs.replace(self, parts=Parts(), turn=None)
 
     @cached_property
     def _name(self) -> str | None:

@@ -4,11 +4,12 @@ __all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_sui
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
@@ -107,8 +108,7 @@ def _line(suite: Suite, case: Case) -> int:
     return 1 if case.id in suite.files else max(case.line, 1)
 
 
-@dataclass(frozen=True)
-class FixtureJudge:
+class FixtureJudge(Struct, frozen=True):
     """Implements `pytest_llmeval.judge.judges.OwnJudge` by the fixture ``judge_client``.
 
     Attributes:
@@ -253,8 +253,7 @@ class EvalModule(SyntheticModule):
         return item
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """One of the ways in which the cases of a suite are answered.
 
     Attributes:

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
+from msgspec import Struct, field
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -30,12 +30,11 @@ _BACK: Final = "\x1b8"
 _ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"
 
 
-@dataclass(eq=False)
-class CaseCounter:
+class CaseCounter(Struct, eq=False):
     """Hooks of every process: counts the cases that are to run and those that have."""
 
     activity: Activity
-    _left: set[str] = field(default_factory=set)
+    _left: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -52,8 +51,7 @@ class CaseCounter:
             self.activity.done += 1
 
 
-@dataclass(eq=False)
-class Progress:
+class Progress(Struct, eq=False):
     """Hooks of the process to which all reports come. Nothing is shown with ``-q``.
 
     Attributes:

@@ -4,21 +4,20 @@ __all__ = ("RepeatedErrors",)
 
 import copy
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from pytest_llmeval.run.payload import decode
 
 _LISTED = 5
 
 
-@dataclass(eq=False)
-class RepeatedErrors:
+class RepeatedErrors(Struct, eq=False):
     """Hooks of the process to which all reports come; with ``-v`` every case shows its own message."""
 
-    _reasons: dict[str, str] = field(default_factory=dict)
+    _reasons: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -3,11 +3,11 @@
 __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
@@ -21,8 +21,7 @@ from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
-@dataclass
-class SuiteLoader:
+class SuiteLoader(Struct):
     """The suites of a process.
 
     Attributes:
@@ -41,14 +40,14 @@ class SuiteLoader:
     config: pytest.Config
     judges: SuiteJudges
     refused: int = 0
-    offered: set[SuiteKey] = field(default_factory=set)
-    dropped: set[SuiteKey] = field(default_factory=set)
-    misnamed: set[str] = field(default_factory=set)
-    collected: list[str] = field(default_factory=list)
-    deselected: list[str] = field(default_factory=list)
-    unwanted: set[str] = field(default_factory=set)
-    hooks: dict[Path, Any] = field(default_factory=dict)
-    _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
+    offered: set[SuiteKey] = set()
+    dropped: set[SuiteKey] = set()
+    misnamed: set[str] = set()
+    collected: list[str] = []
+    deselected: list[str] = []
+    unwanted: set[str] = set()
+    hooks: dict[Path, Any] = {}
+    _loaded: dict[Path, Suite | LlmevalError] = {}
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
         """Return the suite of a file, which is read the first time.

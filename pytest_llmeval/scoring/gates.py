@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -59,8 +61,7 @@ class GateFormError(ValueError):
     """A text is no gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreLimit:
+class ScoreLimit(Struct, frozen=True):
     """One comparison: an operator and a number."""
 
     operator: str

@@ -5,8 +5,10 @@ __all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
@@ -130,7 +132,8 @@ class Reduced(Evaluator):
     def describe(self) -> Sequence[Metric]:
         """Return its metrics, with the repeats in their signatures."""
         return [
-            replace(metric, signature=f"{metric.signature}|{self.repeats}".lstrip("|")) for metric in self.of.describe()
+            structs.replace(metric, signature=f"{metric.signature}|{self.repeats}".lstrip("|"))
+            for metric in self.of.describe()
         ]
 
     def measure(self, case: Case) -> Observation:

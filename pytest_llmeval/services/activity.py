@@ -4,8 +4,9 @@ __all__ = ("Activity", "Snapshot")
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 
 class Snapshot(NamedTuple):
@@ -42,8 +43,7 @@ class Snapshot(NamedTuple):
         )
 
 
-@dataclass
-class Activity:
+class Activity(Struct):
     """Counts of one process. `done` and `total` belong to the thread of the tests, the others to the event loop."""
 
     total: int = 0
@@ -51,7 +51,7 @@ class Activity:
     in_flight: int = 0
     retries: int = 0
     cost_usd: float | None = None
-    _waits: dict[object, str] = field(default_factory=dict)
+    _waits: dict[object, str] = {}
 
     def snapshot(self) -> Snapshot:
         """Return the present counts; of several calls that wait, the one that began last is shown."""

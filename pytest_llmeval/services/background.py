@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,15 +24,14 @@ _TURNS = 5
 """Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""
 
 
-@dataclass
-class Background:
+class Background(Struct):
     """An event loop that starts with the first coroutine given to it.
 
     Attributes:
         closing: Coroutine functions that run in the loop before it stops.
     """
 
-    closing: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
+    closing: list[Callable[[], Coroutine[Any, Any, None]]] = []
     _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
 

@@ -5,9 +5,10 @@ __all__ = ("Exchange", "NoReplyError", "Reply")
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.services.addresses import proxy_for, why_no_answer
@@ -37,8 +38,7 @@ class NoReplyError(AttemptError):
         super().__init__(message, transient=cause in _TRANSIENT, brief=_BRIEFLY.get(cause, cause))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a service answered.
 
     Attributes:

@@ -4,10 +4,11 @@ __all__ = ("LONGEST_DELAY", "AttemptError", "RunCalls", "Sleep", "delay_asked_fo
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import ordinal
 from pytest_llmeval.services.activity import Activity
@@ -97,8 +98,7 @@ class AttemptError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True)
-class RunCalls:
+class RunCalls(Struct, frozen=True):
     """What the calls of a run know of each other.
 
     Attributes:

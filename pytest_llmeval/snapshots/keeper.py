@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.snapshots.runs import RunWatch, SuiteRun
@@ -38,7 +40,7 @@ class Keeper:
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
+        return structs.replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def judge(self, suite_run: SuiteRun, incomplete: str, stamp: Stamp) -> list[SnapshotVerdict]:
         """Judge the scores of a suite against the approved ones.

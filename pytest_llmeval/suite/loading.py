@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
 from pytest_llmeval.core.frames import origin
@@ -123,7 +125,7 @@ class _Loader(CaseSettingsReader):
                 self.fault(place, fault, key="thresholds" in place)
             self.check_reduction(judge, suite.evaluators)
             broken = bool(self.faults)
-            suite = replace(suite, faults=tuple(self.faults))
+            suite = structs.replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
         before = len(self.faults)
@@ -131,10 +133,10 @@ class _Loader(CaseSettingsReader):
             found = {
                 spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs
             }
-            suite = replace(suite, systems=found)
+            suite = structs.replace(suite, systems=found)
         else:
             kept = System(suite.cases).only(entry.only)
-            suite = replace(suite, cases=kept.cases, left_out=kept.left_out)
+            suite = structs.replace(suite, cases=kept.cases, left_out=kept.left_out)
             if not suite.cases:
                 self.fault(("only",), "found no case with a prediction, expected at least one")
         if len(self.faults) > before:
@@ -221,7 +223,7 @@ class _Loader(CaseSettingsReader):
             if fault is None:
                 cases[case.id] = case
             else:
-                self.faults.append(replace(place, message=fault))
+                self.faults.append(structs.replace(place, message=fault))
                 faulty += 1
         if not found and not self.faults:
             self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
@@ -234,7 +236,9 @@ class _Loader(CaseSettingsReader):
         if isinstance(suite.judge, PanelSpec):
             evaluators = without_unasked(evaluators)
         listed = tuple(cases.values())
-        return replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
+        return structs.replace(
+            suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files
+        )
 
     def _shown(self, file: str) -> str:
         """Return how messages name a data file, as they name the suite file."""
@@ -279,7 +283,7 @@ class _Loader(CaseSettingsReader):
         checks = self.read_checks(row.checks, ("checks",))
         script = self.read_script(row.input) if row.conversation else row.input
         self.faults[before:] = [
-            replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
+            structs.replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
         ]
         return replace(row, input=script, thresholds=limits, checks=checks) if len(self.faults) == before else None
 

@@ -5,11 +5,12 @@ __all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
@@ -53,8 +54,7 @@ _S = TypeVar("_S", bound=type[Source] | str)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """A subcommand of ``llmeval``.
 
     Attributes:
@@ -72,8 +72,7 @@ class Command:
         add(parser)
 
 
-@dataclass(frozen=True)
-class Renamed:
+class Renamed(Struct, frozen=True):
     """A command that had another name.
 
     Attributes:

@@ -7,6 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
@@ -179,7 +181,7 @@ class SettingsReader(JudgeReader):
                 metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
-            named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
+            named = [structs.replace(each, file=shown_path(Path(each.file))) for each in error.faults]
             placed = [each if each.line else self.document.fault(path, str(each)) for each in named]
             self.faults += [each for each in placed if each not in self.faults]
             return None

@@ -4,8 +4,10 @@ __all__ = ("EXACT", "SnapshotEntry", "SnapshotSettings", "Tolerance", "Tolerance
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.wording import limit
 
@@ -16,8 +18,7 @@ _MOST_APPROVALS = 1000
 _MOST_POOLED = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(Struct, frozen=True):
     """How far a metric may fall; the larger of the two allowances counts.
 
     Attributes:
@@ -62,8 +63,7 @@ class SnapshotEntry:
     pool: int = 1
 
 
-@dataclass(frozen=True)
-class SnapshotSettings:
+class SnapshotSettings(Struct, frozen=True):
     """How the scores of a suite are stored and compared.
 
     Attributes:
@@ -80,7 +80,7 @@ class SnapshotSettings:
 
     enabled: bool = True
     tolerance: Tolerance | None = None
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    tolerances: Mapping[str, Tolerance] = {}
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20

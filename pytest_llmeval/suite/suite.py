@@ -3,10 +3,13 @@
 __all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault
@@ -125,8 +128,7 @@ class SuiteEntry:
     source: Any = None
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(Struct, frozen=True, dict=True):
     """A suite that can run.
 
     Attributes:
@@ -166,7 +168,7 @@ class Suite:
     path: Path
     evaluators: Mapping[str, Evaluator]
     cases: tuple[Case, ...]
-    thresholds: Mapping[str, Limit] = field(default_factory=dict)
+    thresholds: Mapping[str, Limit] = {}
     gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
     snapshot: SnapshotSettings | None = None
@@ -179,21 +181,24 @@ class Suite:
     checked: bool = False
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
-    repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
-    judge: JudgeSpec | PanelSpec = JudgeSpec()  # noqa: RUF009 (frozen)
-    parts: Parts = Parts()  # noqa: RUF009 (frozen)
-    on: Mapping[str, str] = field(default_factory=dict)
-    turns: Mapping[str, Turn] = field(default_factory=dict)
-    conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
-    systems: Mapping[str, System] = field(default_factory=dict)
+    repeats: Repeats = Repeats()
+    judge: JudgeSpec | PanelSpec = JudgeSpec()
+    parts: Parts = Parts()
+    on: Mapping[str, str] = {}
+    turns: Mapping[str, Turn] = {}
+    conversation: ConversationSpec = ConversationSpec()
+    systems: Mapping[str, System] = {}
     system: str = ""
     model: "ModelSystem | None" = None
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
     named_gates: tuple[Gate | RegressionGate, ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict, repr=False)
-    _of: "dict[str, Suite]" = field(default_factory=dict, init=False, compare=False, repr=False)
+    files: Mapping[str, str] = {}
+
+    @cached_property
+    def _of(self) -> "dict[str, Suite]":
+        return {}
 
     def of(self, variant: str) -> "Suite":
         """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""

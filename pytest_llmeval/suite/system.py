@@ -2,8 +2,10 @@
 
 __all__ = ("Only", "System")
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 Only: TypeAlias = Literal["predicted"]
 
 
-@dataclass(frozen=True)
-class System:
+class System(Struct, frozen=True):
     """A system with its cases.
 
     Attributes:

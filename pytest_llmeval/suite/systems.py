@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from msgspec import Struct
+
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.patterns import matching_files
@@ -51,8 +53,7 @@ class PredictionsSpec:
     only: Only | None = None
 
 
-@dataclass(frozen=True)
-class SystemSpec:
+class SystemSpec(Struct, frozen=True):
     """A system as the suite file describes it.
 
     Attributes:
@@ -77,8 +78,7 @@ class Loaded(NamedTuple):
     faults: Sequence[Fault] = ()
 
 
-@dataclass(frozen=True)
-class SystemReader:
+class SystemReader(Struct, frozen=True):
     """Reads the systems of one suite file.
 
     Attributes:

@@ -8,10 +8,11 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
@@ -19,8 +20,7 @@ from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folde
 from pytest_llmeval.data.files.writing import append_text
 
 
-@dataclass
-class Journal:
+class Journal(Struct):
     """The answers that are not yet in a file of predictions.
 
     Attributes:
@@ -30,7 +30,7 @@ class Journal:
 
     folder: Path
     run: str
-    _read: dict[Path, int] = field(default_factory=dict)
+    _read: dict[Path, int] = {}
 
     @classmethod
     def of(cls, predictions: Path, root: Path, run: str) -> "Journal":

@@ -87,7 +87,7 @@ def _holds(made: Any, data: Any, depth: int = 0) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Return whether a scalar keeps its value in JSON; large whole numbers may not, nor do halves of surrogate pairs."""
+    """Return whether a scalar keeps its value in JSON, unlike some large numbers and halves of surrogate pairs."""
     match value:
         case str():
             return value.isascii() or _is_unicode(value)

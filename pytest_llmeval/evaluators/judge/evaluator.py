@@ -10,6 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
@@ -155,7 +157,7 @@ class Judge(JudgedEvaluator):
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
         """Return metrics whose signature has the steps, too, where there are some."""
-        return metrics if not self._asks_for_steps else [replace(each, learned=_STEPS) for each in metrics]
+        return metrics if not self._asks_for_steps else [structs.replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]
