@@ -15,12 +15,11 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
-from pytest_llmeval.core.wording import closest, suggest, unknown_name
+from pytest_llmeval.core.wording import suggest, unknown_name
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
@@ -28,9 +27,9 @@ from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
 from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
-    declared_metric,
     drop_fault,
     gate_form_fault,
+    limit_form_fault,
     mapping_form_fault,
     range_fault,
     subject_fault,
@@ -218,17 +217,6 @@ class SettingsReader(JudgeReader):
         known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
-    def _names(self) -> MetricNames:
-        """Return the names of metrics by which wrong forms of gates are read."""
-
-        def near(name: str) -> str | None:
-            if name in SUITE_METRICS or self.metrics.find(name) is not None:
-                return name
-            known = [PASS_RATE, *(each.name for declared in self.metrics.declared.values() for each in declared)]
-            return closest(name, known)
-
-        return MetricNames(near, lambda name: declared_metric(name, self.metrics))
-
     def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
         limits = {}
@@ -257,8 +245,7 @@ class SettingsReader(JudgeReader):
         if isinstance(entry, int | float) and not isinstance(entry, bool):
             entry = {"min": entry}
         if not isinstance(entry, Mapping):
-            hint = nearest_limit(entry) if isinstance(entry, str) else ""
-            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")
+            self.fault(place, limit_form_fault(entry))
             return None
         checked = self.check(LimitEntry, entry, place)
         if checked is None:
@@ -291,7 +278,7 @@ class SettingsReader(JudgeReader):
         extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
         if fault := self._metric_fault(gate.metric, extra):
             text = gate.metric if isinstance(entry, Mapping) else entry
-            self.fault(subject, subject_fault(text, gate.metric, self._names()) or fault)
+            self.fault(subject, subject_fault(text, gate.metric, self.metrics) or fault)
         elif isinstance(gate, RegressionGate):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
@@ -320,7 +307,7 @@ class SettingsReader(JudgeReader):
                 return self._gate_from_mapping(entry, place, cluster_by)
             fault = f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
         except GateFormError:
-            fault = gate_form_fault(entry, self._names())
+            fault = gate_form_fault(entry, self.metrics)
         except ValueError as error:
             fault = str(error)
         self.fault(place, fault)
@@ -329,7 +316,7 @@ class SettingsReader(JudgeReader):
     def _gate_from_mapping(
         self, entry: Mapping[str, Any], place: tuple[str | int, ...], cluster_by: str | None
     ) -> Gate | RegressionGate | None:
-        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self._names()):
+        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self.metrics):
             raise ValueError(fault)
         checked = self.check(GateEntry, entry, place)
         if checked is None:
