@@ -8,11 +8,10 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
@@ -20,7 +19,8 @@ from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folde
 from pytest_llmeval.data.files.writing import append_text
 
 
-class Journal(Struct):
+@dataclass
+class Journal:
     """The answers that are not yet in a file of predictions.
 
     Attributes:
@@ -30,7 +30,7 @@ class Journal(Struct):
 
     folder: Path
     run: str
-    _read: dict[Path, int] = {}
+    _read: dict[Path, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, predictions: Path, root: Path, run: str) -> "Journal":

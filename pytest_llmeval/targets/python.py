@@ -7,10 +7,9 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-from msgspec import Struct, field
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
@@ -39,7 +38,8 @@ def recording_mode(mode: RecordingMode) -> tuple[bool, bool]:
     return mode in ("auto", "replay"), mode != "replay"
 
 
-class Predictor(Struct):
+@dataclass
+class Predictor:
     """Calls targets, plain or async, within a time limit. Async targets of a process share one event loop.
 
     Attributes:
@@ -115,7 +115,8 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Recordings(Struct):
+@dataclass
+class Recordings:
     """Predictions of earlier runs, in a JSONL file that is sorted and reads well in a diff.
 
     Attributes:
@@ -127,7 +128,7 @@ class Recordings(Struct):
     path: Path
     mode: RecordingMode
     journal: "Journal | None" = None
-    _rows: RecordedRows = {}
+    _rows: RecordedRows = field(default_factory=dict)
 
     @classmethod
     def open(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from paths import ROOT
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -66,7 +67,7 @@ def _collected(name: str, gates: Iterable[Gate]) -> Iterable[CollectedSuite]:
         suite = loaded.of(variant)
         records = {case.id: execute(suite, _answered(case)).record for case in suite.cases}
         key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
-        own = replace(suite, gates=(*suite.gates, *gates), snapshot=None)
+        own = structs.replace(suite, gates=(*suite.gates, *gates), snapshot=None)
         yield CollectedSuite(SuiteResults(key, suite.total, records), own)
 
 
