@@ -170,7 +170,7 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asked = not self._suite.systems and any(case.prediction is MISSING for case in self._suite.cases)
+        asked = not self._suite.systems and self._lacks_predictions()
         template = _TEMPLATES[asked, self._suite.judged]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.judged:
@@ -179,6 +179,9 @@ class EvalModule(SyntheticModule):
             prototype.__dict__["__test__"] = True
         module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
         return module
+
+    def _lacks_predictions(self) -> bool:
+        return any(case.prediction is MISSING for case in self._suite.cases)
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
@@ -225,6 +228,8 @@ class EvalModule(SyntheticModule):
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
         """Return what may be called for a case before its test is set up."""
+        if not (self._suite.judged or self._suite.systems or self._lacks_predictions()):
+            return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)

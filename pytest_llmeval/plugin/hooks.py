@@ -107,7 +107,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(items, "llmeval_items")
     config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
     config.pluginmanager.register(Termination(), "llmeval_termination")
-    config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
+    shows_progress = config.get_verbosity() >= 0
+    if shows_progress:
+        config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if config.option.llmeval_plan:
         from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
 
@@ -128,7 +130,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
-        config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
+        if shows_progress:
+            config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -317,8 +317,9 @@ def _installed() -> Registry:
     registry = Registry(_SHIPPED, SOURCES)
     for each in _PLUGINS:
         _imported(each)(registry)
+    points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
-        for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        for point in sorted(points.select(group=group), key=lambda point: point.name):
             try:
                 register(registry, point.load())
             except Exception as error:

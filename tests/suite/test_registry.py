@@ -131,7 +131,7 @@ class Point:
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
     some: list[Point] = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: [each for each in some if each.group == group])
+    monkeypatch.setattr(registry, "entry_points", lambda: EntryPoints(some))
     registry._installed.cache_clear()
     yield some
     registry._installed.cache_clear()
