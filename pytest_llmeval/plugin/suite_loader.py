@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, field
 
-from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -47,7 +46,7 @@ class SuiteLoader(Struct):
     deselected: list[str] = []
     unwanted: set[str] = set()
     hooks: dict[Path, Any] = {}
-    _loaded: dict[Path, Suite | LlmevalError] = {}
+    _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
         """Return the suite of a file, which is read the first time.
@@ -56,15 +55,7 @@ class SuiteLoader(Struct):
             SuiteError: The file has faults.
             EvaluatorError: An evaluator cannot be registered.
         """
-        if path not in self._loaded:
-            try:
-                self._loaded[path] = self._read(path, session)
-            except LlmevalError as error:
-                self._loaded[path] = error
-        found = self._loaded[path]
-        if isinstance(found, LlmevalError):
-            raise found
-        return found
+        return self._suites.get(path, lambda: self._read(path, session))
 
     def _read(self, path: Path, session: pytest.Session) -> Suite:
         registry = default_registry()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError
 from pytest_llmeval.run.job import Job
-from pytest_llmeval.targets.python import fingerprint
+from pytest_llmeval.targets.python import input_digest
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.service import JudgeService
@@ -50,7 +50,7 @@ class Sharing:
         judges = self.judges
         if not job.shared or judges is None:
             return await ask()
-        parts = (judges.run, job.key.shown, job.key.variant, first.id, str(job.repeat), fingerprint(first.input))
+        parts = (judges.run, job.key.shown, job.key.variant, first.id, str(job.repeat), input_digest(first.input))
         key = " ".join(("answer", *parts))
         if key in self._given:
             return await ask()  # the case runs again, to get another answer

@@ -1,6 +1,6 @@
 """Loading of a suite file and the files it names, collecting all faults."""
 
-__all__ = ("load_suite",)
+__all__ = ("SuiteMemo", "load_suite")
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +56,29 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
         SuiteError: The file cannot be read, or something that concerns every case is wrong; all faults are listed.
     """
     return _Loader(path, registry, shown or str(path), root).load()
+
+
+class SuiteMemo:
+    """The suites of a process by file; a file that cannot be loaded raises the same error each time."""
+
+    def __init__(self) -> None:
+        self._found: dict[Path, Suite | LlmevalError] = {}
+
+    def get(self, path: Path, load: Callable[[], Suite]) -> Suite:
+        """Return the suite of a file, which is loaded the first time.
+
+        Raises:
+            LlmevalError: It could not be loaded.
+        """
+        if path not in self._found:
+            try:
+                self._found[path] = load()
+            except LlmevalError as error:
+                self._found[path] = error
+        found = self._found[path]
+        if isinstance(found, LlmevalError):
+            raise found
+        return found
 
 
 class _Loader(CaseSettingsReader):

@@ -109,7 +109,7 @@ def _exited(error: SystemExit) -> PredictionError:
     return PredictionError(f"the target called sys.exit({error.code!r})")
 
 
-def fingerprint(value: Any) -> str:
+def input_digest(value: Any) -> str:
     """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -302,7 +302,7 @@ def _place(row: Mapping[str, Any]) -> RecordingPlace:
 
 def _asked(case: Case) -> str:
     """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
-    return fingerprint([case.input, case.way] if case.way else case.input)
+    return input_digest([case.input, case.way] if case.way else case.input)
 
 
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:

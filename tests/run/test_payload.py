@@ -12,7 +12,7 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.payload import decode, encode
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import fingerprint
+from pytest_llmeval.targets.python import input_digest
 
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml", "test_it", "gpt")
 
@@ -47,7 +47,7 @@ def test_predictions_travel_only_where_they_are_recorded() -> None:
     execution = sent(CaseRecord("c"), input="q", prediction={"a": None})
     assert decode(encode(KEY, 1, [execution], predictions=False)).predictions == []
     assert decode(encode(KEY, 1, [execution], predictions=True)).predictions == [
-        {"suite": "s.eval.yaml", "variant": "gpt", "case": "c", "input": fingerprint("q"), "prediction": {"a": None}}
+        {"suite": "s.eval.yaml", "variant": "gpt", "case": "c", "input": input_digest("q"), "prediction": {"a": None}}
     ]
 
 
