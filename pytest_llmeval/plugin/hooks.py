@@ -118,9 +118,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         stay_in_one_process(config)
         config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
     elif not worker:
+        from pytest_llmeval.plugin.presentation import RepeatedErrors
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
-        from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
         from pytest_llmeval.plugin.verdict_reports import CATEGORIES
 

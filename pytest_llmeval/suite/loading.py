@@ -24,14 +24,13 @@ from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.suite.case_settings import CaseSettingsReader
 from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.judge_settings import without_unasked
 from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
-from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
-from pytest_llmeval.suite.system import System
+from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry, System
 from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class SuiteMemo:
         return found
 
 
-class _Loader(CaseSettingsReader):
+class _Loader(SettingsReader):
     """One reading of one suite file, cases included."""
 
     def load(self) -> Suite:

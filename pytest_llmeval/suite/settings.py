@@ -1,14 +1,16 @@
-"""The settings of a suite file: evaluators, thresholds, gates, repeats. Collects all faults."""
+"""The settings of a suite file: evaluators, thresholds, gates, repeats, checks and files of cases. Collects all faults."""
 
 __all__ = ("SUITE_METRICS", "SettingsReader")
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
@@ -16,6 +18,8 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
 from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.data.files.documents import read_json
+from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
@@ -25,6 +29,7 @@ from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
     drop_fault,
@@ -35,10 +40,14 @@ from pytest_llmeval.suite.limit_faults import (
     subject_fault,
 )
 from pytest_llmeval.suite.registry import Registry, using
-from pytest_llmeval.suite.suite import GateEntry, LimitEntry
+from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.checks.evaluator import Checks
+    from pytest_llmeval.evaluators.checks.reading import CheckReader
+    from pytest_llmeval.evaluators.checks.tree import Check
     from pytest_llmeval.targets.spec import TargetSpec
+
 
 SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
 """Metrics that suites have whatever their evaluators."""
@@ -59,6 +68,7 @@ class SettingsReader(JudgeReader):
         metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
         systems: The names of the suite's systems.
+        shared_checks: The suite's own checks, which hold for every case.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
@@ -69,6 +79,7 @@ class SettingsReader(JudgeReader):
         self.metrics = MetricIndex.of({})
         self.knows_metrics = True
         self.systems: Sequence[str] = ()
+        self.shared_checks: tuple[Check, ...] = ()
 
     def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
@@ -359,6 +370,53 @@ class SettingsReader(JudgeReader):
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
+
+    @cached_property
+    def _reader(self) -> "CheckReader":
+        from pytest_llmeval.evaluators.checks.reading import CheckReader
+
+        return CheckReader(self.registry.checks, self)
+
+    def read_checks(self, entries: Any, place: tuple[str | int, ...]) -> "tuple[Check, ...]":
+        """Read ``checks``, of the suite or of a case."""
+        return () if entries in ([], ()) else self._reader.read(entries, place)
+
+    def checks_evaluator(self, cases: Iterable[Case] = ()) -> "Checks":
+        """Return the evaluator of the suite's checks, and of those of cases."""
+        from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
+
+        return checks_evaluator(self.shared_checks, (check for case in cases for check in case.checks))
+
+    def read_script(self, messages: Any) -> list[dict[str, str]]:
+        """Read ``messages`` of a source's row."""
+        entry = self.check(CaseEntry, {"messages": messages}, ())
+        if entry is None:
+            return []
+        if fault := script_fault(entry.messages):
+            self.fault(("messages",), fault)
+        return script_of(entry.messages)
+
+    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
+        try:
+            target = (self.path.parent / name).resolve()
+            if not self.is_inside(name):
+                self.fault(place, self.outside_fault(name))
+                return None
+            check_regular(target, name)
+            return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
+        except SuiteError as error:
+            for each in error.faults:
+                self.faults.append(each if each.line else self.document.fault(place, f"{name!r}: {each.message}"))
+        except UnicodeDecodeError as error:
+            self.fault(
+                place,
+                f"found {name!r} with byte 0x{error.object[error.start]:02x} at offset {error.start}, expected UTF-8",
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = "embedded null byte" if "\0" in name else error  # in words of no version of Python
+            self.fault(place, f"found {name!r}, which cannot be read ({reason}), expected a file")
+        return None
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

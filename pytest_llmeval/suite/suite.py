@@ -1,23 +1,22 @@
 """A suite: the checked content of a suite file."""
 
-__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
+__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Only", "Suite", "SuiteEntry", "SuiteKey", "System")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
-from pytest_llmeval.core.turns import Turn
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
@@ -28,11 +27,38 @@ from pytest_llmeval.scoring.regression import Adjustment, Alternative, GateRule,
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
-from pytest_llmeval.suite.system import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem
     from pytest_llmeval.targets.spec import TargetSpec
+
+Only: TypeAlias = Literal["predicted"]
+
+
+class System(Struct, frozen=True):
+    """A system with its cases.
+
+    Attributes:
+        cases: With its predictions; without, where a target answers.
+        target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
+        faults: Of its predictions.
+        left_out: How many cases are left out because it has no prediction for them.
+    """
+
+    cases: tuple[Case, ...]
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    faults: tuple[Fault, ...] = ()
+    left_out: int = 0
+
+    def only(self, which: Only | None) -> "System":
+        """Return the system with the cases that have a prediction, if only they are wanted."""
+        if which is None:
+            return self
+        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
+
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 

@@ -27,7 +27,7 @@ from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.settings import SettingsReader
-from pytest_llmeval.suite.system import Only, System
+from pytest_llmeval.suite.suite import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem, Prompt

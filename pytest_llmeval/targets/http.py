@@ -17,9 +17,16 @@ from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_t
 from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
-from pytest_llmeval.targets.replies import WrongCountError, parse_reply, predictions_in
+from pytest_llmeval.targets.messages import (
+    WrongCountError,
+    at,
+    fill,
+    has_each,
+    input_paths,
+    parse_reply,
+    predictions_in,
+)
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
-from pytest_llmeval.targets.template import at, fill, has_each, input_paths
 
 LARGEST_REPLY: Final = 64 << 20
 

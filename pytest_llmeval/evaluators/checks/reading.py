@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
-from pytest_llmeval.core.turns import WANTED_TURN, is_turn
+from pytest_llmeval.core.views import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.plain import NotPlainError, plain
