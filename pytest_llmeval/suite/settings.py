@@ -1,4 +1,4 @@
-"""The settings of a suite file: evaluators, thresholds, gates, repeats, checks and files of cases. Collects all faults."""
+"""The settings of a suite file: evaluators, limits, gates, repeats, checks, files beside it. Collects all faults."""
 
 __all__ = ("SUITE_METRICS", "SettingsReader")
 
