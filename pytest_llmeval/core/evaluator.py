@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
@@ -187,8 +188,6 @@ class Evaluator(ABC):
     def scores(self, observation: "Observation") -> dict[str, float | None]:
         """Return the metrics of one observation; ``None`` where undefined."""
         import numpy as np
-
-        from pytest_llmeval.core.observation import Sums
 
         counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
         with np.errstate(all="ignore"):

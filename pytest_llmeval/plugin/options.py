@@ -21,6 +21,7 @@ __all__ = (
 import errno
 import os
 import shlex
+import uuid
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from importlib.util import find_spec
@@ -342,8 +343,6 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     Raises:
         pytest.UsageError: One of them is wrong.
     """
-    import uuid
-
     from pytest_llmeval.core.errors import FieldsError
     from pytest_llmeval.judge.budget import parse_budget
     from pytest_llmeval.judge.options import JudgeOptions

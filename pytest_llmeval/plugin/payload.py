@@ -24,6 +24,7 @@ from pytest_llmeval.core.frames import users_only
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.core.wording import printable
 from pytest_llmeval.judge.options import records
+from pytest_llmeval.judge.recordings import encode_judgements
 from pytest_llmeval.plugin.pytest_private import terminal_columns
 from pytest_llmeval.plugin.suite_loader import RUNNER
 from pytest_llmeval.reports.failures import CasePlace, explain
@@ -134,8 +135,6 @@ def judged_by(item: pytest.Item) -> str | None:
     if not judged:
         return None
     del item.stash[JUDGED]
-    from pytest_llmeval.judge.recordings import encode_judgements
-
     return encode_judgements(judged)
 
 

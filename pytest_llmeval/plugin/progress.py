@@ -3,6 +3,7 @@
 __all__ = ("CaseCounter", "Progress", "described")
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -153,8 +154,6 @@ class Progress(Struct, eq=False):
 
 
 def _width() -> int:
-    import shutil
-
     return shutil.get_terminal_size().columns
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import PAYLOAD
+from pytest_llmeval.plugin.shards import origin_of
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
 from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collected import judges_of
 from pytest_llmeval.run.finishing import FinishedRun, HeardRun, finish_run
+from pytest_llmeval.run.past_runs import write_run
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -138,8 +140,6 @@ class Run:
         Returns:
             The files written; the notes have the reason for missing ones.
         """
-        from pytest_llmeval.run.past_runs import write_run
-
         assert self.finished is not None
         kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
         reports = [path for path in paths if path not in kept]
@@ -148,7 +148,6 @@ class Run:
         return written + [path for path in kept if self._keep(session, path)]
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
-        from pytest_llmeval.plugin.shards import origin_of
         from pytest_llmeval.run.shards.file import write_shard
 
         assert self.finished is not None

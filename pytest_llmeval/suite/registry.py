@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source
 
 if TYPE_CHECKING:
@@ -113,8 +115,6 @@ class _Classes:
         """Return the class of a name."""
         found = self.known.get(name)
         if found is None:
-            from pytest_llmeval.core.wording import suggest
-
             names = sorted(self.known)
             known = ", ".join(names)
             raise self.error(f"found {self.kind} {name!r}, expected one of {known}{suggest(name, names)}")
@@ -379,8 +379,6 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        from pytest_llmeval.data.files.validation import most_telling, option_fault
-
         found = most_telling(error.errors(include_url=False))
         faults = "; ".join(option_fault(each, evaluator) for each in found)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
+from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
+from pytest_llmeval.data.files.json import JsonParser, RejectedError
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.services.background import Background, in_thread
 from pytest_llmeval.targets.arguments import wrong_call
 
@@ -239,8 +243,6 @@ class Recordings:
             lines = {**kept, **made}
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
 
-        from pytest_llmeval.data.files.writing import rewrite
-
         rewrite(self.path, merged)
         return sorted({case for _, _, case, _ in unreadable})
 
@@ -251,9 +253,6 @@ def _read_rows(path: Path) -> RecordedRows:
     Raises:
         SuiteError: A line of the file is no recording.
     """
-    from pytest_llmeval.core.errors import Fault, SuiteError
-    from pytest_llmeval.data.files.documents import read_jsonl
-
     if not path.exists():
         return {}
     rows: RecordedRows = {}
@@ -274,10 +273,6 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _is_readable(line: str) -> bool:
-    from pytest_llmeval.data.files.documents import MAX_LINE_BYTES
-    from pytest_llmeval.data.files.json import JsonParser, RejectedError
-    from pytest_llmeval.data.files.places import FaultLog
-
     try:
         size = len(line.encode("utf-8"))
         JsonParser(FaultLog("")).parse(line)
