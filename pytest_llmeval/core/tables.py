@@ -1,4 +1,4 @@
-"""Tables of results as data: an evaluator says what goes where, and every report draws them alike.
+"""Tables of results as data: declared by an evaluator, and drawn alike by every report.
 
 Names of metrics and counts are those of the evaluator itself; a suite may put a prefix before them.
 """

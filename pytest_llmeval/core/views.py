@@ -42,7 +42,7 @@ _OF_MESSAGE = ("contexts", "tool_calls")
 def turns_of(case: Case, parts: Parts) -> list[Case]:
     """Return a case for each turn of a conversation: a message of the user, and what follows up to the next one.
 
-    Its input is what the user said, its prediction has the parts of the answer: the last message of the assistant.
+    Its input is the message of the user, its prediction has the parts of the answer: the assistant's last message.
 
     Args:
         case: Its prediction is the whole.
@@ -92,18 +92,18 @@ def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
 
 
 def expected_turns(expected: Any) -> Sequence[Any] | None:
-    """Return what is expected of each turn, if the case says so: ``expected: {turns: [...]}``."""
+    """Return what is expected of each turn, from ``expected: {turns: [...]}``; ``None`` without it."""
     turns = expected.get(TURNS) if isinstance(expected, Mapping) else None
     return turns if isinstance(turns, list) else None
 
 
 def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    said = [each for each in messages if each.get("role") == "assistant"]
+    replies = [each for each in messages if each.get("role") == "assistant"]
     answer: dict[str, Any] = {"messages": list(messages)}
-    if said:
-        answer["answer"] = said[-1].get("content")
+    if replies:
+        answer["answer"] = replies[-1].get("content")
     for name in _OF_MESSAGE:
-        found = [each[name] for each in said if isinstance(each.get(name), list)]
+        found = [each[name] for each in replies if isinstance(each.get(name), list)]
         if found:
             answer[name] = [item for each in found for item in each]
     return answer
@@ -218,11 +218,11 @@ class Reading(Struct, frozen=True, dict=True):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the suite says about it, which decides the evaluator's numbers; empty where it says nothing."""
+        """The settings of the suite that change the evaluator's numbers; empty where there are none."""
         path = getattr(self.parts, self._name or "", None)
         on = self.on or (self.part if path is not None else None)
-        said = {"on": on, "path": path, "turn": self.turn}
-        return {name: value for name, value in said.items() if value is not None}
+        settings = {"on": on, "path": path, "turn": self.turn}
+        return {name: value for name, value in settings.items() if value is not None}
 
     @cached_property
     def _of_turns(self) -> "Reading":

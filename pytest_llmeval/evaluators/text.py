@@ -103,7 +103,7 @@ class TextEvaluator(Evaluator):
         get_tokenizer(self.tokenizer)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics asked for, in the order asked for."""
+        """Return the chosen metrics, in the order of the option."""
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
         return [
             Metric(name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}")

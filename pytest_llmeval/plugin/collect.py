@@ -227,7 +227,7 @@ class EvalModule(SyntheticModule):
         ]
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
-        """Return what may be called for a case before its test is set up."""
+        """Return which calls may start before a case's test is set up."""
         if not (self._suite.judged or self._suite.systems or self._lacks_predictions()):
             return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
@@ -275,7 +275,7 @@ class _Way(Struct, frozen=True):
 
 
 def link_followers(items: Iterable[pytest.Item]) -> None:
-    """Link the items of suites to those that come after them; nothing is called early for one that a mark may skip."""
+    """Link the items of suites to their successors, except those that a mark may skip: they get no early calls."""
     queues: dict[SuiteKey, list[CaseItem]] = {}
     for item in items:
         if isinstance(item, CaseItem) and any(item.early):
@@ -286,12 +286,12 @@ def link_followers(items: Iterable[pytest.Item]) -> None:
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
-    """Yield items from a position on; islice would walk over those before it."""
+    """Yield the items from a position on; islice would walk over those before it."""
     return (items[position] for position in range(start, len(items)))
 
 
 class FaultyCases(pytest.Collector):
-    """Reports the faults of single cases, so that the other cases still run."""
+    """Report the faults of single cases, so that the other cases still run."""
 
     def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -16,7 +16,7 @@ from pytest_llmeval.services.secrets import secret_values, without
 
 
 def make_presentable(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Change how the report of a case says why it failed, and what was captured meanwhile."""
+    """Redact and escape the failure text and the captured output of a case's report."""
     loaded = case_of(item) if report.longrepr or report.sections else None
     if loaded is None:
         return
@@ -40,7 +40,7 @@ _LISTED = 5
 
 
 class RepeatedErrors(Struct, eq=False):
-    """Hooks of the process to which all reports come; with ``-v`` every case shows its own message."""
+    """Hooks of the main process; with ``-v`` every case shows its own message."""
 
     _reasons: dict[str, str] = {}
 
@@ -55,7 +55,7 @@ class RepeatedErrors(Struct, eq=False):
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, Any, Any]:
-        """Keep repetitions from the terminal; the counts of the last line include them."""
+        """Show each shared error once; the counts of the last line include all of them."""
         stats = terminalreporter.stats
         failed = stats.get("failed")
         if failed and terminalreporter.verbosity <= 0:
@@ -67,7 +67,7 @@ class RepeatedErrors(Struct, eq=False):
                 stats["failed"] = failed
 
     def _once(self, reports: Sequence[Any]) -> list[Any]:
-        """Return the reports, one for all that share an error."""
+        """Return the reports, with one for all that share an error."""
         groups: dict[object, list[Any]] = {}
         for report in reports:
             reason = self._reasons.get(getattr(report, "nodeid", ""))

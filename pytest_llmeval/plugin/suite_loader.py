@@ -49,7 +49,7 @@ class SuiteLoader(Struct):
     _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
-        """Return the suite of a file, which is read the first time.
+        """Return the suite of a file, reading it the first time.
 
         Raises:
             SuiteError: The file has faults.
@@ -100,13 +100,13 @@ class SuiteLoader(Struct):
         return pytest.Collector.CollectError(presentable(str(why)))
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
-        """Note which suites and variants a selection has left out as a whole."""
+        """Note the suites and variants of which a selection leaves nothing."""
         # The variants of a Python test are known only from its items.
         kept = {key for each in selected for key in (each, each._replace(variant=""))}
         self.dropped |= self.offered - kept
 
     def left_out(self) -> dict[str, Any]:
-        """Return what was collected and left out, as plain data that a worker of xdist can send."""
+        """Return what was collected and left out, as plain data for xdist."""
         return {
             "dropped": [tuple(key) for key in self.dropped],
             "collected": self.collected,

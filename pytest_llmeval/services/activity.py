@@ -1,4 +1,4 @@
-"""What the calls of a process are doing, for those who watch a run: counts, cost, and what they wait for."""
+"""Activity of the calls of a process, for progress: counts, cost, and what they wait for."""
 
 __all__ = ("Activity", "Snapshot")
 
@@ -65,7 +65,7 @@ class Activity(Struct):
 
     @contextmanager
     def waiting(self) -> Iterator[Callable[[str], None]]:
-        """Yield a function that says what a call waits for, until the end of the block."""
+        """Yield a function that sets what a call waits for, until the end of the block."""
         call = object()
         try:
             yield lambda text: self._waits.__setitem__(call, text)

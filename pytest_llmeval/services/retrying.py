@@ -121,7 +121,7 @@ async def retried(
         sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
             concurrent calls from coming back all at once.
         calls: Of the run.
-        address: What is asked, and with which key; once it has refused the key, it is not asked again in the run.
+        address: The service and its key; after it refuses the key, it is not called again in the run.
 
     Raises:
         AttemptError: That of the last attempt, or that of the call that was refused.

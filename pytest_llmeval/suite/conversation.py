@@ -24,7 +24,7 @@ class ConversationSpec:
     """When conversations end.
 
     Attributes:
-        stop: ``script``: after the reply to the last message of the script; ``target``: when the target says so.
+        stop: ``script``: after the reply to the last message of the script; ``target``: when the target ends it.
         max_turns: Most calls of the target.
     """
 
@@ -35,7 +35,7 @@ class ConversationSpec:
 
 
 def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, str]]:
-    """Return the messages of a script; a text is what the user says."""
+    """Return the messages of a script; a text is a message of the user."""
     return [{"role": "user", "content": each} if isinstance(each, str) else dict(vars(each)) for each in messages]
 
 

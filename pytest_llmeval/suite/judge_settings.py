@@ -27,8 +27,8 @@ class PartReader:
     Attributes:
         document: Its content.
         faults: The faults found so far.
-        on: Label of an evaluator to what it reads, where its entry says so.
-        turns: Label of an evaluator to the turns that it reads, where its entry says so.
+        on: Label of an evaluator to what it reads, where its entry has one.
+        turns: Label of an evaluator to the turns that it reads, where its entry has one.
     """
 
     def __init__(self, path: Path, shown: str) -> None:
@@ -116,7 +116,7 @@ class JudgeReader(PartReader):
     knows_metrics: bool
 
     def read_judge(self, entry: SuiteEntry) -> JudgeSpec | PanelSpec:
-        """Return who judges; of a faulty panel, nothing more is said about its metrics."""
+        """Return the judge or panel; metrics of a faulty panel are not checked further."""
         if entry.judges is not None:
             panel = self._panel(entry, entry.judges)
             self.knows_metrics = self.knows_metrics and panel is not None

@@ -379,8 +379,8 @@ class _Loader(SettingsReader):
         for label, evaluator in suite.evaluators.items():
             try:
                 expecting = suite.readings[label].expecting(case)
-                told = (fault for each in expecting for fault in evaluator.check(each))
-                wrong = "; ".join(islice(told, _MOST_FAULTS)) or None
+                found = (fault for each in expecting for fault in evaluator.check(each))
+                wrong = "; ".join(islice(found, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:

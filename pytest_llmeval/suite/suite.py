@@ -256,7 +256,7 @@ class Suite(Struct, frozen=True, dict=True):
 
     @property
     def compared_by(self) -> Sequence[str]:
-        """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
+        """The main metrics of a comparison: those that the suite names, or those of its gates."""
         return self.compare_by or self.judged_metrics
 
     @property
@@ -286,7 +286,7 @@ class Suite(Struct, frozen=True, dict=True):
 
     @cached_property
     def asks_judge(self) -> bool:
-        """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
+        """Whether its own judge may be asked, not only embedding models named by evaluators."""
         judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
         return any(each.own_model is None for each in judged)
 

@@ -35,7 +35,7 @@ class HttpTarget(BatchTarget):
     """A service over HTTP.
 
     Args:
-        spec: Where it is and how it is asked; free of faults.
+        spec: Its address and how to call it; free of faults.
         environment: Read at the first call.
         sleep: Waits between attempts.
         calls: Of the run; default: those of this target alone.
@@ -71,8 +71,8 @@ class HttpTarget(BatchTarget):
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
         faults = [self._input_fault(each) for each in inputs]
-        asked = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
-        answers = iter(await self._answers(asked) if asked else ())
+        usable = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
+        answers = iter(await self._answers(usable) if usable else ())
         return [next(answers) if fault is None else fault for fault in faults]
 
     async def aclose(self) -> None:
