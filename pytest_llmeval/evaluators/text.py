@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -42,8 +44,7 @@ _HOW: Final = {
 Words: TypeAlias = Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     """Metrics that count the same words, so that a text is split once for all of them."""
 
     names: tuple[str, ...]
