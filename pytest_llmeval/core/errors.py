@@ -1,4 +1,4 @@
-"""Exceptions, one small class per kind of failure."""
+"""Exceptions, one small class for each kind of failure."""
 
 __all__ = (
     "BudgetError",

@@ -62,7 +62,7 @@ def label_order(key: str) -> tuple[int, float, str]:
 
 
 CELL = "cell"
-"""What the names of confusion counts begin with, unless an evaluator has several kinds of them."""
+"""Prefix of the names of confusion counts, unless an evaluator has several kinds of them."""
 
 
 @lru_cache(maxsize=_REMEMBERED)

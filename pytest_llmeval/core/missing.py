@@ -1,4 +1,4 @@
-"""What stands for a value that was not given, or that is not there."""
+"""Markers for values that are absent."""
 
 __all__ = ("ITSELF", "MISSING", "Itself", "Missing", "NoAnswer")
 

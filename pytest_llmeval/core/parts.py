@@ -101,7 +101,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class PredictionParts(Mapping[str, Any]):
-    """All parts of a prediction by name, each looked up when it is asked for; those that are missing are not there.
+    """All parts of a prediction by name, each looked up when it is read; missing parts are not keys.
 
     Attributes:
         parts: Where they are.
@@ -168,7 +168,7 @@ def search(path: str, value: Any) -> Any:
 
 
 def expression_fault(path: str) -> tuple[int, str] | None:
-    """Say what is wrong with a JMESPath.
+    """Return the fault of a JMESPath.
 
     Returns:
         The offset of the fault and the message; ``None`` if the expression can be read.

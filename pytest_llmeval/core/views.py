@@ -1,4 +1,4 @@
-"""What one evaluator sees of a case: the part of the prediction that it reads, and the turns of a conversation."""
+"""The view that an evaluator has of a case: the part of the prediction that it reads, and turns of a conversation."""
 
 __all__ = ("WANTED_TURN", "Reading", "Turn", "chosen_turns", "expected_turns", "is_turn", "turns_of")
 
@@ -110,7 +110,7 @@ def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class Reading(Struct, frozen=True, dict=True):
-    """What an evaluator reads.
+    """The part of predictions that an evaluator reads.
 
     Attributes:
         part: Name of a part, or ``prediction`` for the whole.
@@ -226,7 +226,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def _of_turns(self) -> "Reading":
-        """How a transcript and its turns are read."""
+        """The reading of a transcript and its turns."""
         return structs.replace(self, parts=Parts(), turn=None)
 
     @cached_property

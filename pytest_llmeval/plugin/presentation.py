@@ -1,4 +1,4 @@
-"""What the terminal shows of failing cases: nothing secret, nothing that controls it, and each shared error once."""
+"""Failing cases on the terminal: secrets redacted, control characters escaped, shared errors shown once."""
 
 __all__ = ("RepeatedErrors", "make_presentable")
 

@@ -125,7 +125,7 @@ class SuiteLoader(Struct):
 
 
 LOADER = pytest.StashKey[SuiteLoader]()
-"""Where the configuration keeps the suites of its process."""
+"""Key of the suites of a process, in pytest's configuration."""
 
 RUNNER = pytest.StashKey[CaseRunner]()
-"""Where the configuration keeps what runs their cases."""
+"""Key of the runner of their cases, in pytest's configuration."""

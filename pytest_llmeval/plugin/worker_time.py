@@ -1,4 +1,4 @@
-"""What workers of pytest-xdist cost: a line for runs that are faster without them."""
+"""Overhead of pytest-xdist workers: a note for runs that are faster without them."""
 
 __all__ = ("WorkerTime",)
 

@@ -49,7 +49,7 @@ _UNKNOWN = {
     "target_tokens": "not every prediction reports its usage",
     "target_cost_usd": "not every prediction reports its cost, or the tokens of a model with a known price",
 }
-"""Why a figure does not exist, for those of judges although they gave verdicts."""
+"""Why a figure is missing; for those of judges, although there are verdicts."""
 
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(

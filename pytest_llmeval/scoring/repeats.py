@@ -28,7 +28,7 @@ _SUM, _COUNT = "sum ", "n "
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often a case runs, and how its scores become one.
+    """The number of runs of a case, and the reduction of their scores to one.
 
     Attributes:
         times: Runs of target and judge per case.

@@ -161,7 +161,7 @@ class JudgeUsage:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What the questions of a suite cost in this run.
+    """The cost of the questions of a suite in this run.
 
     Attributes:
         verdicts: Questions answered, stored ones included.

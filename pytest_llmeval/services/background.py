@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _WAKE_S = 0.5
-"""How long a wait lasts before signals are looked at."""
+"""Seconds between checks for signals during a wait."""
 
 _TURNS = 5
 """Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""

@@ -39,7 +39,7 @@ class NoReplyError(AttemptError):
 
 
 class Reply(Struct, frozen=True):
-    """What a service answered.
+    """A reply over HTTP.
 
     Attributes:
         status: Of HTTP.
@@ -65,7 +65,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def leads_to(self) -> str | None:
-        """Where it redirects, without user, password and query, which may be secret."""
+        """The target of a redirection, without user, password and query, which may be secret."""
         location = self.headers.get("Location")
         if location is None:
             return None

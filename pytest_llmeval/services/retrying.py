@@ -99,7 +99,7 @@ class AttemptError(Exception):
 
 
 class RunCalls(Struct, frozen=True):
-    """What the calls of a run know of each other.
+    """State that the calls of a run share.
 
     Attributes:
         activity: Of this process.

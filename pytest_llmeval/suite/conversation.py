@@ -40,7 +40,7 @@ def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, str]]:
 
 
 def script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
-    """Say what is wrong with a script as a whole."""
+    """Return the fault of a script as a whole."""
     if not messages:
         return "found an empty list, expected at least one message"
     last = messages[-1]

@@ -107,7 +107,7 @@ _PLACES: Final = {
     **dict.fromkeys(("reduce", "min_judges"), "at the top level of the suite, beside 'judges'"),
     **dict.fromkeys(("mode", "prompt", "reply", "criteria", "rubric"), "in an evaluator: {judge: {mode: ...}}"),
 }
-"""Where settings belong that are often taken for those of a judge."""
+"""The right place of settings that are often taken for those of a judge."""
 
 
 class JudgeReader(PartReader):

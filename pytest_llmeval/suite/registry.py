@@ -87,7 +87,7 @@ class Renamed(Struct, frozen=True):
 
 
 class _Classes:
-    """Classes of one kind by name; those given as import strings are imported when they are asked for."""
+    """Classes of one kind by name; import strings are imported at the first use."""
 
     def __init__(
         self, base: type, attribute: str, shown: str, error: type[LlmevalError], known: Mapping[str, str | type]

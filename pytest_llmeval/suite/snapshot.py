@@ -19,7 +19,7 @@ _MOST_POOLED = 100
 
 
 class Tolerance(Struct, frozen=True):
-    """How far a metric may fall; the larger of the two allowances counts.
+    """The allowed fall of a metric: the larger of two allowances.
 
     Attributes:
         absolute: In units of the metric.
@@ -64,7 +64,7 @@ class SnapshotEntry:
 
 
 class SnapshotSettings(Struct, frozen=True):
-    """How the scores of a suite are stored and compared.
+    """Settings for storing and comparing the scores of a suite.
 
     Attributes:
         enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.

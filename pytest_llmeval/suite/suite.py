@@ -339,7 +339,7 @@ class Suite(Struct, frozen=True, dict=True):
 
     @property
     def total(self) -> int:
-        """How many cases the file has, faulty ones included."""
+        """The number of cases in the file, faulty ones included."""
         return len(self.cases) + self.faulty
 
     def limits(self, case: Case) -> Mapping[str, Limit]:
@@ -365,7 +365,7 @@ def _is_between(gate: Gate | RegressionGate) -> bool:
 
 
 class SuiteKey(NamedTuple):
-    """What results are gathered under.
+    """The key of results: a suite with its test and variant.
 
     Attributes:
         path: The suite file.

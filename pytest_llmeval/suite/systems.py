@@ -247,7 +247,7 @@ def _takes_predictions(source: Source) -> bool:
 
 
 def _name_fault(name: str) -> str | None:
-    """Say what is wrong with the name of a system, which stands in brackets behind the ids of its cases."""
+    """Return the fault in the name of a system, which stands in brackets after the ids of its cases."""
     if fault := id_fault(name):
         return fault.replace("id", "name", 1)
     if set(name) & set("[]"):
