@@ -124,6 +124,38 @@ def test_a_run_that_asks_for_suites_loads_what_their_metrics_need(tmp_path: Path
     assert not found & {f"pytest_llmeval.{name}" for name in UNUSED}
 
 
+OWN = """
+from dataclasses import dataclass
+from pytest_llmeval import Evaluator, Metric, Observation
+
+@dataclass(frozen=True)
+class Length(Evaluator):
+    name = "length"
+    unit: str = "words"
+
+    def describe(self):
+        return [Metric("length", high=None)]
+
+    def measure(self, case):
+        return Observation({"size": len(case.prediction), "n": 1})
+
+    def summarize(self, sums):
+        return {"length": sums["size"] / sums["n"]}
+
+def pytest_llmeval_register(registry):
+    registry.register(Length)
+"""
+
+
+def test_options_of_a_users_evaluator_are_read_without_pydantic(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(OWN)
+    (tmp_path / "s.eval.yaml").write_text("evaluators: [length: {unit: letters}]\ncases: [{id: a, prediction: x}]\n")
+    quiet = [part for name in OTHERS for part in ("-p", f"no:{name}")]
+    found = loaded(RUN, "-p", "no:cacheprovider", *quiet, "--llmeval", folder=tmp_path)
+    assert "numpy" in found
+    assert "pydantic" not in found
+
+
 def test_a_run_that_replays_recorded_verdicts_needs_neither_network_nor_database(tmp_path: Path) -> None:
     (tmp_path / "s.eval.yaml").write_text(
         "evaluators: [{judge: {mode: default_binary}}]\njudge: 'openai:m'\n"

@@ -1,4 +1,4 @@
-"""Exceptions, one small class per kind of failure."""
+"""Exceptions, one small class for each kind of failure."""
 
 __all__ = (
     "BudgetError",
@@ -16,11 +16,11 @@ __all__ = (
 )
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(Struct, frozen=True, order=True):
     """One fault of one file, with where it is and what would be right.
 
     Attributes:
@@ -37,7 +37,7 @@ class Fault:
     column: int
     path: str
     message: str
-    spares_case: bool = field(default=False, compare=False)
+    spares_case: bool = False
 
     def __str__(self) -> str:
         place = self.file

@@ -4,11 +4,15 @@ __all__ = ("APPROVED", "ErrorBucket", "Evaluator", "Metric")
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
@@ -20,8 +24,7 @@ APPROVED: Final = "approved"
 """Among the opponents of an evaluator: the answers that were approved with the scores of the suite."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A number that an evaluator reports.
 
     Attributes:
@@ -186,8 +189,6 @@ class Evaluator(ABC):
         """Return the metrics of one observation; ``None`` where undefined."""
         import numpy as np
 
-        from pytest_llmeval.core.observation import Sums
-
         counts = {name: np.array([count], dtype=float) for name, count in observation.counts.items()}
         with np.errstate(all="ignore"):
             columns = self.summarize(Sums(counts, length=1))
@@ -204,8 +205,7 @@ _SLACK = 1e-12
 _NO_DETAILS: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBucket:
+class ErrorBucket(Struct, frozen=True):
     """A way in which cases go wrong: a metric of the case lies outside its limits, or its details name something.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Where an exception comes from in the user's code: neither this package, nor Python, nor an installed one."""
+"""The origin of exceptions in the user's code, as opposed to this package, Python and installed packages."""
 
 __all__ = ("defined_at", "origin", "users_only")
 

@@ -30,7 +30,7 @@ def _quoted(text: str) -> str:
 
 
 def label_key(value: Any) -> str | None:
-    """Return the JSON text of a label, by which labels are told apart: ``"1"``, ``1`` and ``1.0`` differ.
+    """Return the JSON text of a label, which distinguishes labels: ``"1"``, ``1`` and ``1.0`` differ.
 
     Returns:
         The text; ``None`` for what cannot be a label (null, a list, an object, a number that is not finite).
@@ -62,7 +62,7 @@ def label_order(key: str) -> tuple[int, float, str]:
 
 
 CELL = "cell"
-"""What the names of confusion counts begin with, unless an evaluator has several kinds of them."""
+"""Prefix of the names of confusion counts, unless an evaluator has several kinds of them."""
 
 
 @lru_cache(maxsize=_REMEMBERED)

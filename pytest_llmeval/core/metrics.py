@@ -3,9 +3,10 @@
 __all__ = ("MetricIndex", "OwnedMetric")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 
@@ -26,8 +27,7 @@ class OwnedMetric(NamedTuple):
     metric: Metric
 
 
-@dataclass(frozen=True)
-class MetricIndex:
+class MetricIndex(Struct, frozen=True, dict=True):
     """The metrics of some evaluators. Asks each evaluator once what it reports.
 
     Where a suite renames an evaluator, its metrics have the new name before their own: ``draft.f1``.

@@ -1,10 +1,11 @@
-"""What stands for a value that was not given, or that is not there."""
+"""Markers for values that are absent."""
 
 __all__ = ("ITSELF", "MISSING", "Itself", "Missing", "NoAnswer")
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 
 class Missing(Enum):
@@ -33,8 +34,7 @@ ITSELF: Final = Itself.ITSELF
 """Stands among the answers of others for the system that is measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoAnswer(Struct, frozen=True):
     """Stands among the answers of others for one that is not there.
 
     Attributes:

@@ -32,7 +32,7 @@ WHOLE: Final = "prediction"
 """Stands for the prediction as a whole."""
 
 TURNS: Final = "turns"
-"""The key under which a case says what it expects of each turn of a conversation."""
+"""The key of what a case expects of each turn of a conversation."""
 
 INSTRUCTIONS: Final = "instructions"
 """The key under which a case lists the instructions that its answer must follow."""
@@ -48,7 +48,7 @@ class Parts:
     A prediction that is no object is the answer. JMESPath knows no difference between null and nothing.
 
     Attributes:
-        answer: What the application said.
+        answer: The answer of the application.
         contexts: What it based the answer on, such as retrieved passages.
         messages: The conversation, with the calls of tools.
         tool_calls: The tools that it called.
@@ -101,7 +101,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class PredictionParts(Mapping[str, Any]):
-    """All parts of a prediction by name, each looked up when it is asked for; those that are missing are not there.
+    """All parts of a prediction by name, each looked up when it is read; missing parts are not keys.
 
     Attributes:
         parts: Where they are.
@@ -168,7 +168,7 @@ def search(path: str, value: Any) -> Any:
 
 
 def expression_fault(path: str) -> tuple[int, str] | None:
-    """Say what is wrong with a JMESPath.
+    """Return the fault of a JMESPath.
 
     Returns:
         The offset of the fault and the message; ``None`` if the expression can be read.

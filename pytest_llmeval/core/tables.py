@@ -1,4 +1,4 @@
-"""Tables of results as data: an evaluator says what goes where, and every report draws them alike.
+"""Tables of results as data: declared by an evaluator, and drawn alike by every report.
 
 Names of metrics and counts are those of the evaluator itself; a suite may put a prefix before them.
 """
@@ -16,14 +16,14 @@ __all__ = (
 )
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.labels import CELL, NO_LABEL, Label, cell_name, label_key
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """A cell that shows a count: the sum over all cases, in a `CaseTable` that of the case.
 
     Attributes:
@@ -33,8 +33,7 @@ class Count:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """A cell of a `CaseTable` that shows one of the case's details.
 
     Attributes:
@@ -44,8 +43,7 @@ class Detail:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class MetricTable:
+class MetricTable(Struct, frozen=True):
     """Metrics side by side, each row laid out by hand, such as recall at k by task.
 
     Attributes:
@@ -69,8 +67,7 @@ class MetricTable:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class LabelTable:
+class LabelTable(Struct, frozen=True):
     """A row for each label of some families of metrics, such as precision, recall and F1 by emotion.
 
     Attributes:
@@ -95,8 +92,7 @@ class LabelTable:
                 raise ValueError(f"table {self.title!r}: found the column {header!r} in counts, {expected}")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfusionMatrix:
+class ConfusionMatrix(Struct, frozen=True):
     """How often each label was predicted for each true one: a row for a true label, a column for a predicted one.
 
     The cells are counts of observations, so they add up over cases like everything else.
@@ -128,8 +124,7 @@ class ConfusionMatrix:
         return cell_name(label_key(true) or NO_LABEL, label_key(predicted) or NO_LABEL, self.counts)
 
 
-@dataclass(frozen=True, slots=True)
-class CaseTable:
+class CaseTable(Struct, frozen=True):
     """A row for each case.
 
     Attributes:

@@ -1,24 +1,116 @@
-"""What one evaluator sees of a case: the part of the prediction that it reads, and what is expected of it."""
+"""The view that an evaluator has of a case: the part of the prediction that it reads, and turns of a conversation."""
 
-__all__ = ("Reading",)
+__all__ = ("WANTED_TURN", "Reading", "Turn", "chosen_turns", "expected_turns", "is_turn", "turns_of")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar
+
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.missing import Itself, NoAnswer
-from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, PredictionParts, describe_prediction, expectation, search
-from pytest_llmeval.core.turns import Turn, chosen_turns, expected_turns, turns_of
+from pytest_llmeval.core.parts import (
+    PARTS,
+    TURNS,
+    WHOLE,
+    Parts,
+    PredictionParts,
+    describe_prediction,
+    expectation,
+    search,
+)
 from pytest_llmeval.core.wording import counted
 
+Turn: TypeAlias = Literal["last", "each"] | int
+"""Which turns are read; a number counts from 1."""
 
-@dataclass(frozen=True)
-class Reading:
-    """What an evaluator reads.
+WANTED_TURN: Final = "last, each, or the number of a turn, counted from 1"
+
+
+def is_turn(value: Any) -> TypeGuard[Turn]:
+    """Return whether a value says which turns are read."""
+    return value in ("last", "each") or (type(value) is int and value > 0)
+
+
+_OF_MESSAGE = ("contexts", "tool_calls")
+
+
+def turns_of(case: Case, parts: Parts) -> list[Case]:
+    """Return a case for each turn of a conversation: a message of the user, and what follows up to the next one.
+
+    Its input is the message of the user, its prediction has the parts of the answer: the assistant's last message.
+
+    Args:
+        case: Its prediction is the whole.
+        parts: Where the messages are in it.
+
+    Raises:
+        PredictionError: The prediction is no conversation.
+    """
+    messages = parts.read("messages", case.prediction)
+    if not isinstance(messages, Sequence) or not all(isinstance(each, Mapping) for each in messages):
+        raise PredictionError("the messages are no list of objects, so they have no turns")
+    starts = [place for place, each in enumerate(messages) if each.get("role") == "user"]
+    ends = [*starts[1:], len(messages)]
+    expected = expected_turns(case.expected)
+    figures = case.origin.figures if case.origin is not None else {}
+    turns = []
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        prediction = _answer(messages[start:end])
+        turns.append(
+            replace(
+                case,
+                input=messages[start].get("content"),
+                expected=case.expected if expected is None else expected[number] if number < len(expected) else None,
+                prediction=prediction,
+                origin=PredictionParts(Parts(), prediction, figures),
+                conversation=True,
+            )
+        )
+    return turns
+
+
+_T = TypeVar("_T")
+
+
+def chosen_turns(turns: Sequence[_T], turn: Turn) -> Sequence[_T]:
+    """Return the turns that are read.
+
+    Raises:
+        PredictionError: There is no such turn.
+    """
+    if turn == "each" and turns:
+        return turns
+    place = len(turns) if turn == "last" else turn
+    if not isinstance(place, int) or not 0 < place <= len(turns):
+        raise PredictionError(f"the conversation has {counted(len(turns), 'turn')}, expected turn {turn}")
+    return [turns[place - 1]]
+
+
+def expected_turns(expected: Any) -> Sequence[Any] | None:
+    """Return what is expected of each turn, from ``expected: {turns: [...]}``; ``None`` without it."""
+    turns = expected.get(TURNS) if isinstance(expected, Mapping) else None
+    return turns if isinstance(turns, list) else None
+
+
+def _answer(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    replies = [each for each in messages if each.get("role") == "assistant"]
+    answer: dict[str, Any] = {"messages": list(messages)}
+    if replies:
+        answer["answer"] = replies[-1].get("content")
+    for name in _OF_MESSAGE:
+        found = [each[name] for each in replies if isinstance(each.get(name), list)]
+        if found:
+            answer[name] = [item for each in found for item in each]
+    return answer
+
+
+class Reading(Struct, frozen=True, dict=True):
+    """The part of predictions that an evaluator reads.
 
     Attributes:
         part: Name of a part, or ``prediction`` for the whole.
@@ -33,7 +125,7 @@ class Reading:
 
     part: str = WHOLE
     on: str | None = None
-    parts: Parts = Parts()  # noqa: RUF009 (frozen)
+    parts: Parts = Parts()
     reads_objects: bool = False
     reads_lists: bool = False
     second: str | None = None
@@ -89,7 +181,9 @@ class Reading:
         if prediction is MISSING:
             return [NoAnswer("has no prediction")] * turns
         try:
-            views = replace(self, parts=parts).views(replace(case, prediction=prediction, origin=None, others={}))
+            views = structs.replace(self, parts=parts).views(
+                replace(case, prediction=prediction, origin=None, others={})
+            )
         except PredictionError as error:
             return [NoAnswer(str(error))] * turns
         lacking = [NoAnswer(f"its conversation has {counted(len(views), 'turn')}")] * (turns - len(views))
@@ -124,16 +218,16 @@ class Reading:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the suite says about it, which decides the evaluator's numbers; empty where it says nothing."""
+        """The settings of the suite that change the evaluator's numbers; empty where there are none."""
         path = getattr(self.parts, self._name or "", None)
         on = self.on or (self.part if path is not None else None)
-        said = {"on": on, "path": path, "turn": self.turn}
-        return {name: value for name, value in said.items() if value is not None}
+        settings = {"on": on, "path": path, "turn": self.turn}
+        return {name: value for name, value in settings.items() if value is not None}
 
     @cached_property
     def _of_turns(self) -> "Reading":
-        """How a transcript and its turns are read."""
-        return replace(self, parts=Parts(), turn=None)
+        """The reading of a transcript and its turns."""
+        return structs.replace(self, parts=Parts(), turn=None)
 
     @cached_property
     def _name(self) -> str | None:

@@ -22,7 +22,7 @@ from difflib import get_close_matches
 NOT_AVAILABLE = "n/a"
 
 MOST_LISTED = 20
-"""How many of many texts one message lists."""
+"""Most texts that one message lists."""
 
 _IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFFA0),

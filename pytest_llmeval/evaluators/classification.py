@@ -133,7 +133,7 @@ class Classification(Evaluator):
         return list(dict.fromkeys(fault for fault in map(self._fault, values) if fault))
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics asked for; ``positive_*`` only if an option defines what is positive."""
+        """Return the chosen metrics; ``positive_*`` only if an option defines what is positive."""
         return [metric for metric in self._all_metrics() if not self.metrics or metric.name in self.metrics]
 
     def _all_metrics(self) -> list[Metric]:

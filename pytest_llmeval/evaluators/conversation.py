@@ -34,14 +34,14 @@ class Conversation(Evaluator):
 
     def measure(self, case: Case) -> Observation:
         """Count one conversation; a prediction that is none is malformed."""
-        told = case.prediction if isinstance(case.prediction, Mapping) else {}
-        turns, stop = told.get("turns"), told.get("stop")
+        prediction = case.prediction if isinstance(case.prediction, Mapping) else {}
+        turns, stop = prediction.get("turns"), prediction.get("stop")
         if not isinstance(turns, int) or stop not in _STOPS:
             names = [metric.name for metric in self.describe()]
             found = f"found {describe_found(case.prediction)}, expected a conversation with turns and stop"
             return Observation({}, undefined=dict.fromkeys(names, "no conversation"), malformed=found)
         details = {"turns": turns, "stop": stop}
-        if isinstance(reason := told.get("stop_reason"), str):
+        if isinstance(reason := prediction.get("stop_reason"), str):
             details["stop_reason"] = reason
         return Observation({"turns": turns, "n": 1, **{f"stop.{each}": int(stop == each) for each in _STOPS}}, details)
 

@@ -21,7 +21,7 @@ from pytest_llmeval.evaluators.measures.segmentation import (
     pk,
     window_diff,
 )
-from pytest_llmeval.evaluators.measures.spans import sentence_spans
+from pytest_llmeval.evaluators.measures.spans import end_mark_spans
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -186,7 +186,7 @@ class _Gold:
 
 def _sentence_count(given: Any) -> int | None:
     if isinstance(given, str):
-        return len(sentence_spans(given))
+        return len(end_mark_spans(given))
     return len(given) if isinstance(given, (list, tuple)) else None
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -42,8 +44,7 @@ _HOW: Final = {
 Words: TypeAlias = Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     """Metrics that count the same words, so that a text is split once for all of them."""
 
     names: tuple[str, ...]
@@ -103,7 +104,7 @@ class TextEvaluator(Evaluator):
         get_tokenizer(self.tokenizer)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics asked for, in the order asked for."""
+        """Return the chosen metrics, in the order of the option."""
         stem = "porter" if get_tokenizer(self.tokenizer).stems else "none"
         return [
             Metric(name, signature=_HOW[name].format(tokenizer=self.tokenizer, stem=stem) + f"|v:{self.version}")

@@ -4,11 +4,12 @@ __all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_sui
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
+from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
@@ -107,8 +108,7 @@ def _line(suite: Suite, case: Case) -> int:
     return 1 if case.id in suite.files else max(case.line, 1)
 
 
-@dataclass(frozen=True)
-class FixtureJudge:
+class FixtureJudge(Struct, frozen=True):
     """Implements `pytest_llmeval.judge.judges.OwnJudge` by the fixture ``judge_client``.
 
     Attributes:
@@ -170,7 +170,7 @@ class EvalModule(SyntheticModule):
             raise loader.refuse(error) from None
         module = types.ModuleType("llmeval_" + "".join(c if c.isalnum() else "_" for c in self.name))
         module.__file__ = str(self.path)
-        asked = not self._suite.systems and any(case.prediction is MISSING for case in self._suite.cases)
+        asked = not self._suite.systems and self._lacks_predictions()
         template = _TEMPLATES[asked, self._suite.judged]
         prototypes = {"case": self._function(module.__name__, template.__code__, "case", 1)}
         if self._suite.judged:
@@ -179,6 +179,9 @@ class EvalModule(SyntheticModule):
             prototype.__dict__["__test__"] = True
         module.__dict__.update(prototypes, pytestmark=[pytest.mark.llmeval])
         return module
+
+    def _lacks_predictions(self) -> bool:
+        return any(case.prediction is MISSING for case in self._suite.cases)
 
     def _function(self, module: str, template: types.CodeType, name: str, line: int) -> types.FunctionType:
         code = template.replace(co_filename=str(self.path), co_firstlineno=line, co_name=name)
@@ -224,7 +227,9 @@ class EvalModule(SyntheticModule):
         ]
 
     def _early_calls(self, variant: pytest.Function, judge_client: list[pytest.Function]) -> EarlyCalls:
-        """Return what may be called for a case before its test is set up."""
+        """Return which calls may start before a case's test is set up."""
+        if not (self._suite.judged or self._suite.systems or self._lacks_predictions()):
+            return EarlyCalls()  # looking for calls to make would cost each case time
         info = fixture_info(variant)
         judge = all(outlives_its_test("judge_client", fixture_info(item).name2fixturedefs) for item in judge_client)
         return EarlyCalls(judge and may_ask_early(info.names_closure, info.name2fixturedefs), judge)
@@ -253,8 +258,7 @@ class EvalModule(SyntheticModule):
         return item
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(Struct, frozen=True):
     """One of the ways in which the cases of a suite are answered.
 
     Attributes:
@@ -271,7 +275,7 @@ class _Way:
 
 
 def link_followers(items: Iterable[pytest.Item]) -> None:
-    """Link the items of suites to those that come after them; nothing is called early for one that a mark may skip."""
+    """Link the items of suites to their successors, except those that a mark may skip: they get no early calls."""
     queues: dict[SuiteKey, list[CaseItem]] = {}
     for item in items:
         if isinstance(item, CaseItem) and any(item.early):
@@ -282,12 +286,12 @@ def link_followers(items: Iterable[pytest.Item]) -> None:
 
 
 def _from(items: Sequence[_T], start: int) -> Iterable[_T]:
-    """Yield items from a position on; islice would walk over those before it."""
+    """Yield the items from a position on; islice would walk over those before it."""
     return (items[position] for position in range(start, len(items)))
 
 
 class FaultyCases(pytest.Collector):
-    """Reports the faults of single cases, so that the other cases still run."""
+    """Report the faults of single cases, so that the other cases still run."""
 
     def __init__(self, *, faults: SuiteError, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -69,7 +69,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a wrong command line; register the hooks of this process's role."""
+    """Check the command line; register the hooks for the role of this process."""
     config.addinivalue_line(
         "markers", "llmeval(path): run the test once per case of an eval suite; items of suites have this marker too"
     )
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Name settings that this run does not use."""
+    """Name settings without effect in this run."""
     idle = ", ".join(idle_settings(config))
     return f"llmeval: off; {idle} in addopts: no effect without --llmeval" if idle else None
 
@@ -108,7 +108,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
     config.pluginmanager.register(items, "llmeval_items")
     config.add_cleanup(items.unfreeze)  # after pytest's last look at garbage, which tests leave and not modules
     config.pluginmanager.register(Termination(), "llmeval_termination")
-    config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
+    shows_progress = config.get_verbosity() >= 0
+    if shows_progress:
+        config.pluginmanager.register(CaseCounter(runner.judges.calls.activity), "llmeval_case_counter")
     if config.option.llmeval_plan:
         from pytest_llmeval.plugin.plan import PlanHooks, refuse_without_meaning, stay_in_one_process
 
@@ -117,9 +119,9 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         stay_in_one_process(config)
         config.pluginmanager.register(PlanHooks(config, runner, loader), "llmeval_plan")
     elif not worker:
+        from pytest_llmeval.plugin.presentation import RepeatedErrors
         from pytest_llmeval.plugin.progress import Progress
         from pytest_llmeval.plugin.pytest_private import know_passing
-        from pytest_llmeval.plugin.repeated_errors import RepeatedErrors
         from pytest_llmeval.plugin.session import Run
         from pytest_llmeval.plugin.verdict_reports import CATEGORIES
 
@@ -129,7 +131,8 @@ def register_suites(config: pytest.Config, *, worker: bool) -> None:
         paths = report_paths(config)
         config.pluginmanager.register(ControllerHooks(Run(config, loader, runner), paths), "llmeval_controller")
         config.pluginmanager.register(RepeatedErrors(), "llmeval_repeated_errors")
-        config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
+        if shows_progress:
+            config.pluginmanager.register(Progress(config, runner.judges.activity), "llmeval_progress")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -143,7 +146,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class ScoreHooks:
-    """Hooks of the one process to which all reports come, for tests that use ``score_snapshot``."""
+    """Hooks of the main process for tests that use ``score_snapshot``."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -152,7 +155,7 @@ class ScoreHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather scores; they are taken off the report, which others keep."""
+        """Gather scores and remove them from the report, which other plugins keep."""
         text = report.__dict__.pop("llmeval_scores", None)
         if text is None:
             return
@@ -168,7 +171,7 @@ class ScoreHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Approve what was scored, once the loop has ended as it should."""
+        """Approve the scores once the loop has ended normally."""
         result = yield
         if self._scores is not None:
             self._scores.settle(session, uncollected=self._uncollected)
@@ -203,26 +206,26 @@ class ItemHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Collect without garbage collection: what collecting makes lives until the end."""
+        """Collect without garbage collection: collected items live until the end."""
         with _growing():
             return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Note what there is before a selection; leave out what other shards run."""
+        """Remember all items before selection; drop those of other shards."""
         self._collected = list(items)
         shard = shard_of_run(config)
         if shard is not None:
             self._leave_to_others(config, items, shard)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Note what options of pytest leave out, so that it is not missed among the parts of a run."""
+        """Note what pytest's options deselect, so that merging does not miss it."""
         if self._deselected_by_pytest():
             self._loader.unwanted.update(self._keys_of(items))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Let cases know which come next; keep the garbage collector from walking modules and items time and again."""
+        """Link each case to the next ones; keep the garbage collector from walking modules and items repeatedly."""
         self._link_followers(session.items)
         self._note_selection(self._loader, self._collected, session.items)
         self._collected = []
@@ -233,7 +236,7 @@ class ItemHooks:
             gc.freeze()
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Let a worker that has run all its cases finish what it has asked for others, and say what it left out."""
+        """Finish the calls that a worker makes for others, and report what it left out."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[LEFT_OUT] = self._loader.left_out()
         ended_early = session.shouldfail or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
@@ -241,7 +244,7 @@ class ItemHooks:
             self._runner.finish()
 
     def pytest_unconfigure(self) -> None:
-        """Stop what runs in the background, let go of targets, close the cache."""
+        """Stop background work, release targets, close the cache."""
         self._runner.close(whole_run=self._whole_run)
 
     def unfreeze(self) -> None:
@@ -263,7 +266,7 @@ class ItemHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Fail a test that gets a case and does not score it."""
+        """Fail a test that takes a case but does not score it."""
         result = yield
         self._require_score(item)
         return result
@@ -280,7 +283,7 @@ class ItemHooks:
 
 
 class ControllerHooks:
-    """Hooks of the one process to which all reports come."""
+    """Hooks of the main process, which receives all reports."""
 
     def __init__(self, run: "Run", paths: list[Path]) -> None:
         from pytest_llmeval.plugin.payload import keys_of
@@ -294,14 +297,14 @@ class ControllerHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather results; they are taken off the report, which others keep."""
+        """Gather results and remove them from the report, which other plugins keep."""
         self._run.take(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
         self, report: "pytest.CollectReport | pytest.TestReport"
     ) -> tuple[str, str, str] | None:
-        """Count gates and snapshots apart from cases, without a letter each."""
+        """Count gates and snapshots separately from cases, and print no letter for them."""
         category = self._category_of(report)
         return (category, "", report.outcome.upper()) if category else None
 
@@ -311,12 +314,12 @@ class ControllerHooks:
             self._run.note_uncollected(report.nodeid, report.longreprtext)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note which suites are to run."""
+        """Note the suites of the run."""
         self._run.expect((item.nodeid for item in session.items), self._keys_of(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[object]) -> None:
-        """Measure what workers cost, if every test runs in one of them and all are on this machine."""
+        """Measure the overhead of workers if all are on this machine and each test runs once."""
         if config.getoption("numprocesses") and config.getoption("dist") != "each":
             from pytest_llmeval.plugin.worker_time import WorkerTime
 
@@ -324,7 +327,7 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of which run it is a part."""
+        """Send run id, terminal width and shard to a worker."""
         from pytest_llmeval.plugin.pytest_private import COLUMNS, terminal_columns
 
         node.workerinput["llmeval_run"] = self._run.runner.judges.enlist()
@@ -333,19 +336,19 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Let the other workers go on with what a crashed one was asking; note what a worker left out."""
+        """Release the calls of a crashed worker; note what a worker left out."""
         if error:
             self._run.runner.judges.bury(node.gateway.id)
         self._run.note_left_out(getattr(node, "workeroutput", {}).get(LEFT_OUT, {}))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Note which suites are to run, as a worker has collected them."""
+        """Note the suites that a worker has collected."""
         self._run.expect(ids)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self) -> Generator[None, Any, Any]:
-        """Note why a run ends before anything of it could run."""
+        """Note why a run ended during collection."""
         try:
             return (yield)
         except BaseException as error:
@@ -369,7 +372,7 @@ class ControllerHooks:
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report files; a run that was cut short, or whose report cannot be written, does not pass."""
+        """Write the reports; fail a run that was cut short or whose report cannot be written."""
         lacking = bool(self._run.shortfalls)
         if self._run.finished is not None:
             self._written = self._run.write(session, self._paths)

@@ -21,6 +21,7 @@ __all__ = (
 import errno
 import os
 import shlex
+import uuid
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from importlib.util import find_spec
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 SHARD_SUFFIX = ".llmeval"
 SHARD = "llmeval_shard"
-"""Key under which workers of xdist are told of which shard they are a part."""
+"""Key under which xdist workers receive their shard."""
 JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 
@@ -140,7 +141,7 @@ def _add_judge_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None
 
 
 def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add ``--snapshot-anchor``, and ``--snapshot-update`` to a run in which syrupy will not."""
+    """Add ``--snapshot-anchor``, and ``--snapshot-update`` unless syrupy adds it."""
     group.addoption(
         "--snapshot-anchor",
         action="store_true",
@@ -160,8 +161,8 @@ def _add_snapshot_option(group: pytest.OptionGroup, pluginmanager: pytest.Pytest
 
 def is_enabled(config: pytest.Config) -> bool:
     """Return whether suites are collected."""
-    asked = config.getoption("llmeval")
-    return bool(config.getini("llmeval")) if asked is None else bool(asked)
+    option = config.getoption("llmeval")
+    return bool(config.getini("llmeval")) if option is None else bool(option)
 
 
 def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
@@ -170,7 +171,7 @@ def is_suite_file(name: str, patterns: Iterable[str]) -> bool:
 
 
 def refuse_anchor_alone(config: pytest.Config) -> None:
-    """Stop if a run is to become the anchor without being approved.
+    """Refuse ``--snapshot-anchor`` without ``--snapshot-update``.
 
     Raises:
         pytest.UsageError: It is.
@@ -180,13 +181,13 @@ def refuse_anchor_alone(config: pytest.Config) -> None:
 
 
 def _idle(arguments: Iterable[object]) -> list[str]:
-    """Return the options among some arguments that have no effect without ``--llmeval``."""
+    """Return the arguments that have no effect without ``--llmeval``."""
     names = (str(each).partition("=")[0] for each in takewhile(lambda each: each != "--", arguments))
     return list(dict.fromkeys(each for each in names if each.startswith("--llmeval-") or each == "--snapshot-anchor"))
 
 
 def refuse_idle_options(config: pytest.Config) -> None:
-    """Stop if the command line of a run that collects no suites has options about them.
+    """Refuse suite options on the command line of a run without ``--llmeval``.
 
     Those in ``addopts`` are settings for the runs that collect some: see `idle_settings`.
 
@@ -201,13 +202,13 @@ def refuse_idle_options(config: pytest.Config) -> None:
 
 
 def idle_settings(config: pytest.Config) -> list[str]:
-    """Return the options in ``addopts`` that this run does not use."""
+    """Return the options in ``addopts`` that have no effect in this run."""
     settings = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     return [] if is_enabled(config) else _idle(settings)
 
 
 def refuse_suite_arguments(config: pytest.Config) -> None:
-    """Stop if a suite file is named on the command line of a run that collects none.
+    """Refuse suite files on the command line of a run without ``--llmeval``.
 
     Raises:
         pytest.UsageError: One is.
@@ -220,7 +221,7 @@ def refuse_suite_arguments(config: pytest.Config) -> None:
 
 
 def refuse_misnamed_suites(config: pytest.Config) -> None:
-    """Stop if a file on the command line looks like a suite, but has another name: pytest would not collect it.
+    """Refuse files on the command line that look like suites but match no pattern: pytest would ignore them.
 
     Raises:
         pytest.UsageError: One does.
@@ -254,7 +255,7 @@ def report_paths(config: pytest.Config) -> list[Path]:
 
 
 def shard_of_run(config: pytest.Config) -> "Shard | None":
-    """Return which shard this run is; ``None`` if it is none. A worker of xdist has been told by its main process.
+    """Return the shard of this run, or ``None``; xdist workers receive it from the main process.
 
     Raises:
         pytest.UsageError: The option is wrong, or something is to be approved, for which all shards are needed.
@@ -277,7 +278,7 @@ def shard_of_run(config: pytest.Config) -> "Shard | None":
 
 
 def run_terms(config: pytest.Config) -> "RunTerms":
-    """Return the options that decide what comes of the results of a run."""
+    """Return the options for judging a finished run and for writing its results."""
     from pytest_llmeval.plugin.suite_loader import RUNNER
     from pytest_llmeval.run.collecting import RunTerms
 
@@ -299,7 +300,7 @@ def _shows_passed_cases(config: pytest.Config) -> bool:
 
 
 def make_runner(config: pytest.Config) -> "CaseRunner":
-    """Return what runs the cases of this process, with the recorded predictions that the user asked for.
+    """Return the case runner of this process, with recorded predictions where requested.
 
     Raises:
         pytest.UsageError: The predictions file cannot be used.
@@ -342,8 +343,6 @@ def judge_options(config: pytest.Config) -> "JudgeOptions":
     Raises:
         pytest.UsageError: One of them is wrong.
     """
-    import uuid
-
     from pytest_llmeval.core.errors import FieldsError
     from pytest_llmeval.judge.budget import parse_budget
     from pytest_llmeval.judge.options import JudgeOptions

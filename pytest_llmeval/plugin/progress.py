@@ -3,14 +3,15 @@
 __all__ = ("CaseCounter", "Progress", "described")
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
+from msgspec import Struct, field
 
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
@@ -30,12 +31,11 @@ _BACK: Final = "\x1b8"
 _ERASE: Final = f"\x1b7\x1b[1B\r\x1b[2K{_BACK}"
 
 
-@dataclass(eq=False)
-class CaseCounter:
-    """Hooks of every process: counts the cases that are to run and those that have."""
+class CaseCounter(Struct, eq=False):
+    """Hooks of every process: count the cases of the run and those that are done."""
 
     activity: Activity
-    _left: set[str] = field(default_factory=set)
+    _left: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -46,15 +46,14 @@ class CaseCounter:
         self.activity.total = len(self._left) + sum(map(len, bulk))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a case once, however often it is run."""
+        """Count a case once, even if it is rerun."""
         if report.when == "teardown" and report.nodeid in self._left:
             self._left.remove(report.nodeid)
             self.activity.done += 1
 
 
-@dataclass(eq=False)
-class Progress:
-    """Hooks of the process to which all reports come. Nothing is shown with ``-q``.
+class Progress(Struct, eq=False):
+    """Hooks of the main process. Not registered with ``-q``.
 
     Attributes:
         config: Of the session.
@@ -77,7 +76,7 @@ class Progress:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        """Watch the run while its tests run; verdicts follow when the line is gone."""
+        """Show progress while tests run; erase it before verdicts are printed."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if session.config.option.collectonly or reporter is None or reporter.verbosity < 0:
             return (yield)
@@ -110,16 +109,16 @@ class Progress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
-        """Make room for what pytest writes."""
+        """Erase the line before pytest writes."""
         self.erase()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self) -> None:
-        """Make room for what pytest writes."""
+        """Erase the line before pytest writes."""
         self.erase()
 
     def erase(self) -> None:
-        """Take the line away; the next tick shows it again."""
+        """Erase the line; the next tick redraws it."""
         with self._lock:
             if self._shown:
                 self._shown = False
@@ -155,8 +154,6 @@ class Progress:
 
 
 def _width() -> int:
-    import shutil
-
     return shutil.get_terminal_size().columns
 
 

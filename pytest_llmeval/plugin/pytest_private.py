@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 COLUMNS = "llmeval_columns"
-"""Key under which workers of xdist are told how wide the terminal is."""
+"""Key under which xdist workers receive the width of the terminal."""
 
 _ASSUMED = 80
 
 
 class SyntheticModule(pytest.Module):
-    """A module that is made rather than imported.
+    """A module built in memory instead of imported.
 
     pytest's own classes override ``_getobj`` to define what they collect; there is no public counterpart.
     """
 
     @cached_property
     def made(self) -> types.ModuleType:
-        """The module; pytest asks for it more than once."""
+        """The module, built once: pytest reads it repeatedly."""
         return self.make_module()
 
     def make_module(self) -> types.ModuleType:
@@ -62,7 +62,7 @@ def fixture_info(function: pytest.Function) -> "FuncFixtureInfo":
 
 
 def record_whole_name(function: pytest.Function) -> None:
-    """Have pytest record an id with a bracket in its name so that --lf finds it.
+    """Make ``--lf`` find ids with a bracket in their name.
 
     pytest 9.2 reads what follows the first bracket of a structured id as parameters; it has no way to pass such an id.
     """
@@ -71,7 +71,7 @@ def record_whole_name(function: pytest.Function) -> None:
 
 
 def deselected_by_pytest() -> bool:
-    """Return whether pytest itself calls the hook ``pytest_deselected``, which does not say who has chosen."""
+    """Return whether pytest itself calls ``pytest_deselected``: the hook does not name its caller."""
     frame = sys._getframe(1)  # noqa: SLF001 (no hook says who calls)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "pluggy",
@@ -82,7 +82,7 @@ def deselected_by_pytest() -> bool:
 
 
 def load_conftests(config: pytest.Config, folder: Path) -> None:
-    """Load the conftests at and above a folder: pytest does so itself only for folders that it collects."""
+    """Load the conftests at and above a folder; pytest loads only those of folders that it collects."""
     options: dict[str, Any] = {"rootpath": config.rootpath}
     if pytest.version_tuple >= (8, 1):
         options["consider_namespace_packages"] = config.getini("consider_namespace_packages")
@@ -90,7 +90,7 @@ def load_conftests(config: pytest.Config, folder: Path) -> None:
 
 
 def know_passing(categories: Iterable[str]) -> None:
-    """Have pytest's last line show categories of reports in green, behind "passed".
+    """Make pytest's last line show categories of reports in green, after "passed".
 
     A category that it does not know makes the line of a green run yellow; there is no public list of those it knows.
     """
@@ -104,12 +104,12 @@ def know_passing(categories: Iterable[str]) -> None:
 
 
 def terminal_width(reporter: "pytest.TerminalReporter") -> int:
-    """Return how many columns the terminal has; only the writer behind the reporter knows what pytest assumes."""
+    """Return the width that pytest assumes, which only the writer behind the reporter knows."""
     return reporter._tw.fullwidth  # noqa: SLF001
 
 
 def terminal_columns(config: pytest.Config) -> int:
-    """Return how many columns the terminal of a run has; a worker of xdist has been told."""
+    """Return the width of the terminal; xdist workers receive it from the main process."""
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         return int(worker.get(COLUMNS, _ASSUMED))
@@ -118,7 +118,7 @@ def terminal_columns(config: pytest.Config) -> int:
 
 
 def terminal_file(reporter: "pytest.TerminalReporter") -> TextIO:
-    """Return where the reporter writes: progress is shown while the output of a test is captured."""
+    """Return the file of the terminal: progress is written while test output is captured."""
     return reporter._tw._file  # noqa: SLF001
 
 

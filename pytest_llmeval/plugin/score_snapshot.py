@@ -32,7 +32,7 @@ _REMEMBERED = 20
 
 @dataclass
 class _Scored:
-    """What a test has asserted."""
+    """The scores that a test has asserted."""
 
     path: str
     module: str

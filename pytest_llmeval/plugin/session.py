@@ -12,11 +12,13 @@ from msgspec import structs
 
 from pytest_llmeval.plugin.options import SHARD_SUFFIX, is_suite_file, run_terms, shard_of_run
 from pytest_llmeval.plugin.payload import RESULT, take_judgements, take_results
+from pytest_llmeval.plugin.shards import origin_of
 from pytest_llmeval.plugin.suite_loader import SuiteLoader
 from pytest_llmeval.plugin.verdict_reports import emit, verdict_report
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.run.collecting import judges_of
 from pytest_llmeval.run.finishing import FinishedRun, finish_run
+from pytest_llmeval.run.past_runs import write_run
 from pytest_llmeval.run.run_record import Item, ItemResult, RunRecord
 from pytest_llmeval.snapshots.mode import SnapshotMode
 from pytest_llmeval.suite.suite import Suite, SuiteKey
@@ -137,8 +139,6 @@ class Run:
         Returns:
             The files written; the notes have the reason for missing ones.
         """
-        from pytest_llmeval.run.past_runs import write_run
-
         assert self.finished is not None
         kept = [path for path in paths if path.suffix == SHARD_SUFFIX]
         reports = [path for path in paths if path not in kept]
@@ -147,7 +147,6 @@ class Run:
         return written + [path for path in kept if self._keep(session, path)]
 
     def _keep(self, session: pytest.Session, path: Path) -> bool:
-        from pytest_llmeval.plugin.shards import origin_of
         from pytest_llmeval.run.shards.file import write_shard
 
         assert self.finished is not None

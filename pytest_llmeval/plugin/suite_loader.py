@@ -3,26 +3,24 @@
 __all__ = ("LOADER", "RUNNER", "SuiteLoader")
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct, field
 
-from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.judge.judges import SuiteJudges
 from pytest_llmeval.plugin.pytest_private import load_conftests
 from pytest_llmeval.run.case_runner import CaseRunner
 from pytest_llmeval.services.secrets import presentable
-from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.misnamed import hint, looks_like_suite
 from pytest_llmeval.suite.registry import default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
-@dataclass
-class SuiteLoader:
+class SuiteLoader(Struct):
     """The suites of a process.
 
     Attributes:
@@ -41,31 +39,23 @@ class SuiteLoader:
     config: pytest.Config
     judges: SuiteJudges
     refused: int = 0
-    offered: set[SuiteKey] = field(default_factory=set)
-    dropped: set[SuiteKey] = field(default_factory=set)
-    misnamed: set[str] = field(default_factory=set)
-    collected: list[str] = field(default_factory=list)
-    deselected: list[str] = field(default_factory=list)
-    unwanted: set[str] = field(default_factory=set)
-    hooks: dict[Path, Any] = field(default_factory=dict)
-    _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
+    offered: set[SuiteKey] = set()
+    dropped: set[SuiteKey] = set()
+    misnamed: set[str] = set()
+    collected: list[str] = []
+    deselected: list[str] = []
+    unwanted: set[str] = set()
+    hooks: dict[Path, Any] = {}
+    _suites: SuiteMemo = field(default_factory=SuiteMemo)
 
     def load(self, path: Path, session: pytest.Session) -> Suite:
-        """Return the suite of a file, which is read the first time.
+        """Return the suite of a file, reading it the first time.
 
         Raises:
             SuiteError: The file has faults.
             EvaluatorError: An evaluator cannot be registered.
         """
-        if path not in self._loaded:
-            try:
-                self._loaded[path] = self._read(path, session)
-            except LlmevalError as error:
-                self._loaded[path] = error
-        found = self._loaded[path]
-        if isinstance(found, LlmevalError):
-            raise found
-        return found
+        return self._suites.get(path, lambda: self._read(path, session))
 
     def _read(self, path: Path, session: pytest.Session) -> Suite:
         registry = default_registry()
@@ -110,13 +100,13 @@ class SuiteLoader:
         return pytest.Collector.CollectError(presentable(str(why)))
 
     def drop_all_but(self, selected: Iterable[SuiteKey]) -> None:
-        """Note which suites and variants a selection has left out as a whole."""
+        """Note the suites and variants of which a selection leaves nothing."""
         # The variants of a Python test are known only from its items.
         kept = {key for each in selected for key in (each, each._replace(variant=""))}
         self.dropped |= self.offered - kept
 
     def left_out(self) -> dict[str, Any]:
-        """Return what was collected and left out, as plain data that a worker of xdist can send."""
+        """Return what was collected and left out, as plain data for xdist."""
         return {
             "dropped": [tuple(key) for key in self.dropped],
             "collected": self.collected,
@@ -135,7 +125,7 @@ class SuiteLoader:
 
 
 LOADER = pytest.StashKey[SuiteLoader]()
-"""Where the configuration keeps the suites of its process."""
+"""Key of the suites of a process, in pytest's configuration."""
 
 RUNNER = pytest.StashKey[CaseRunner]()
-"""Where the configuration keeps what runs their cases."""
+"""Key of the runner of their cases, in pytest's configuration."""

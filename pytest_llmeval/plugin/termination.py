@@ -24,7 +24,7 @@ class Termination:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Listen, unless somebody else does or cannot."""
+        """Install the handler, unless there is one already or signals are not available."""
         main = threading.current_thread() is threading.main_thread()
         if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             self._session = session
@@ -43,7 +43,7 @@ class Termination:
         self._workers.pop(node.gateway.id, None)
 
     def pytest_unconfigure(self) -> None:
-        """Stop listening."""
+        """Restore the default handler."""
         if self._session is not None:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""What workers of pytest-xdist cost: a line for runs that are faster without them."""
+"""Overhead of pytest-xdist workers: a note for runs that are faster without them."""
 
 __all__ = ("WorkerTime",)
 
@@ -49,7 +49,7 @@ class WorkerTime:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, error: object) -> None:
-        """Note that a worker crashed, which takes time of its own."""
+        """Note a crashed worker, since restarting takes time."""
         self._lost = self._lost or bool(error)
 
     def pytest_runtest_logstart(self) -> None:
@@ -65,7 +65,7 @@ class WorkerTime:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Note that the run is faster without workers, if it clearly is; collecting takes one process no longer."""
+        """Note it if the run would clearly be faster without workers; collection takes one process no longer."""
         complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not self._lost
         if not complete or self._first is None or not self.run.record.items:
             return

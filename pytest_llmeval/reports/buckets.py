@@ -3,8 +3,10 @@
 __all__ = ("FilledBucket", "fill_buckets")
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from pytest_llmeval.core.evaluator import ErrorBucket
 
@@ -43,7 +45,7 @@ def fill_buckets(metrics: "MetricIndex", cases: "Sequence[CaseResult]") -> list[
     for label, evaluator in metrics.evaluators.items():
         own = evaluator.error_buckets()
         for each in own or _imperfect(metrics, label):
-            named = replace(each, metric=metrics.full_name(label, each.metric))
+            named = structs.replace(each, metric=metrics.full_name(label, each.metric))
             held = [case for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))]
             filled.append(FilledBucket(named, label, held, not own))
     return filled

@@ -20,7 +20,7 @@ from pytest_llmeval.core.frames import origin
 from pytest_llmeval.data.files.places import display_path
 from pytest_llmeval.run.shards.file import SuitePrint
 from pytest_llmeval.snapshots.comparable import comparable_of, fingerprint
-from pytest_llmeval.suite.loading import load_suite
+from pytest_llmeval.suite.loading import SuiteMemo, load_suite
 from pytest_llmeval.suite.registry import Registry, default_registry
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
@@ -105,7 +105,7 @@ class Checkout:
     root: Path
     plugins: Mapping[str, Sequence[str]]
     known: Mapping[SuiteKey, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
-    _loaded: dict[Path, Suite | LlmevalError] = field(default_factory=dict)
+    _suites: SuiteMemo = field(default_factory=SuiteMemo)
     _modules: dict[str, ModuleType] = field(default_factory=dict)
 
     def read(self, path: Path) -> Suite:
@@ -114,15 +114,7 @@ class Checkout:
         Raises:
             LlmevalError: The file has faults, or what registers its evaluators is not there or fails.
         """
-        if path not in self._loaded:
-            try:
-                self._loaded[path] = self._read(path)
-            except LlmevalError as error:
-                self._loaded[path] = error
-        found = self._loaded[path]
-        if isinstance(found, LlmevalError):
-            raise found
-        return found
+        return self._suites.get(path, lambda: self._read(path))
 
     def _read(self, path: Path) -> Suite:
         shown = display_path(path, self.root)

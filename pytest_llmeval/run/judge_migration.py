@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from pytest_llmeval.core.errors import BudgetError, LlmevalError
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, JudgingShown, MetricValue, Result
 from pytest_llmeval.evaluators.judge.panel import PanelAgreement
@@ -156,12 +158,12 @@ def migrate(
     """
     # How far jurors agree is about these jurors; another panel has to be approved for it.
     own = {label: each for label, each in suite.evaluators.items() if not isinstance(each, PanelAgreement)}
-    suite = replace(suite, evaluators=own)
-    old, new = (replace(suite, judge=spec) for spec in judges)
+    suite = structs.replace(suite, evaluators=own)
+    old, new = (structs.replace(suite, judge=spec) for spec in judges)
     replay = replace(options, mode="replay", model=None, base_url=None)
     before, known = _run(old, key, replay, recordings)
     left_out = {each.id: _why(each) for each in before if _lacks(each)}
-    asked = replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
+    asked = structs.replace(new, cases=tuple(case for case in new.cases if case.id not in left_out))
     if not asked.cases:
         raise LlmevalError(_nothing(key, left_out))
     after, taken = _run(asked, key, replace(replay, mode="auto"), recordings)

@@ -22,7 +22,7 @@ from pytest_llmeval.services.stopwatch import Stopwatch
 from pytest_llmeval.snapshots.answers import ApprovedAnswers
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.python import Recordings, fingerprint, recorded_figures, recording
+from pytest_llmeval.targets.python import Recordings, input_digest, recorded_figures, recording
 
 if TYPE_CHECKING:
     from pytest_llmeval.judge.store.leases import Reservation
@@ -68,7 +68,7 @@ class Sharing:
         store = self.store
         if not job.shared or store is None:
             return await ask()
-        parts = (store.run, job.key.shown, job.key.variant, first.id, str(job.repeat), fingerprint(first.input))
+        parts = (store.run, job.key.shown, job.key.variant, first.id, str(job.repeat), input_digest(first.input))
         key = " ".join(("answer", *parts))
         if key in self._given:
             return await ask()  # the case runs again, to get another answer

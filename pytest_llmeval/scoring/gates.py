@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from pytest_llmeval.core.results import GroupResult, MetricValue, Result
 from pytest_llmeval.core.wording import MOST_LISTED, counted, limit, number, several, suggest
 from pytest_llmeval.scoring.limits import TOLERANCE
@@ -44,10 +46,10 @@ _UNKNOWN = {
     "cost_usd": "a call has no known price",
     "latency_s": "the stored verdicts have no latency",
     "target_latency_s": "no target was called",
-    "target_tokens": "not every prediction says its usage",
-    "target_cost_usd": "not every prediction says its cost, or tokens of a model with a known price",
+    "target_tokens": "not every prediction reports its usage",
+    "target_cost_usd": "not every prediction reports its cost, or the tokens of a model with a known price",
 }
-"""Why a figure does not exist, for those of judges although they gave verdicts."""
+"""Why a figure is missing; for those of judges, although there are verdicts."""
 
 _CALL = re.compile(r"^(?P<statistic>mean|median|min|max|low|high|p(?:\d{1,2}|100))\((?P<metric>.+)\)$")
 _COMPARISON = re.compile(
@@ -59,8 +61,7 @@ class GateFormError(ValueError):
     """A text is no gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreLimit:
+class ScoreLimit(Struct, frozen=True):
     """One comparison: an operator and a number."""
 
     operator: str
@@ -174,8 +175,8 @@ class Gate:
         failed = [each for each in judged if each[2] == "failed"]
         _, name, outcome, value, reason = min(failed or judged)
         if failed:
-            told = sorted(failed) if len(failed) > MOST_LISTED else failed
-            listed = several([f"{each[1]}: {each[4]}" for each in told], "; ")
+            ordered = sorted(failed) if len(failed) > MOST_LISTED else failed
+            listed = several([f"{each[1]}: {each[4]}" for each in ordered], "; ")
             return self._verdict(outcome, value, f"{len(failed)} of {len(judged)} groups fail: {listed}{note}")
         return self._verdict(
             outcome, value, f"all {counted(len(judged), 'group')} pass, closest {name}: {reason}{note}"

@@ -3,7 +3,8 @@
 __all__ = ("Limit", "Unmet", "unmet")
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pytest_llmeval.core.wording import limit, number
 
@@ -11,8 +12,7 @@ TOLERANCE = 1e-12
 """Slack of every comparison with a limit, so that 0.1 + 0.2 meets 0.3."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The range that a score must lie in; both ends belong to it."""
 
     min: float | None = None
@@ -33,8 +33,7 @@ class Limit:
         return " and ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Unmet:
+class Unmet(Struct, frozen=True):
     """A score outside its limit."""
 
     metric: str

@@ -1,4 +1,4 @@
-"""What calls that have not been made will take, estimated from calls that were made."""
+"""Estimates for calls that are not made yet, from calls that were made."""
 
 __all__ = ("NOTHING", "CallSample", "CostEstimate", "PlannedCalls", "planned")
 
@@ -11,7 +11,7 @@ _MEDIAN, _HIGH = 50, 95
 
 
 class CallSample(NamedTuple):
-    """What one call took; ``None`` where that is unknown."""
+    """Tokens, cost and seconds of one call; ``None`` where unknown."""
 
     tokens: float | None = None
     usd: float | None = None
@@ -77,7 +77,7 @@ class PlannedCalls:
 
     @property
     def expected(self) -> int:
-        """How many calls are expected."""
+        """The number of expected calls."""
         return self.calls + self.likely
 
 

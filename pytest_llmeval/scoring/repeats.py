@@ -5,8 +5,10 @@ __all__ = ("REDUCERS", "Reduced", "Repeats", "Status", "spread_of", "status_of")
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, FieldsError
@@ -26,7 +28,7 @@ _SUM, _COUNT = "sum ", "n "
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often a case runs, and how its scores become one.
+    """The number of runs of a case, and the reduction of their scores to one.
 
     Attributes:
         times: Runs of target and judge per case.
@@ -130,7 +132,8 @@ class Reduced(Evaluator):
     def describe(self) -> Sequence[Metric]:
         """Return its metrics, with the repeats in their signatures."""
         return [
-            replace(metric, signature=f"{metric.signature}|{self.repeats}".lstrip("|")) for metric in self.of.describe()
+            structs.replace(metric, signature=f"{metric.signature}|{self.repeats}".lstrip("|"))
+            for metric in self.of.describe()
         ]
 
     def measure(self, case: Case) -> Observation:

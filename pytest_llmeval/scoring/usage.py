@@ -140,7 +140,7 @@ def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
 
 @dataclass(frozen=True, slots=True)
 class JudgeUsage:
-    """What one juror of a panel was asked, and what that cost in this run; see `UsageReport`."""
+    """Questions to one juror of a panel, and their cost in this run; see `UsageReport`."""
 
     verdicts: int
     calls: int
@@ -163,7 +163,7 @@ class JudgeUsage:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What the questions of a suite cost in this run.
+    """The cost of the questions of a suite in this run.
 
     Attributes:
         verdicts: Questions answered, stored ones included.
@@ -192,7 +192,7 @@ class UsageReport:
 
 
 def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
-    """Add up what the cases of a suite asked; ``None`` if nothing was asked or said."""
+    """Add up the usage of a suite's cases; ``None`` if there is none."""
     calls = [call for record in records for call in record.calls]
     target = [seconds for record in records for seconds in record.target_seconds]
     usages = [each for record in records for each in record.target_usage]

@@ -1,11 +1,12 @@
-"""What the calls of a process are doing, for those who watch a run: counts, cost, and what they wait for."""
+"""Activity of the calls of a process, for progress: counts, cost, and what they wait for."""
 
 __all__ = ("Activity", "Snapshot")
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import NamedTuple, Self
+
+from msgspec import Struct
 
 
 class Snapshot(NamedTuple):
@@ -42,8 +43,7 @@ class Snapshot(NamedTuple):
         )
 
 
-@dataclass
-class Activity:
+class Activity(Struct):
     """Counts of one process. `done` and `total` belong to the thread of the tests, the others to the event loop."""
 
     total: int = 0
@@ -51,7 +51,7 @@ class Activity:
     in_flight: int = 0
     retries: int = 0
     cost_usd: float | None = None
-    _waits: dict[object, str] = field(default_factory=dict)
+    _waits: dict[object, str] = {}
 
     def snapshot(self) -> Snapshot:
         """Return the present counts; of several calls that wait, the one that began last is shown."""
@@ -65,7 +65,7 @@ class Activity:
 
     @contextmanager
     def waiting(self) -> Iterator[Callable[[str], None]]:
-        """Yield a function that says what a call waits for, until the end of the block."""
+        """Yield a function that sets what a call waits for, until the end of the block."""
         call = object()
         try:
             yield lambda text: self._waits.__setitem__(call, text)

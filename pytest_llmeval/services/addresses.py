@@ -14,7 +14,7 @@ _LONGEST_SHOWN: Final = 100
 
 
 def address_of(url: str, *keys: str) -> str:
-    """Return a name of what is asked, and with which keys, that holds no secret.
+    """Return a name for a service and its keys that contains no secret.
 
     Args:
         url: Where.

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import asyncio
@@ -18,21 +19,20 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _WAKE_S = 0.5
-"""How long a wait lasts before signals are looked at."""
+"""Seconds between checks for signals during a wait."""
 
 _TURNS = 5
 """Turns of the loop from a reply to the next call in its place, and to the result that another thread waits for."""
 
 
-@dataclass
-class Background:
+class Background(Struct):
     """An event loop that starts with the first coroutine given to it.
 
     Attributes:
         closing: Coroutine functions that run in the loop before it stops.
     """
 
-    closing: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
+    closing: list[Callable[[], Coroutine[Any, Any, None]]] = []
     _loop: "asyncio.AbstractEventLoop | None" = None
     _thread: threading.Thread | None = None
 

@@ -5,9 +5,10 @@ __all__ = ("Exchange", "NoReplyError", "Reply")
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.services.addresses import proxy_for, why_no_answer
@@ -38,9 +39,8 @@ class NoReplyError(AttemptError):
         super().__init__(message, transient=cause in _TRANSIENT, brief=_BRIEFLY.get(cause, cause))
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a service answered.
+class Reply(Struct, frozen=True):
+    """A reply over HTTP.
 
     Attributes:
         status: Of HTTP.
@@ -66,7 +66,7 @@ class Reply:
 
     @property
     def leads_to(self) -> str | None:
-        """Where it redirects, without user, password and query, which may be secret."""
+        """The target of a redirection, without user, password and query, which may be secret."""
         location = self.headers.get("Location")
         if location is None:
             return None

@@ -2,8 +2,9 @@
 
 __all__ = ("Notes", "Refusals", "is_refusal")
 
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 _STATUSES: Final = frozenset({401, 403})
 
@@ -23,8 +24,7 @@ def is_refusal(status: int) -> bool:
     return status in _STATUSES
 
 
-@dataclass
-class Refusals:
+class Refusals(Struct):
     """The refusals of a run.
 
     Attributes:
@@ -32,7 +32,7 @@ class Refusals:
     """
 
     shared: Notes | None = None
-    _known: dict[str, str] = field(default_factory=dict)
+    _known: dict[str, str] = {}
 
     def get(self, address: str) -> str | None:
         """Return what an address answered when it refused the key, or nothing."""

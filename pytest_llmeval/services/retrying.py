@@ -4,10 +4,11 @@ __all__ = ("LONGEST_DELAY", "AttemptError", "RunCalls", "Sleep", "delay_asked_fo
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from pytest_llmeval.core.wording import ordinal
 from pytest_llmeval.services.activity import Activity
@@ -97,9 +98,8 @@ class AttemptError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True)
-class RunCalls:
-    """What the calls of a run know of each other.
+class RunCalls(Struct, frozen=True):
+    """State that the calls of a run share.
 
     Attributes:
         activity: Of this process.
@@ -121,7 +121,7 @@ async def retried(
         sleep: Waits between attempts: as long as the service asks, or else twice as long each time. Jitter keeps
             concurrent calls from coming back all at once.
         calls: Of the run.
-        address: What is asked, and with which key; once it has refused the key, it is not asked again in the run.
+        address: The service and its key; after it refuses the key, it is not called again in the run.
 
     Raises:
         AttemptError: That of the last attempt, or that of the call that was refused.

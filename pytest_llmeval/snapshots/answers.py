@@ -15,7 +15,7 @@ from pytest_llmeval.data.files.text import decode, read_bytes
 from pytest_llmeval.snapshots.files import answers_file, score_file
 from pytest_llmeval.snapshots.runs import shown_beside
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import fingerprint
+from pytest_llmeval.targets.python import input_digest
 
 _NONE = "no answer is approved: set 'snapshot: true' in the suite, and run pytest --llmeval --snapshot-update"
 _REPAIR = "restore the file from version control, or delete it and approve again"
@@ -28,7 +28,7 @@ def answers_text(cases: Iterable[Case], rows: Iterable[Mapping[str, Any]]) -> st
         cases: Of the suite.
         rows: Recordings of the answers to them.
     """
-    inputs = {case.id: fingerprint(case.input) for case in cases}
+    inputs = {case.id: input_digest(case.input) for case in cases}
     lines = {}
     for row in rows:
         if row["case"] in inputs:
@@ -94,6 +94,6 @@ class ApprovedAnswers:
         row = self.rows.get((case.id, repeat))
         if row is None:
             return NoAnswer("no answer to this case is approved")
-        if row["input"] != fingerprint(case.input):
+        if row["input"] != input_digest(case.input):
             return NoAnswer("the approved answer is one to another input")
         return row["prediction"]

@@ -3,8 +3,10 @@
 __all__ = ("Keeper",)
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.mode import SnapshotMode
@@ -31,7 +33,7 @@ class Keeper:
     def settings(self, suite: Suite) -> SnapshotSettings | None:
         """Return the snapshot settings of a suite; ``None`` if it has no snapshot."""
         settings = suite.snapshot or SnapshotSettings(enabled=self.always)
-        return replace(settings, excluded=suite.against_approved) if settings.enabled else None
+        return structs.replace(settings, excluded=suite.against_approved) if settings.enabled else None
 
     def judge(self, suite_run: SuiteRun, unjudged: str, stamp: Stamp) -> list[SnapshotVerdict]:
         """Judge the scores of a suite against the approved ones.

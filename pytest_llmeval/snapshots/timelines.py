@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
+from msgspec import structs
 from pydantic import Field
 
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -112,7 +113,7 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
         else:
             left_out += 1
             if left_out <= MAX_LISTED:
-                faults.append(replace(read, line=number, column=1))
+                faults.append(structs.replace(read, line=number, column=1))
     if left_out > MAX_LISTED:
         faults.append(Fault(shown, 0, 0, "", f"... and {left_out - MAX_LISTED} more lines that are no runs"))
 

@@ -3,4 +3,4 @@
 __all__ = ("SUITE_FILES",)
 
 SUITE_FILES = ("*.eval.yaml", "*.eval.yml", "*.eval.json")
-"""How the names of suite files end."""
+"""Patterns of the names of suite files."""

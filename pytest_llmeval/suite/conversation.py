@@ -24,7 +24,7 @@ class ConversationSpec:
     """When conversations end.
 
     Attributes:
-        stop: ``script``: after the reply to the last message of the script; ``target``: when the target says so.
+        stop: ``script``: after the reply to the last message of the script; ``target``: when the target ends it.
         max_turns: Most calls of the target.
     """
 
@@ -35,12 +35,12 @@ class ConversationSpec:
 
 
 def script_of(messages: Sequence[str | MessageEntry]) -> list[dict[str, str]]:
-    """Return the messages of a script; a text is what the user says."""
+    """Return the messages of a script; a text is a message of the user."""
     return [{"role": "user", "content": each} if isinstance(each, str) else dict(vars(each)) for each in messages]
 
 
 def script_fault(messages: Sequence[str | MessageEntry]) -> str | None:
-    """Say what is wrong with a script as a whole."""
+    """Return the fault of a script as a whole."""
     if not messages:
         return "found an empty list, expected at least one message"
     last = messages[-1]

@@ -1,6 +1,6 @@
 """Loading of a suite file and the files it names, collecting all faults."""
 
-__all__ = ("load_suite",)
+__all__ = ("SuiteMemo", "load_suite")
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError, format_error
@@ -22,14 +24,13 @@ from pytest_llmeval.data.formats.fields import case_id, id_fault, json_text
 from pytest_llmeval.judge.panel import PanelSpec
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
-from pytest_llmeval.suite.case_settings import CaseSettingsReader
 from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.judge_settings import without_unasked
 from pytest_llmeval.suite.limit_faults import check_name_faults
 from pytest_llmeval.suite.registry import Registry
+from pytest_llmeval.suite.settings import SettingsReader
 from pytest_llmeval.suite.snapshot import read_snapshot
-from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry
-from pytest_llmeval.suite.system import System
+from pytest_llmeval.suite.suite import CaseEntry, Suite, SuiteEntry, System
 from pytest_llmeval.suite.systems import Loaded, SystemReader, names_system, without_gold, without_predictions
 
 if TYPE_CHECKING:
@@ -56,7 +57,30 @@ def load_suite(path: Path, registry: Registry, *, root: Path, shown: str | None 
     return _Loader(path, registry, shown or str(path), root).load()
 
 
-class _Loader(CaseSettingsReader):
+class SuiteMemo:
+    """The suites of a process by file; a file that cannot be loaded raises the same error each time."""
+
+    def __init__(self) -> None:
+        self._found: dict[Path, Suite | LlmevalError] = {}
+
+    def get(self, path: Path, load: Callable[[], Suite]) -> Suite:
+        """Return the suite of a file, which is loaded the first time.
+
+        Raises:
+            LlmevalError: It could not be loaded.
+        """
+        if path not in self._found:
+            try:
+                self._found[path] = load()
+            except LlmevalError as error:
+                self._found[path] = error
+        found = self._found[path]
+        if isinstance(found, LlmevalError):
+            raise found
+        return found
+
+
+class _Loader(SettingsReader):
     """One reading of one suite file, cases included."""
 
     def load(self) -> Suite:
@@ -123,7 +147,7 @@ class _Loader(CaseSettingsReader):
                 self.fault(place, fault, key="thresholds" in place)
             self.check_reduction(judge, suite.evaluators)
             broken = bool(self.faults)
-            suite = replace(suite, faults=tuple(self.faults))
+            suite = structs.replace(suite, faults=tuple(self.faults))
         if broken or not suite.cases:
             raise SuiteError(suite.faults)
         before = len(self.faults)
@@ -131,10 +155,10 @@ class _Loader(CaseSettingsReader):
             found = {
                 spec.name: systems.system(spec, suite.cases, recorded.get(spec.name), entry.only) for spec in specs
             }
-            suite = replace(suite, systems=found)
+            suite = structs.replace(suite, systems=found)
         else:
             kept = System(suite.cases).only(entry.only)
-            suite = replace(suite, cases=kept.cases, left_out=kept.left_out)
+            suite = structs.replace(suite, cases=kept.cases, left_out=kept.left_out)
             if not suite.cases:
                 self.fault(("only",), "found no case with a prediction, expected at least one")
         if len(self.faults) > before:
@@ -221,7 +245,7 @@ class _Loader(CaseSettingsReader):
             if fault is None:
                 cases[case.id] = case
             else:
-                self.faults.append(replace(place, message=fault))
+                self.faults.append(structs.replace(place, message=fault))
                 faulty += 1
         if not found and not self.faults:
             self.fault((), "found no case, expected 'cases' or a 'source' with at least one case")
@@ -234,7 +258,9 @@ class _Loader(CaseSettingsReader):
         if isinstance(suite.judge, PanelSpec):
             evaluators = without_unasked(evaluators)
         listed = tuple(cases.values())
-        return replace(suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files)
+        return structs.replace(
+            suite, evaluators=evaluators, cases=listed, faults=tuple(faults), faulty=faulty, files=files
+        )
 
     def _shown(self, file: str) -> str:
         """Return how messages name a data file, as they name the suite file."""
@@ -279,7 +305,7 @@ class _Loader(CaseSettingsReader):
         checks = self.read_checks(row.checks, ("checks",))
         script = self.read_script(row.input) if row.conversation else row.input
         self.faults[before:] = [
-            replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
+            structs.replace(fault, file=source.file_of(row), line=row.line, column=1) for fault in self.faults[before:]
         ]
         return replace(row, input=script, thresholds=limits, checks=checks) if len(self.faults) == before else None
 
@@ -353,8 +379,8 @@ class _Loader(CaseSettingsReader):
         for label, evaluator in suite.evaluators.items():
             try:
                 expecting = suite.readings[label].expecting(case)
-                told = (fault for each in expecting for fault in evaluator.check(each))
-                wrong = "; ".join(islice(told, _MOST_FAULTS)) or None
+                found = (fault for each in expecting for fault in evaluator.check(each))
+                wrong = "; ".join(islice(found, _MOST_FAULTS)) or None
             except Exception as error:  # noqa: BLE001 (an evaluator's bug is a fault of the files that use it)
                 wrong = f"its check failed: {format_error(error)}{origin(error)}"
             if wrong is not None:

@@ -122,7 +122,7 @@ class ModelSystem:
 
     @cached_property
     def way(self) -> str:
-        """What decides its answers besides the input, as text."""
+        """Everything that decides its answers besides the input, as text."""
         texts = [None if each is None else each.text for each in (self.prompt, self.system_prompt)]
         return json.dumps([self.spec.model, self.spec.base_url, self.spec.request_parameters(), *texts])
 

@@ -5,14 +5,17 @@ __all__ = ("Command", "Registry", "build", "default_registry", "get_evaluator", 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+
 from pytest_llmeval.core.errors import EvaluatorError, LlmevalError, format_error
 from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.validation import most_telling, option_fault
 from pytest_llmeval.data.formats import SOURCES, Source
 
 if TYPE_CHECKING:
@@ -53,8 +56,7 @@ _S = TypeVar("_S", bound=type[Source] | str)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """A subcommand of ``llmeval``.
 
     Attributes:
@@ -72,8 +74,7 @@ class Command:
         add(parser)
 
 
-@dataclass(frozen=True)
-class Renamed:
+class Renamed(Struct, frozen=True):
     """A command that had another name.
 
     Attributes:
@@ -86,7 +87,7 @@ class Renamed:
 
 
 class _Classes:
-    """Classes of one kind by name; those given as import strings are imported when they are asked for."""
+    """Classes of one kind by name; import strings are imported at the first use."""
 
     def __init__(
         self, base: type, attribute: str, shown: str, error: type[LlmevalError], known: Mapping[str, str | type]
@@ -114,8 +115,6 @@ class _Classes:
         """Return the class of a name."""
         found = self.known.get(name)
         if found is None:
-            from pytest_llmeval.core.wording import suggest
-
             names = sorted(self.known)
             known = ", ".join(names)
             raise self.error(f"found {self.kind} {name!r}, expected one of {known}{suggest(name, names)}")
@@ -318,8 +317,9 @@ def _installed() -> Registry:
     registry = Registry(_SHIPPED, SOURCES)
     for each in _PLUGINS:
         _imported(each)(registry)
+    points = entry_points()  # once: it reads the metadata of all installed packages
     for group, register in ((EVALUATORS_GROUP, _register_evaluator), (PLUGINS_GROUP, _register_plugin)):
-        for point in sorted(entry_points(group=group), key=lambda point: point.name):
+        for point in sorted(points.select(group=group), key=lambda point: point.name):
             try:
                 register(registry, point.load())
             except Exception as error:
@@ -379,8 +379,6 @@ def get_evaluator(name: str, **options: Any) -> Evaluator:
     try:
         return build(evaluator, options)
     except ValidationError as error:
-        from pytest_llmeval.data.files.validation import most_telling, option_fault
-
         found = most_telling(error.errors(include_url=False))
         faults = "; ".join(option_fault(each, evaluator) for each in found)
         raise EvaluatorError(f"evaluator {name!r}: {faults}") from None

@@ -1,43 +1,53 @@
-"""The settings of a suite file: evaluators, thresholds, gates, repeats. Collects all faults."""
+"""The settings of a suite file: evaluators, limits, gates, repeats, checks, files beside it. Collects all faults."""
 
 __all__ = ("SUITE_METRICS", "SettingsReader")
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
+from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.frames import origin
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.tables import metric_names
-from pytest_llmeval.core.wording import closest, suggest, unknown_name
+from pytest_llmeval.core.wording import suggest, unknown_name
+from pytest_llmeval.data.files.documents import read_json
+from pytest_llmeval.data.files.text import check_regular
 from pytest_llmeval.data.files.validation import describe
 from pytest_llmeval.data.formats.base import shown_path
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec
-from pytest_llmeval.scoring.gate_forms import MetricNames, nearest_limit
 from pytest_llmeval.scoring.gates import Gate, GateFormError, gate_from_mapping, parse_gate
 from pytest_llmeval.scoring.limits import Limit
 from pytest_llmeval.scoring.regression import REGRESSION_KEYS, RegressionGate, clustered, regression_from_mapping
 from pytest_llmeval.scoring.repeats import Repeats
 from pytest_llmeval.scoring.usage import TARGET_FIGURES, UsageEvaluator
+from pytest_llmeval.suite.conversation import script_fault, script_of
 from pytest_llmeval.suite.judge_settings import JudgeReader
 from pytest_llmeval.suite.limit_faults import (
-    declared_metric,
     drop_fault,
     gate_form_fault,
+    limit_form_fault,
     mapping_form_fault,
     range_fault,
     subject_fault,
 )
 from pytest_llmeval.suite.registry import Registry, using
-from pytest_llmeval.suite.suite import GateEntry, LimitEntry
+from pytest_llmeval.suite.suite import CaseEntry, GateEntry, LimitEntry
 
 if TYPE_CHECKING:
+    from pytest_llmeval.evaluators.checks.evaluator import Checks
+    from pytest_llmeval.evaluators.checks.reading import CheckReader
+    from pytest_llmeval.evaluators.checks.tree import Check
     from pytest_llmeval.targets.spec import TargetSpec
+
 
 SUITE_METRICS = (PASS_RATE, *(metric.name for metric in UsageEvaluator().describe()))
 """Metrics that suites have whatever their evaluators."""
@@ -58,6 +68,7 @@ class SettingsReader(JudgeReader):
         metrics: Those of the evaluators read so far.
         knows_metrics: False once an evaluator could not be built, since its metrics would then be called unknown.
         systems: The names of the suite's systems.
+        shared_checks: The suite's own checks, which hold for every case.
     """
 
     def __init__(self, path: Path, registry: Registry, shown: str, root: Path) -> None:
@@ -68,6 +79,7 @@ class SettingsReader(JudgeReader):
         self.metrics = MetricIndex.of({})
         self.knows_metrics = True
         self.systems: Sequence[str] = ()
+        self.shared_checks: tuple[Check, ...] = ()
 
     def read_evaluators(self, entries: Sequence[Any], checks: Evaluator | None = None) -> Mapping[str, Evaluator]:
         """Read ``evaluators``: label to evaluator, with names of metrics that do not clash.
@@ -179,7 +191,7 @@ class SettingsReader(JudgeReader):
                 metrics = MetricIndex.of({label: _with_paths(built, self.path.parent).made()})
             _check_names(metrics)
         except SuiteError as error:  # of a file that the options name
-            named = [replace(each, file=shown_path(Path(each.file))) for each in error.faults]
+            named = [structs.replace(each, file=shown_path(Path(each.file))) for each in error.faults]
             placed = [each if each.line else self.document.fault(path, str(each)) for each in named]
             self.faults += [each for each in placed if each not in self.faults]
             return None
@@ -216,17 +228,6 @@ class SettingsReader(JudgeReader):
         known = [*extra, *(each.name for declared in self.metrics.declared.values() for each in declared), *after]
         return f"found the unknown metric {metric!r}, expected one of {', '.join(known)}{suggest(metric, known)}"
 
-    def _names(self) -> MetricNames:
-        """Return the names of metrics by which wrong forms of gates are read."""
-
-        def near(name: str) -> str | None:
-            if name in SUITE_METRICS or self.metrics.find(name) is not None:
-                return name
-            known = [PASS_RATE, *(each.name for declared in self.metrics.declared.values() for each in declared)]
-            return closest(name, known)
-
-        return MetricNames(near, lambda name: declared_metric(name, self.metrics))
-
     def read_limits(self, entries: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Limit]:
         """Read ``thresholds``, of the suite or of a case."""
         limits = {}
@@ -255,8 +256,7 @@ class SettingsReader(JudgeReader):
         if isinstance(entry, int | float) and not isinstance(entry, bool):
             entry = {"min": entry}
         if not isinstance(entry, Mapping):
-            hint = nearest_limit(entry) if isinstance(entry, str) else ""
-            self.fault(place, f"found {describe(entry)}, expected a number or {{min, max}}{hint}")
+            self.fault(place, limit_form_fault(entry))
             return None
         checked = self.check(LimitEntry, entry, place)
         if checked is None:
@@ -289,7 +289,7 @@ class SettingsReader(JudgeReader):
         extra = SUITE_METRICS if judged or gate.metric in SUITE_METRICS else (PASS_RATE,)
         if fault := self._metric_fault(gate.metric, extra):
             text = gate.metric if isinstance(entry, Mapping) else entry
-            self.fault(subject, subject_fault(text, gate.metric, self._names()) or fault)
+            self.fault(subject, subject_fault(text, gate.metric, self.metrics) or fault)
         elif isinstance(gate, RegressionGate):
             if gate.metric in SUITE_METRICS[1:]:
                 known = "expected a metric of an evaluator: costs and latencies have no approved value"
@@ -318,7 +318,7 @@ class SettingsReader(JudgeReader):
                 return self._gate_from_mapping(entry, place, cluster_by)
             fault = f"found {describe(entry)}, expected text such as 'f1 >= 0.7' or a mapping with 'metric'"
         except GateFormError:
-            fault = gate_form_fault(entry, self._names())
+            fault = gate_form_fault(entry, self.metrics)
         except ValueError as error:
             fault = str(error)
         self.fault(place, fault)
@@ -327,7 +327,7 @@ class SettingsReader(JudgeReader):
     def _gate_from_mapping(
         self, entry: Mapping[str, Any], place: tuple[str | int, ...], cluster_by: str | None
     ) -> Gate | RegressionGate | None:
-        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self._names()):
+        if fault := mapping_form_fault(entry, [each.name for each in fields(GateEntry)], self.metrics):
             raise ValueError(fault)
         checked = self.check(GateEntry, entry, place)
         if checked is None:
@@ -370,6 +370,53 @@ class SettingsReader(JudgeReader):
         if value is not None and not 0 < value < 1:
             self.fault(("confidence",), f"found {value}, expected a number between 0 and 1, such as 0.95")
         return value
+
+    @cached_property
+    def _reader(self) -> "CheckReader":
+        from pytest_llmeval.evaluators.checks.reading import CheckReader
+
+        return CheckReader(self.registry.checks, self)
+
+    def read_checks(self, entries: Any, place: tuple[str | int, ...]) -> "tuple[Check, ...]":
+        """Read ``checks``, of the suite or of a case."""
+        return () if entries in ([], ()) else self._reader.read(entries, place)
+
+    def checks_evaluator(self, cases: Iterable[Case] = ()) -> "Checks":
+        """Return the evaluator of the suite's checks, and of those of cases."""
+        from pytest_llmeval.evaluators.checks.evaluator import checks_evaluator
+
+        return checks_evaluator(self.shared_checks, (check for case in cases for check in case.checks))
+
+    def read_script(self, messages: Any) -> list[dict[str, str]]:
+        """Read ``messages`` of a source's row."""
+        entry = self.check(CaseEntry, {"messages": messages}, ())
+        if entry is None:
+            return []
+        if fault := script_fault(entry.messages):
+            self.fault(("messages",), fault)
+        return script_of(entry.messages)
+
+    def read_file(self, name: str, place: tuple[str | int, ...]) -> Any:
+        """Return the text or the JSON data of a file beside the suite file; ``None`` where it cannot be read."""
+        try:
+            target = (self.path.parent / name).resolve()
+            if not self.is_inside(name):
+                self.fault(place, self.outside_fault(name))
+                return None
+            check_regular(target, name)
+            return read_json(target, name) if target.suffix == ".json" else target.read_text(encoding="utf-8-sig")
+        except SuiteError as error:
+            for each in error.faults:
+                self.faults.append(each if each.line else self.document.fault(place, f"{name!r}: {each.message}"))
+        except UnicodeDecodeError as error:
+            self.fault(
+                place,
+                f"found {name!r} with byte 0x{error.object[error.start]:02x} at offset {error.start}, expected UTF-8",
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            reason = "embedded null byte" if "\0" in name else error  # in words of no version of Python
+            self.fault(place, f"found {name!r}, which cannot be read ({reason}), expected a file")
+        return None
 
 
 def _with_paths(evaluator: Evaluator, folder: Path) -> Evaluator:

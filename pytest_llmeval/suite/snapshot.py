@@ -4,8 +4,10 @@ __all__ = ("EXACT", "SnapshotEntry", "SnapshotSettings", "Tolerance", "Tolerance
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.wording import limit
 
@@ -16,9 +18,8 @@ _MOST_APPROVALS = 1000
 _MOST_POOLED = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How far a metric may fall; the larger of the two allowances counts.
+class Tolerance(Struct, frozen=True):
+    """The allowed fall of a metric: the larger of two allowances.
 
     Attributes:
         absolute: In units of the metric.
@@ -62,9 +63,8 @@ class SnapshotEntry:
     pool: int = 1
 
 
-@dataclass(frozen=True)
-class SnapshotSettings:
-    """How the scores of a suite are stored and compared.
+class SnapshotSettings(Struct, frozen=True):
+    """Settings for storing and comparing the scores of a suite.
 
     Attributes:
         enabled: Whether they are; overrides the ini option ``llmeval_snapshots``.
@@ -80,7 +80,7 @@ class SnapshotSettings:
 
     enabled: bool = True
     tolerance: Tolerance | None = None
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    tolerances: Mapping[str, Tolerance] = {}
     metrics: tuple[str, ...] | None = None
     not_comparable: Policy = "fail"
     history: int = 20

@@ -1,20 +1,22 @@
 """A suite: the checked content of a suite file."""
 
-__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Suite", "SuiteEntry", "SuiteKey")
+__all__ = ("CANNOT_FAIL", "CaseEntry", "GateEntry", "LimitEntry", "Only", "Suite", "SuiteEntry", "SuiteKey", "System")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from pytest_llmeval.core.case import Case
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.evaluator import APPROVED, Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.parts import WHOLE, Parts
-from pytest_llmeval.core.turns import Turn
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core.views import Reading, Turn
 from pytest_llmeval.data.files.plain import STRICT
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.panel import PanelSpec, jurors_of
@@ -25,11 +27,38 @@ from pytest_llmeval.scoring.regression import Adjustment, Alternative, GateRule,
 from pytest_llmeval.scoring.repeats import Reduced, Repeats
 from pytest_llmeval.suite.conversation import ConversationSpec, MessageEntry
 from pytest_llmeval.suite.snapshot import SnapshotSettings
-from pytest_llmeval.suite.system import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem
     from pytest_llmeval.targets.spec import TargetSpec
+
+Only: TypeAlias = Literal["predicted"]
+
+
+class System(Struct, frozen=True):
+    """A system with its cases.
+
+    Attributes:
+        cases: With its predictions; without, where a target answers.
+        target: Answers the cases; ``None`` where predictions are recorded.
+        model: Answers the cases in place of a target.
+        faults: Of its predictions.
+        left_out: How many cases are left out because it has no prediction for them.
+    """
+
+    cases: tuple[Case, ...]
+    target: "TargetSpec | None" = None
+    model: "ModelSystem | None" = None
+    faults: tuple[Fault, ...] = ()
+    left_out: int = 0
+
+    def only(self, which: Only | None) -> "System":
+        """Return the system with the cases that have a prediction, if only they are wanted."""
+        if which is None:
+            return self
+        kept = tuple(case for case in self.cases if case.prediction is not MISSING)
+        return replace(self, cases=kept, left_out=self.left_out + len(self.cases) - len(kept))
+
 
 CANNOT_FAIL = "nothing can fail here: found no thresholds, checks, gates or snapshot, so every score passes"
 
@@ -125,8 +154,7 @@ class SuiteEntry:
     source: Any = None
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(Struct, frozen=True, dict=True):
     """A suite that can run.
 
     Attributes:
@@ -166,7 +194,7 @@ class Suite:
     path: Path
     evaluators: Mapping[str, Evaluator]
     cases: tuple[Case, ...]
-    thresholds: Mapping[str, Limit] = field(default_factory=dict)
+    thresholds: Mapping[str, Limit] = {}
     gates: tuple[Gate, ...] = ()
     regressions: tuple[RegressionGate, ...] = ()
     snapshot: SnapshotSettings | None = None
@@ -179,21 +207,24 @@ class Suite:
     checked: bool = False
     faults: tuple[Fault, ...] = ()
     faulty: int = 0
-    repeats: Repeats = Repeats()  # noqa: RUF009 (frozen)
-    judge: JudgeSpec | PanelSpec = JudgeSpec()  # noqa: RUF009 (frozen)
-    parts: Parts = Parts()  # noqa: RUF009 (frozen)
-    on: Mapping[str, str] = field(default_factory=dict)
-    turns: Mapping[str, Turn] = field(default_factory=dict)
-    conversation: ConversationSpec = ConversationSpec()  # noqa: RUF009 (frozen)
-    systems: Mapping[str, System] = field(default_factory=dict)
+    repeats: Repeats = Repeats()
+    judge: JudgeSpec | PanelSpec = JudgeSpec()
+    parts: Parts = Parts()
+    on: Mapping[str, str] = {}
+    turns: Mapping[str, Turn] = {}
+    conversation: ConversationSpec = ConversationSpec()
+    systems: Mapping[str, System] = {}
     system: str = ""
     model: "ModelSystem | None" = None
     reference: str | None = None
     compare_by: tuple[str, ...] = ()
     left_out: int = 0
     named_gates: tuple[Gate | RegressionGate, ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict, repr=False)
-    _of: "dict[str, Suite]" = field(default_factory=dict, init=False, compare=False, repr=False)
+    files: Mapping[str, str] = {}
+
+    @cached_property
+    def _of(self) -> "dict[str, Suite]":
+        return {}
 
     def of(self, variant: str) -> "Suite":
         """Return the suite as one of its systems, or a variant of its target, answers it: with its cases and gates."""
@@ -225,7 +256,7 @@ class Suite:
 
     @property
     def compared_by(self) -> Sequence[str]:
-        """The metrics that matter most for a comparison: those that the suite says, or those of its gates."""
+        """The main metrics of a comparison: those that the suite names, or those of its gates."""
         return self.compare_by or self.judged_metrics
 
     @property
@@ -255,7 +286,7 @@ class Suite:
 
     @cached_property
     def asks_judge(self) -> bool:
-        """Whether its own judge may be asked, and not only models of embeddings that evaluators name."""
+        """Whether its own judge may be asked, not only embedding models named by evaluators."""
         judged = [each for each in self.evaluators.values() if isinstance(each, JudgedEvaluator)]
         return any(each.own_model is None for each in judged)
 
@@ -308,7 +339,7 @@ class Suite:
 
     @property
     def total(self) -> int:
-        """How many cases the file has, faulty ones included."""
+        """The number of cases in the file, faulty ones included."""
         return len(self.cases) + self.faulty
 
     def limits(self, case: Case) -> Mapping[str, Limit]:
@@ -334,7 +365,7 @@ def _is_between(gate: Gate | RegressionGate) -> bool:
 
 
 class SuiteKey(NamedTuple):
-    """What results are gathered under.
+    """The key of results: a suite with its test and variant.
 
     Attributes:
         path: The suite file.

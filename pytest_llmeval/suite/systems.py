@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from msgspec import Struct
+
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.data.files.patterns import matching_files
@@ -25,7 +27,7 @@ from pytest_llmeval.data.formats.fields import id_fault
 from pytest_llmeval.scoring.gates import Gate
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.suite.settings import SettingsReader
-from pytest_llmeval.suite.system import Only, System
+from pytest_llmeval.suite.suite import Only, System
 
 if TYPE_CHECKING:
     from pytest_llmeval.suite.models import ModelSystem, Prompt
@@ -51,8 +53,7 @@ class PredictionsSpec:
     only: Only | None = None
 
 
-@dataclass(frozen=True)
-class SystemSpec:
+class SystemSpec(Struct, frozen=True):
     """A system as the suite file describes it.
 
     Attributes:
@@ -77,8 +78,7 @@ class Loaded(NamedTuple):
     faults: Sequence[Fault] = ()
 
 
-@dataclass(frozen=True)
-class SystemReader:
+class SystemReader(Struct, frozen=True):
     """Reads the systems of one suite file.
 
     Attributes:
@@ -247,7 +247,7 @@ def _takes_predictions(source: Source) -> bool:
 
 
 def _name_fault(name: str) -> str | None:
-    """Say what is wrong with the name of a system, which stands in brackets behind the ids of its cases."""
+    """Return the fault in the name of a system, which stands in brackets after the ids of its cases."""
     if fault := id_fault(name):
         return fault.replace("id", "name", 1)
     if set(name) & set("[]"):

@@ -1,4 +1,4 @@
-"""What a Python target is called with: the input alone, or the input and the case by name."""
+"""Arguments of Python targets: the input alone, or the input and the case by name."""
 
 __all__ = ("for_case", "wrong_call")
 

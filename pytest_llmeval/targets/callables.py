@@ -3,9 +3,11 @@
 __all__ = ("load_target",)
 
 import importlib
+import json
 import sys
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -91,9 +93,6 @@ def _foreign(package: str) -> str | None:
 
 def _installed_from_folder(package: str) -> bool:
     """Return whether a package was installed from this machine (``pip install .``), as its origin (PEP 610) says."""
-    import json
-    from importlib.metadata import distribution, packages_distributions
-
     for name in packages_distributions().get(package, ()):
         origin = distribution(name).read_text("direct_url.json")
         if origin is not None and str(json.loads(origin).get("url")).startswith("file:"):

@@ -16,7 +16,7 @@ from pytest_llmeval.services.processes import EndedError, Program
 from pytest_llmeval.services.secrets import Redactor
 from pytest_llmeval.services.stopwatch import stopwatch
 from pytest_llmeval.targets.contract import BatchTarget
-from pytest_llmeval.targets.replies import parse_reply
+from pytest_llmeval.targets.messages import parse_reply
 
 
 class CommandTarget(BatchTarget):
@@ -111,12 +111,12 @@ class CommandTarget(BatchTarget):
             raise PredictionError(f"wrote {self._redactor.excerpt(line)} on stdout, {expected}")
         if "prediction" in reply:
             return reply["prediction"]
-        said = reply["error"]
-        text = said if isinstance(said, str) else json.dumps(said)
+        message = reply["error"]
+        text = message if isinstance(message, str) else json.dumps(message)
         return PredictionError(f"{self._name} answered with the error {self._redactor.excerpt(text)}")
 
     async def _discard(self) -> str:
-        """Kill the program, so that the next input begins afresh; return what it said last on stderr."""
+        """Kill the program, so that the next input starts a new one; return the end of its stderr."""
         program, self._program = self._program, None
         if program is None:
             return ""

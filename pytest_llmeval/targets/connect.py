@@ -1,4 +1,4 @@
-"""Construction of a target from its settings."""
+"""Construction of targets from their settings."""
 
 __all__ = ("network_target",)
 

@@ -29,4 +29,4 @@ class BatchTarget(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of connections and processes; a second call does nothing."""
+        """Close connections and processes; a second call does nothing."""

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.services.addresses import address_fault
 from pytest_llmeval.services.secrets import is_secret_name, variable_fault
+from pytest_llmeval.targets.messages import has_each, has_id, template_faults
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec, TargetSpec
-from pytest_llmeval.targets.template import has_each, has_id, template_faults
 
 SpecFault: TypeAlias = tuple[tuple[str | int, ...], str]
 

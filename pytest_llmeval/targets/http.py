@@ -17,9 +17,16 @@ from pytest_llmeval.services.retrying import AttemptError, RunCalls, Sleep, is_t
 from pytest_llmeval.services.secrets import Redactor, kind
 from pytest_llmeval.targets.contract import BatchTarget
 from pytest_llmeval.targets.faults import url_fault
-from pytest_llmeval.targets.replies import WrongCountError, parse_reply, predictions_in
+from pytest_llmeval.targets.messages import (
+    WrongCountError,
+    at,
+    fill,
+    has_each,
+    input_paths,
+    parse_reply,
+    predictions_in,
+)
 from pytest_llmeval.targets.spec import HttpSpec, ResponseSpec
-from pytest_llmeval.targets.template import at, fill, has_each, input_paths
 
 LARGEST_REPLY: Final = 64 << 20
 
@@ -28,7 +35,7 @@ class HttpTarget(BatchTarget):
     """A service over HTTP.
 
     Args:
-        spec: Where it is and how it is asked; free of faults.
+        spec: Its address and how to call it; free of faults.
         environment: Read at the first call.
         sleep: Waits between attempts.
         calls: Of the run; default: those of this target alone.
@@ -64,8 +71,8 @@ class HttpTarget(BatchTarget):
     async def answer(self, inputs: Sequence[Any]) -> list[Any | PredictionError]:
         """Return one entry for each input; see `BatchTarget`."""
         faults = [self._input_fault(each) for each in inputs]
-        asked = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
-        answers = iter(await self._answers(asked) if asked else ())
+        usable = [each for each, fault in zip(inputs, faults, strict=True) if fault is None]
+        answers = iter(await self._answers(usable) if usable else ())
         return [next(answers) if fault is None else fault for fault in faults]
 
     async def aclose(self) -> None:

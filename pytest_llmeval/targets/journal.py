@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_llmeval.data.files.places import display_path
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
 from pytest_llmeval.data.files.working import WORKING_FOLDER, make_working_folder
 from pytest_llmeval.data.files.writing import append_text
 
@@ -44,7 +44,7 @@ class Journal:
         Raises:
             OSError: It cannot be written.
         """
-        path = self.folder / f"{self.run}.{process_name()}.jsonl"
+        path = self.folder / f"{self.run}.{writer_name()}.jsonl"
         text = f"\n{json.dumps(row, sort_keys=True)}\n"
         try:
             append_text(path, text)
@@ -76,7 +76,7 @@ class Journal:
         """Remove the files that were read and whose process has ended; merge their content first."""
         for path, status in self._files(others=True):
             process = path.name.split(".")[1]
-            ended = process == process_name() or has_ended(process) or time.time() - status.st_mtime > STALE_S
+            ended = process == writer_name() or has_ended(process) or time.time() - status.st_mtime > STALE_S
             if ended and self._read.get(path) == status.st_size:
                 path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or not there

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_llmeval.core.case import MISSING, Case
-from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.errors import Fault, PredictionError, SuiteError
+from pytest_llmeval.data.files.documents import MAX_LINE_BYTES, read_jsonl
+from pytest_llmeval.data.files.json import JsonParser, RejectedError
+from pytest_llmeval.data.files.places import FaultLog
+from pytest_llmeval.data.files.writing import rewrite
 from pytest_llmeval.services.background import in_thread
 from pytest_llmeval.services.stopwatch import stopwatch
 from pytest_llmeval.targets.arguments import wrong_call
@@ -96,7 +100,7 @@ def _exited(error: SystemExit) -> PredictionError:
     return PredictionError(f"the target called sys.exit({error.code!r})")
 
 
-def fingerprint(value: Any) -> str:
+def input_digest(value: Any) -> str:
     """Return a digest of a case's input, by which a recording knows that it still belongs to the case."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -226,8 +230,6 @@ class Recordings:
             lines = {**kept, **made}
             return "".join(f"{lines[place]}\n" for place in sorted(lines.keys() - unreadable))
 
-        from pytest_llmeval.data.files.writing import rewrite
-
         rewrite(self.path, merged)
         return sorted({case for _, _, case, _ in unreadable})
 
@@ -238,9 +240,6 @@ def _read_rows(path: Path) -> RecordedRows:
     Raises:
         SuiteError: A line of the file is no recording.
     """
-    from pytest_llmeval.core.errors import Fault, SuiteError
-    from pytest_llmeval.data.files.documents import read_jsonl
-
     if not path.exists():
         return {}
     rows: RecordedRows = {}
@@ -261,10 +260,6 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _is_readable(line: str) -> bool:
-    from pytest_llmeval.data.files.documents import MAX_LINE_BYTES
-    from pytest_llmeval.data.files.json import JsonParser, RejectedError
-    from pytest_llmeval.data.files.places import FaultLog
-
     try:
         size = len(line.encode("utf-8"))
         JsonParser(FaultLog("")).parse(line)
@@ -289,7 +284,7 @@ def _place(row: Mapping[str, Any]) -> RecordingPlace:
 
 def _asked(case: Case) -> str:
     """Return a digest of what the answer to a case depends on, as far as the suite knows it."""
-    return fingerprint([case.input, case.way] if case.way else case.input)
+    return input_digest([case.input, case.way] if case.way else case.input)
 
 
 def recording(suite: str, variant: str, case: Case, repeat: int = 0) -> dict[str, Any]:

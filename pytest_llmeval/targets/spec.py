@@ -11,7 +11,7 @@ from pytest_llmeval.data.files.plain import STRICT
 
 @dataclass(frozen=True)
 class ResponseSpec:
-    """Where to find the predictions in a reply.
+    """The places of predictions in a reply.
 
     Attributes:
         items: Path to the list of results; ``None``: the reply is the list.

@@ -5,7 +5,7 @@ import pytest
 from paths import CONFORMANCE
 
 from pytest_llmeval import get_evaluator
-from pytest_llmeval.evaluators.measures.spans import overlap_ratio, sentence_index, sentence_spans
+from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
 
 FOLDER = CONFORMANCE / "segmentation"
 
@@ -53,7 +53,7 @@ def test_boundary_scores_are_those_of_segeval_where_its_search_is_exact() -> Non
 
 def test_sentences_and_positions_are_those_of_the_document() -> None:
     for row in read("sentences.jsonl"):
-        spans = sentence_spans(row["text"])
+        spans = end_mark_spans(row["text"])
         assert [list(span) for span in spans] == row["expected"], row["text"][:40]
         for position, index in row["positions"]:
             assert sentence_index(position, spans) == index, (row["text"][:40], position)

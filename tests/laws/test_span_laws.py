@@ -13,10 +13,10 @@ from pytest_llmeval.evaluators.measures.segmentation import BoundaryMatch, match
 from pytest_llmeval.evaluators.measures.spans import (
     Span,
     assign_spans,
+    end_mark_spans,
     overlap_ratio,
     pair_spans,
     sentence_index,
-    sentence_spans,
 )
 from pytest_llmeval.evaluators.segmentation import Segmentation
 
@@ -110,7 +110,7 @@ def test_windows_are_counted_as_if_one_slid_over_the_text(reference: list[int], 
 
 @given(texts)
 def test_sentences_cover_a_text_and_know_their_positions(text: str) -> None:
-    found = sentence_spans(text)
+    found = end_mark_spans(text)
     assert "".join(text[start:end] for start, end in found) == text
     assert all(text[start:end] for start, end in found)
     for index, (start, end) in enumerate(found):

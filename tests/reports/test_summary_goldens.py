@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from paths import ROOT
 
 from pytest_llmeval.core.case import MISSING, Case
@@ -68,7 +69,7 @@ def _collected(name: str, gates: Iterable[Gate]) -> Iterable[SuiteRun]:
         suite = loaded.of(variant)
         records = [execute(suite, _answered(case)).record for case in suite.cases]
         key = SuiteKey(str(suite.path), f"{name}.eval.yaml", "", variant)
-        own = replace(suite, gates=(*suite.gates, *gates), snapshot=None)
+        own = structs.replace(suite, gates=(*suite.gates, *gates), snapshot=None)
         yield SuiteRun(key, own, records, suite.total)
 
 

@@ -10,8 +10,7 @@ from loading import load_text
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import PredictionError, SuiteError
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.turns import turns_of
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core.views import Reading, turns_of
 from pytest_llmeval.evaluators.conversation import Conversation
 from pytest_llmeval.evaluators.text import TextEvaluator
 from pytest_llmeval.run.conversation import Dialogue

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +230,7 @@ def test_a_case_that_nothing_answers_is_named_and_costs_nothing(planned: Planned
 
 def test_a_plan_fits_80_columns_and_an_unknown_fit_is_said(planned: Planned) -> None:
     systems = {"a-large-model": JUDGE, "b": {"python": "app:answer"}}
-    suite = replace(planned.suite([case("a")], systems=systems), name="questions-about-capitals")
+    suite = structs.replace(planned.suite([case("a")], systems=systems), name="questions-about-capitals")
     text = planned.lines(planned.plan(suite, budget=Budget(calls=500, tokens=10)))
     assert max(map(len, text.splitlines()[:5])) <= 80
     assert "budget: 2 planned, 500 calls allowed" not in text  # two models and two judges, of which one each is a call
@@ -282,7 +282,7 @@ class InRounds(JudgedEvaluator):
 
 
 def test_questions_that_depend_on_replies_are_a_range_and_exact_once_these_are_stored(planned: Planned) -> None:
-    suite = replace(planned.suite(answered("abc")), evaluators={"in_rounds": InRounds()})
+    suite = structs.replace(planned.suite(answered("abc")), evaluators={"in_rounds": InRounds()})
     first = planned.plan(suite)
     assert (first.judge.calls, first.judge.more) == (1, 2)
     assert "judge: 1 to 3 calls, 0 stored" in planned.lines(first)
@@ -303,9 +303,9 @@ def _reply_to(suite: Suite, answer: str) -> StoredJudgement:
 
 def test_how_much_is_asked_about_answers_of_an_unknown_kind_is_unknown(planned: Planned) -> None:
     suite = planned.suite([case("a")], systems={"m": JUDGE})
-    plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}, parts=Parts()))
+    plan = planned.plan(structs.replace(suite, evaluators={"in_rounds": InRounds()}, parts=Parts()))
     assert (plan.judge.expected, plan.judge.more) == (1, 2)
-    whole = replace(suite, evaluators={"in_rounds": InRounds()}, on={"in_rounds": "no.such.field"})
+    whole = structs.replace(suite, evaluators={"in_rounds": InRounds()}, on={"in_rounds": "no.such.field"})
     assert planned.plan(whole).judge.more is None
     assert "judge: at least 0 calls" in planned.lines(planned.plan(whole))
 
@@ -323,7 +323,7 @@ def test_what_no_recorded_prediction_tells_of_a_target_is_said(planned: Planned)
 def test_what_the_jurors_of_a_panel_may_be_asked_later_counts_for_each_of_them(planned: Planned) -> None:
     content = {"judges": [JUDGE, {**JUDGE, "model": "openai:n"}], "cases": answered("abc"), "evaluators": YES_NO}
     suite = load_text(json.dumps(content), planned.folder)
-    plan = planned.plan(replace(suite, evaluators={"in_rounds": InRounds()}))
+    plan = planned.plan(structs.replace(suite, evaluators={"in_rounds": InRounds()}))
     assert (plan.judge.calls, plan.judge.more) == (2, 4)
 
 

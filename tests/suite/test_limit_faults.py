@@ -162,7 +162,6 @@ def test_limits_of_the_mapping_form_have_their_own_place(
         ("f1 = 0.5", "'f1 == 0.5'"),
         ("f1 ≥ 0.5", "'f1 >= 0.5'"),
         ("f1 at least 0.5", "'f1 >= 0.5'"),
-        ("f1 should be above 0.5", "'f1 > 0.5'"),
         ("f1 0.5", "'f1 >= 0.5'"),
         ("mae 3", "'mae <= 3'"),
         ("'f1: 0.5'", "'f1 >= 0.5'"),
@@ -171,27 +170,14 @@ def test_limits_of_the_mapping_form_have_their_own_place(
         ("f1: '> 50%'", "'f1 > 0.5'"),
         ("f1: {min: 0.5}", "{metric: f1, min: 0.5}"),
         ("f1>=.5,", "'f1 >= 0.5'"),
-        ("f1 >= 0,5", "'f1 >= 0.5'"),
         ("f1 > 50%", "'f1 > 0.5'"),
         ("avg(f1) > 50", "'mean(f1) > 0.5'"),
         ("0.5 <= f1", "'f1 >= 0.5'"),
-        ("0.3 < f1 < 0.8", "the gates 'f1 > 0.3' and 'f1 < 0.8'"),
-        ("f1 >= 0.5 and bleu1 >= 0.1", "the gates 'f1 >= 0.5' and 'bleu1 >= 0.1'"),
-        ("f1 >= 0.3 and <= 0.8", "the gates 'f1 >= 0.3' and 'f1 <= 0.8'"),
-        ("f1 >= 0.5, mae <= 3", "the gates 'f1 >= 0.5' and 'mae <= 3'"),
-        ("f1 >= 0.5 by kind", "{metric: f1, min: 0.5, by: kind}"),
         ("avg(f1) >= 0.5", "'mean(f1) >= 0.5'"),
         ("mean f1 >= 0.5", "'mean(f1) >= 0.5'"),
-        ("average of f1 >= 0.5", "'mean(f1) >= 0.5'"),
         ("MEAN(f1) >= 0.5", "'mean(f1) >= 0.5'"),
-        ("f1.mean >= 0.5", "'mean(f1) >= 0.5'"),
         ("mean(f1 >= 0.5)", "'mean(f1) >= 0.5'"),
-        ("min_f1 >= 0.5", "'min(f1) >= 0.5'"),
-        ("p101(f1) >= 0.5", "'p100(f1) >= 0.5'"),
         ("p90 f1 >= 0.5", "'p90(f1) >= 0.5'"),
-        ("percentile(f1, 90) >= 0.5", "'p90(f1) >= 0.5'"),
-        ("quantile(0.9, f1) >= 0.5", "'p90(f1) >= 0.5'"),
-        ("lower_bound(f1) >= 0.5", "'low(f1) >= 0.5'"),
         ("mean(r[very happy]) =< 0.5", "'mean(r[very happy]) <= 0.5'"),
     ],
 )
@@ -202,12 +188,17 @@ def test_a_wrong_form_is_answered_with_what_exists_and_the_nearest_right_form(
     assert "expected METRIC OPERATOR NUMBER" in message
     assert "(operators >= > <= < ==; statistics mean, median, min, max, low, high, p0 to p100)" in message
     assert message.endswith(f" (did you mean {nearest}?)")
-    for right in nearest.removeprefix("the gates ").split(" and "):
-        assert faults(tmp_path, f"gates: [{right}]", "id: a, labels: {kind: x}") == ()
+    assert faults(tmp_path, f"gates: [{nearest}]") == ()
 
 
-@pytest.mark.parametrize("gate", ["std(f1) >= 0.5", "f1 != 0.5", "f1 >= bleu1", "f1 >= 0.5 or mae <= 1", "f1", "x y z"])
-def test_what_is_near_to_nothing_gets_no_suggestion(tmp_path: Path, gate: str) -> None:
+@pytest.mark.parametrize(
+    "gate",
+    [
+        *("std(f1) >= 0.5", "f1 != 0.5", "f1 >= bleu1", "f1 >= 0.5 or mae <= 1", "f1", "x y z", "p101(f1) >= 0.5"),
+        *("f1 >= 0.5 and bleu1 >= 0.1", "0.3 < f1 < 0.8", "f1 >= 0,5", "f1 >= 0.5 by kind"),
+    ],
+)
+def test_what_is_near_to_nothing_or_to_several_gates_gets_no_suggestion(tmp_path: Path, gate: str) -> None:
     message = fault(tmp_path, gate).message
     assert "statistics mean, median" in message
     assert "did you mean" not in message

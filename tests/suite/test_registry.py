@@ -128,10 +128,15 @@ class Point:
         return self.found
 
 
+class Points(list[Point]):
+    def select(self, group: str) -> list[Point]:
+        return [each for each in self if each.group == group]
+
+
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Point]]:
     some: list[Point] = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: [each for each in some if each.group == group])
+    monkeypatch.setattr(registry, "entry_points", lambda: Points(some))
     registry._installed.cache_clear()
     yield some
     registry._installed.cache_clear()

@@ -16,7 +16,7 @@ from pytest_llmeval.targets.python import (
     RecordingMode,
     Recordings,
     call_target,
-    fingerprint,
+    input_digest,
     recording,
     recording_mode,
 )
@@ -219,7 +219,8 @@ def test_the_file_is_sorted_one_line_per_case_with_its_own_characters(tmp_path: 
         ("y", "b"),
     ]
     assert (
-        lines[0] == f'{{"case": "a", "input": "{fingerprint("q")}", "prediction": "東京", "suite": "s", "variant": ""}}'
+        lines[0]
+        == f'{{"case": "a", "input": "{input_digest("q")}", "prediction": "東京", "suite": "s", "variant": ""}}'
     )
     assert b"\r" not in path.read_bytes()
 
@@ -288,6 +289,6 @@ def test_a_file_of_which_nothing_is_left_is_removed_for_an_empty_one_could_not_b
 
 
 def test_the_fingerprint_of_an_input_ignores_the_order_of_keys_only() -> None:
-    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
-    assert fingerprint([1, 2]) != fingerprint([2, 1])
-    assert fingerprint("1") != fingerprint(1)
+    assert input_digest({"a": 1, "b": 2}) == input_digest({"b": 2, "a": 1})
+    assert input_digest([1, 2]) != input_digest([2, 1])
+    assert input_digest("1") != input_digest(1)

@@ -18,10 +18,12 @@ import gc
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
+
+from msgspec import structs
 
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.data.files.json import JsonParser, RejectedError, scan_json
@@ -164,7 +166,7 @@ class Document:
         before = int(written[:1] in ("'", '"'))
         if not written.startswith(value[:offset], before):
             return fault
-        return replace(fault, column=fault.column + before + offset)
+        return structs.replace(fault, column=fault.column + before + offset)
 
 
 def read_document(path: Path, shown: str) -> Document:

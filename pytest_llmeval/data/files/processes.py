@@ -1,6 +1,6 @@
 """Process names in file names, which show whether the process that wrote a file has ended."""
 
-__all__ = ("STALE_S", "has_ended", "process_name")
+__all__ = ("STALE_S", "has_ended", "writer_name")
 
 import os
 import socket
@@ -14,7 +14,7 @@ STALE_S: Final = 86_400.0
 """Age at which a file is taken for abandoned although its process may run: on another machine, or under a used id."""
 
 
-def process_name() -> str:
+def writer_name() -> str:
     """Return a name of this process, such as ``1f0c5ad2-4711``."""
     return f"{_machine()}-{os.getpid()}"
 

@@ -46,7 +46,7 @@ _BOUNDS = {
 
 
 def describe(value: Any) -> str:
-    """Say what a value is, shortly enough for a message."""
+    """Describe a value briefly, for a message."""
     match value:
         case None:
             return "nothing (null)"
@@ -68,7 +68,7 @@ def _cut(text: str) -> str:
 
 
 def expectation(error: "ErrorDetails") -> str:
-    """Say what pydantic wanted."""
+    """Return what pydantic expected."""
     context = error.get("ctx", {})
     match error["type"]:
         case "literal_error" | "union_tag_invalid":
@@ -139,7 +139,7 @@ def _literals(kind: Any) -> set[Any]:
 
 
 def option_fault(error: "ErrorDetails", kind: Any) -> str:
-    """Say one fault of options given in Python, such as ``metrics[0]: found ..., expected ...``."""
+    """Return the message of a fault in Python options, such as ``metrics[0]: found ..., expected ...``."""
     hints = [hint for each in _dataclasses(kind) for hint in get_type_hints(each).values()]
     branches = {each.__name__ for hint in hints for each in _dataclasses(hint)}
     path = render_path([part for part in _place(error) if part not in branches])

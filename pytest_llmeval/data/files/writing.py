@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
 from pytest_llmeval.data.files.working import refuse_links
 
 _LEFTOVER = re.compile(r"\.llmeval-([0-9a-f]{8}-[0-9]+)-[0-9a-f]{8}\.tmp(?:-journal|-shm|-wal)?")
@@ -153,7 +153,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def scratch_path(folder: Path) -> Path:
     """Return a name that no other process uses, and by which `remove_leftovers` knows whose it is."""
-    return folder / f".llmeval-{process_name()}-{os.urandom(4).hex()}.tmp"
+    return folder / f".llmeval-{writer_name()}-{os.urandom(4).hex()}.tmp"
 
 
 def remove_leftovers(folder: Path) -> None:

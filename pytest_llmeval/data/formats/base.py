@@ -62,7 +62,7 @@ class Source(ABC):
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 
     format: ClassVar[str]
-    """What suite files call it."""
+    """Its name in suite files."""
 
     beyond_gold: ClassVar[Any] = MISSING
     """The prediction of a system for a case that ground truth lacks and that only another system names."""

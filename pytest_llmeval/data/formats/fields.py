@@ -76,7 +76,7 @@ ABSENT: Final = object()
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """Which columns feed which part of a case.
+    """The columns of each part of a case.
 
     A part that is not listed here is read from the column of the same name. A column is named as in the file, or
     by a dotted path into nested data: ``meta.type``, ``answers.0``.

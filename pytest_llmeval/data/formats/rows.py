@@ -4,8 +4,9 @@ __all__ = ("DataRow", "add_rows")
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.wording import suggest
@@ -13,8 +14,7 @@ from pytest_llmeval.data.formats.base import CaseFile
 from pytest_llmeval.data.formats.fields import ABSENT, PARTS, ColumnMap, case_id, json_text, kind, pick
 
 
-@dataclass(frozen=True, slots=True)
-class DataRow:
+class DataRow(Struct, frozen=True):
     """One row of a data file.
 
     Attributes:

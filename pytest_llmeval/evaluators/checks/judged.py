@@ -24,11 +24,11 @@ def _as_shown(value: Any) -> str:
 
 
 def _question_of(subject: Subject) -> str:
-    """Return what was asked: a text, the text under ``question``, or else the input as JSON."""
-    asked = subject.case.input
-    if isinstance(asked, Mapping) and isinstance(asked.get("question"), str):
-        return str(asked["question"])
-    return "" if asked is None else _as_shown(asked)
+    """Return the question of a case: a text, the text under ``question``, or else the input as JSON."""
+    value = subject.case.input
+    if isinstance(value, Mapping) and isinstance(value.get("question"), str):
+        return str(value["question"])
+    return "" if value is None else _as_shown(value)
 
 
 def _question(mode: Mode, subject: Subject, more: Mapping[str, str]) -> Question:

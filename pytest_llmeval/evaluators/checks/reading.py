@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from pytest_llmeval.core.parts import PARTS, WHOLE, expression_fault
-from pytest_llmeval.core.turns import WANTED_TURN, is_turn
+from pytest_llmeval.core.views import WANTED_TURN, is_turn
 from pytest_llmeval.core.wording import suggest
 from pytest_llmeval.data.files.places import render_path
 from pytest_llmeval.data.files.plain import NotPlainError, plain
@@ -114,7 +114,7 @@ class CheckReader:
         if not isinstance(entries, list | tuple):
             self.host.fault(path, f"found {describe(entries)}, expected a list of checks")
             return ()
-        key = _fingerprint(entries)
+        key = _key(entries)
         if key in self._known_lists:
             return self._known_lists[key]
         read = [self._check(entry, (*path, number)) for number, entry in enumerate(entries)]
@@ -126,7 +126,7 @@ class CheckReader:
     def _check(self, entry: Any, path: Path) -> Check | None:
         if isinstance(entry, Check):
             return entry
-        key = _fingerprint(entry)
+        key = _key(entry)
         if key not in self._known:
             try:
                 check = self._read(entry, path)
@@ -287,7 +287,7 @@ class CheckReader:
         return _Refused()
 
 
-def _fingerprint(entry: Any) -> str | None:
+def _key(entry: Any) -> str | None:
     """Return a text that equal entries share; ``None`` for what is no JSON data."""
     try:
         return json.dumps(entry)

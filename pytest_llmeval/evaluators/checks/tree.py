@@ -12,8 +12,7 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import JudgeError, PredictionError, format_error
 from pytest_llmeval.core.parts import Parts
-from pytest_llmeval.core.turns import Turn, chosen_turns, turns_of
-from pytest_llmeval.core.views import Reading
+from pytest_llmeval.core.views import Reading, Turn, chosen_turns, turns_of
 from pytest_llmeval.evaluators.checks.contract import CheckError, CheckTest, JudgedTest, Subject, UnreadableError
 from pytest_llmeval.judge.reduction import PanelVerdict
 

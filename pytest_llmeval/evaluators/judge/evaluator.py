@@ -4,7 +4,7 @@ __all__ = ("Judge", "ModeName")
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -157,7 +157,7 @@ class Judge(JudgedEvaluator):
 
     def _learning(self, metrics: list[Metric]) -> list[Metric]:
         """Return metrics whose signature has the steps, too, where there are some."""
-        return metrics if not self._asks_for_steps else [replace(each, learned=_STEPS) for each in metrics]
+        return metrics if not self._asks_for_steps else [structs.replace(each, learned=_STEPS) for each in metrics]
 
     def _corrected(self) -> list[str]:
         names = ["judge_score", *(["judge_pass"] if self.rubric is not None else [])]

@@ -18,7 +18,7 @@ _WORD = re.compile(r"[^\W_]")
 
 
 def split_sentences(text: str) -> list[str]:
-    r"""Split a text into sentences.
+    r"""Split a text into sentences as people read them.
 
     A sentence ends with its line, after ``。 ！ ？``, and after ``. ! ?`` before white space, with the quotation marks
     and citations that follow; but not before a small letter, nor after an initial or a number, as in lists. What has

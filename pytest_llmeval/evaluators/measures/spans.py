@@ -5,11 +5,11 @@ __all__ = (
     "Span",
     "assign_spans",
     "best_pairs",
+    "end_mark_spans",
     "first_pairs",
     "overlap_ratio",
     "pair_spans",
     "sentence_index",
-    "sentence_spans",
     "span_faults",
 )
 
@@ -169,12 +169,13 @@ def _values(edges: Edges, most: int) -> dict[tuple[int, int], int]:
 _END_MARKS = re.compile("[。！？.!?]+")
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Split a text into sentences.
+def end_mark_spans(text: str) -> list[tuple[int, int]]:
+    """Split a text at its end marks, as the official scorer of story segmentation counts sentences.
 
     A sentence ends after a run of ``。 ！ ？ . ! ?``, and the next one begins right there, with the white space
     between them. What follows the last run, even white space alone, is one more sentence. Abbreviations and
-    decimals do split. Linear in the length of the text.
+    decimals do split; for sentences as people read them, see `cited_sentences.split_sentences`. Linear in the length
+    of the text.
 
     Args:
         text: Any text.
@@ -183,7 +184,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         ``[start, end)`` of each sentence, in order and without gaps; empty for an empty text.
 
     Example:
-        >>> sentence_spans("One... Two?! Three")
+        >>> end_mark_spans("One... Two?! Three")
         [(0, 6), (6, 12), (12, 18)]
     """
     ends = [match.end() for match in _END_MARKS.finditer(text)]
@@ -197,7 +198,7 @@ def sentence_index(position: int, spans: Sequence[tuple[int, int]]) -> int:
 
     Args:
         position: Character offset; it may lie outside the text.
-        spans: What `sentence_spans` returned.
+        spans: What `end_mark_spans` returned.
 
     Returns:
         The index, counted from 0. A position before the text gives the first sentence, one at or after its end

@@ -4,9 +4,10 @@ __all__ = ("Tokenizer", "get_tokenizer", "porter_stem", "register_tokenizer")
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.scripts import separate_east_asian, unicode_words
@@ -24,8 +25,7 @@ _STEMMED_ABOVE = 3
 """Characters up to which rouge-score leaves a word unstemmed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
+class Tokenizer(Struct, frozen=True):
     """The word rule of each metric.
 
     Attributes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.errors import EvaluatorError, SuiteError
 from pytest_llmeval.core.wording import suggest
+from pytest_llmeval.data.files.documents import read_document
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.tools.calls import ToolCall
 
@@ -26,8 +27,6 @@ def read_schemas(path: Path) -> Mapping[str, Any]:
     Raises:
         EvaluatorError: The file cannot be read, or has another form.
     """
-    from pytest_llmeval.data.files.documents import read_document
-
     try:
         data = read_document(path, path.name).data
     except SuiteError as error:

@@ -8,9 +8,11 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, MissingExtraError, PredictionError
@@ -92,7 +94,7 @@ def with_answers(suite: Suite, path: Path) -> Suite:
     cases = {case.id: case for case in suite.cases}
     add_predictions(cases, read_answers(path, faults), cases, faults, short_ids=True)
     faults.check()
-    return replace(suite, cases=tuple(cases.values()))
+    return structs.replace(suite, cases=tuple(cases.values()))
 
 
 def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Iterator[SuitePart]:
@@ -111,7 +113,7 @@ def run_predicted(suite: Suite, key: SuiteKey, executor: Executor | None) -> Ite
             f"{key.shown}: found evaluators that ask a judge, expected none: run it with pytest --llmeval"
         )
     # Workers need what a case is held against, not the other cases.
-    bare = replace(suite, cases=(), systems={}, files={})
+    bare = structs.replace(suite, cases=(), systems={}, files={})
     return in_order(_SuiteBlock(bare, key, suite.total), in_blocks(suite.cases, _BLOCK), executor, _IN_FLIGHT)
 
 

@@ -4,9 +4,10 @@ __all__ = ("Annotation", "annotation_problems")
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from msgspec import structs
 from pydantic import BeforeValidator
 
 from pytest_llmeval.core.errors import Fault
@@ -149,4 +150,4 @@ def _naming_entry(fault: Fault, data: Mapping[str, Any]) -> Fault:
         return fault
     kind, key = _NAMED[found[1]]
     name = entry.get(key)
-    return replace(fault, message=f"{kind} {name!r}: {fault.message}") if isinstance(name, str | int) else fault
+    return structs.replace(fault, message=f"{kind} {name!r}: {fault.message}") if isinstance(name, str | int) else fault

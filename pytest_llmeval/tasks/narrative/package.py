@@ -22,7 +22,7 @@ from typing import Any
 
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.files.documents import load_json
-from pytest_llmeval.evaluators.measures.spans import overlap_ratio, sentence_index, sentence_spans
+from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
 from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
 from pytest_llmeval.tasks.narrative.labels.files import read_actions, read_relationships, read_sentiments
 from pytest_llmeval.tasks.narrative.rules import (
@@ -98,7 +98,7 @@ def text_to_sentence_indices(text: str) -> list[tuple[int, int]]:
     >>> text_to_sentence_indices("One. Two!")
     [(0, 4), (4, 9)]
     """
-    return sentence_spans(text)
+    return end_mark_spans(text)
 
 
 def char_position_to_sentence_index(char_pos: int, sentence_indices: Sequence[tuple[int, int]]) -> int:

@@ -3,9 +3,11 @@
 __all__ = ("JsonV3Source",)
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import Fault, SuiteError
@@ -125,7 +127,7 @@ def _case(name: str, path: Path, labels: Mapping[str, str], faults: list[Fault])
     except SuiteError as error:
         found += error.faults
     # A fault of the whole file gets a line all the same: it stops a case, and those are counted by it.
-    faults.extend(replace(each, line=each.line or 1, column=each.column or 1) for each in found)
+    faults.extend(structs.replace(each, line=each.line or 1, column=each.column or 1) for each in found)
     if found:
         return None
     story = read_story(data)

@@ -12,7 +12,7 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.segmentation import match_boundaries, pk, window_diff
-from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, sentence_index, sentence_spans, span_faults
+from pytest_llmeval.evaluators.measures.spans import Span, assign_spans, end_mark_spans, sentence_index, span_faults
 from pytest_llmeval.evaluators.segmentation import boundary_counts, describe_boundaries, summarize_boundaries
 from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
@@ -87,7 +87,7 @@ class TextSpan(NarrativeEvaluator):
             undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
             nothing = _no_details(len(excluded)) | gap_details("text_span", stories.gold, reason)
             return Observation(gap_counts(nothing), nothing, undefined)
-        sentences = sentence_spans(stories.text)
+        sentences = end_mark_spans(stories.text)
         right, found = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
         counts = boundary_counts(match_boundaries(right, found, self.tolerance))
         undefined = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_llmeval.data.files import writing
-from pytest_llmeval.data.files.processes import STALE_S, has_ended, process_name
+from pytest_llmeval.data.files.processes import STALE_S, has_ended, writer_name
 from pytest_llmeval.data.files.working import make_working_folder
 from pytest_llmeval.data.files.writing import (
     append_text,
@@ -24,7 +24,7 @@ from pytest_llmeval.data.files.writing import (
 
 def dead_process() -> str:
     """Return the name of a process that has ended."""
-    code = "from pytest_llmeval.data.files.processes import process_name; print(process_name())"
+    code = "from pytest_llmeval.data.files.processes import writer_name; print(writer_name())"
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -150,7 +150,7 @@ def test_a_pipe_that_nobody_reads_is_refused_and_stays_a_pipe(tmp_path: Path) ->
 
 
 def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: Path) -> None:
-    dead, alive = dead_process(), process_name()
+    dead, alive = dead_process(), writer_name()
     gone = [f".llmeval-{dead}-00000000.tmp{suffix}" for suffix in ("", "-wal", "-shm")]
     other_machine = ".llmeval-00000000-1-00000001.tmp"
     old = ".llmeval-00000000-1-00000000.tmp"
@@ -166,8 +166,8 @@ def test_leftovers_of_dead_processes_and_old_ones_go_and_nothing_else(tmp_path: 
 
 def test_a_scratch_name_is_used_once_and_names_its_process(tmp_path: Path) -> None:
     assert scratch_path(tmp_path) != scratch_path(tmp_path)
-    assert process_name() in scratch_path(tmp_path).name
-    assert not has_ended(process_name())
+    assert writer_name() in scratch_path(tmp_path).name
+    assert not has_ended(writer_name())
     assert has_ended(dead_process())
     assert not has_ended("00000000-1")
 

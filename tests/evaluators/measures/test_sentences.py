@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_llmeval.evaluators.measures.spans import sentence_index, sentence_spans
+from pytest_llmeval.evaluators.measures.spans import end_mark_spans, sentence_index
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ from pytest_llmeval.evaluators.measures.spans import sentence_index, sentence_sp
     ],
 )
 def test_a_sentence_ends_after_a_run_of_end_marks(text: str, sentences: list[str]) -> None:
-    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+    assert [text[start:end] for start, end in end_mark_spans(text)] == sentences
 
 
 @pytest.mark.parametrize("unit", [".", "。", "a", "a.", ". ", "。\n"])
 def test_a_hundred_thousand_characters_of_any_kind_are_split_without_gap(unit: str) -> None:
     text = unit * 100_000
-    spans = sentence_spans(text)
+    spans = end_mark_spans(text)
     assert "".join(text[start:end] for start, end in spans) == text
     assert len(spans) == {".": 1, "。": 1, "a": 1}.get(unit, 100_000 + (not unit.endswith(".")))
 
@@ -39,7 +39,7 @@ def test_a_hundred_thousand_characters_of_any_kind_are_split_without_gap(unit: s
     [(-(10**30), 0), (-1, 0), (0, 0), (1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (7, 2), (10**30, 2)],
 )
 def test_a_position_belongs_to_the_sentence_that_contains_it(position: int, index: int) -> None:
-    spans = sentence_spans("A. B. C")
+    spans = end_mark_spans("A. B. C")
     assert spans == [(0, 2), (2, 5), (5, 7)]
     assert sentence_index(position, spans) == index
 
