@@ -3,7 +3,6 @@
 __all__ = ("summarize",)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
@@ -49,7 +48,6 @@ def summarize(
     """
     index = MetricIndex.of(evaluators)
     table = Table(index, records)
-    everything = range(len(records))
     groups: dict[str, dict[str, GroupResult]] = {}
     for key in group_by:
         members: dict[str, list[int]] = {}
@@ -61,9 +59,7 @@ def summarize(
             metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
             found[name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
         groups[key] = dict(sorted(found.items()))
-    whole = table.metrics(everything, confidence, cluster_by)
-    whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
-    metrics, pass_rate, usage = _split(table, whole)
+    metrics, pass_rate, usage = _split(table, table.metrics(range(len(records)), confidence, cluster_by, faulty))
     columns = ScoreColumns(table.scores, table.owner, table.of_family)
     return Result(
         metrics,
