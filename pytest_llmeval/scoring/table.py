@@ -15,9 +15,9 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.scoring.case_scores import PackedColumns
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
 from pytest_llmeval.scoring.intervals import CountedMetric, share_interval, value_interval
-from pytest_llmeval.scoring.packed import PackedColumns
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
