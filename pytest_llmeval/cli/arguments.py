@@ -31,13 +31,15 @@ def _number(text: str) -> float:
 
 def add_reports(parser: ArgumentParser) -> None:
     """Add the option for the reports that a command writes."""
+    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+
     parser.add_argument(
         "--report",
         action="append",
         default=[],
         type=_report_path,
         metavar="PATH",
-        help="write a report; can be repeated",
+        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; can be repeated",
     )
 
 

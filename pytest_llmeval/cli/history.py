@@ -70,7 +70,7 @@ def _history(options: Namespace) -> int:
         say((unknown_name("metric", name, known) for name in unknown), error=True)
         return 2
     if options.svg is not None:
-        from pytest_llmeval.reports.timeline_svg import history_svg
+        from pytest_llmeval.reports.timeline import history_svg
 
         drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}

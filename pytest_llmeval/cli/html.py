@@ -13,7 +13,7 @@ from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
     from pytest_llmeval.cli.report_file import RecordedSuite
-    from pytest_llmeval.reports.html.entries import PageRun
+    from pytest_llmeval.reports.html.data import PageRun
     from pytest_llmeval.scoring.comparison.compare import Difference
 
 _HTML = (
@@ -54,7 +54,7 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
         SuiteError: One cannot be used.
     """
     from pytest_llmeval.cli.report_file import read_document
-    from pytest_llmeval.reports.html.entries import PageRun
+    from pytest_llmeval.reports.html.data import PageRun
 
     paths = [*reports, *([] if baseline is None else [baseline])]
     documents = [read_document(path) for path in paths]
@@ -73,7 +73,7 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
 
 def _with_history(run: "PageRun") -> "PageRun":
     """Return a run whose suites have their history: reports name suites from the folder that has it."""
-    from pytest_llmeval.reports.html.past import past_points
+    from pytest_llmeval.reports.html.data import past_points
     from pytest_llmeval.reports.timeline import timeline_of
     from pytest_llmeval.snapshots.timelines import read_history
 
@@ -118,7 +118,8 @@ def _changes(here: "RecordedSuite", there: "RecordedSuite", label: str) -> dict[
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.core.wording import counted
-    from pytest_llmeval.reports.changes import Changes, changes_json
+    from pytest_llmeval.reports.data import Changes
+    from pytest_llmeval.reports.html.data import changes_json
     from pytest_llmeval.scoring.comparison.compare import differences
 
     paired = paired_scores(here, there)

@@ -1,6 +1,6 @@
 """The report of a run as data, independent of its format."""
 
-__all__ = ("OUTCOMES", "RunReport", "SuiteReport")
+__all__ = ("OUTCOMES", "Changes", "FilledBucket", "RunReport", "SuiteReport")
 
 import re
 from collections import Counter
@@ -8,17 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.usage import UsageReport
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.changes import Changes
     from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.reports.timeline import Timeline
+    from pytest_llmeval.scoring.comparison.compare import Difference
 
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
@@ -26,6 +25,44 @@ _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class FilledBucket:
+    """The cases of a suite that went wrong in one way.
+
+    Attributes:
+        name: Of the way.
+        metric: By which cases are in it, as the suite names it.
+        limit: The condition as people write it, such as ``< 0.3``.
+        evaluator: Label of the evaluator that defines it.
+        cases: In the order of the suite.
+        general: Whether the evaluator defines none, and has this one; only the error analysis shows it.
+    """
+
+    name: str
+    metric: str
+    limit: str
+    evaluator: str
+    cases: Sequence[CaseResult]
+    general: bool = False
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A suite against another run of it.
+
+    Attributes:
+        against: What the other run is called.
+        metrics: Metric name to difference.
+        notes: Why the runs may not be comparable, and what only one of them has.
+        cases: Those of the other run, where a report shows their scores.
+    """
+
+    against: str
+    metrics: "Mapping[str, Difference]"
+    notes: Sequence[str] = ()
+    cases: Sequence[CaseResult] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +106,7 @@ class SuiteReport:
     worst: WorstCases | None = None
     left_out: int = 0
     variant: str = ""
-    changes: "Changes | None" = None
+    changes: Changes | None = None
     past: "Timeline | None" = None
 
     @property

@@ -12,12 +12,20 @@ from tabulate import tabulate
 from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.wording import counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
-from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
-from pytest_llmeval.reports.overview import OverviewRow, brief, rows_of, totals
+from pytest_llmeval.reports.overview import (
+    OverviewRow,
+    asking_lines,
+    brief,
+    case_table,
+    cluster_lines,
+    group_table,
+    listed_metrics,
+    metric_table,
+    rows_of,
+    totals,
+)
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
@@ -224,8 +232,8 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
         if each.cases:
             ids = ", ".join(case.id for case in each.cases[:_LISTED])
             rest = f", and {len(each.cases) - _LISTED} more" if len(each.cases) > _LISTED else ""
-            condition = f"{each.bucket.metric} {each.bucket.limit}"
-            rows.append((text(each.bucket.name), text(condition), str(len(each.cases)), text(ids) + rest))
+            condition = f"{each.metric} {each.limit}"
+            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + rest))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
 
 

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.explanations import cut
 from pytest_llmeval.core.wording import counted, number, printable
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
-from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
-from pytest_llmeval.reports.overview import overview, totals, warnings
+from pytest_llmeval.reports.overview import (
+    asking_lines,
+    case_table,
+    cluster_lines,
+    group_table,
+    listed_metrics,
+    metric_table,
+    overview,
+    totals,
+    warnings,
+)
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 if TYPE_CHECKING:
@@ -160,9 +167,9 @@ def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
 
 def _errors(suite: SuiteReport) -> str:
     """Return how many cases each bucket holds; one whose name several evaluators use has its evaluator's before it."""
-    often = Counter(each.bucket.name for each in suite.named_buckets)
+    often = Counter(each.name for each in suite.named_buckets)
     return ", ".join(
-        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.bucket.name] > 1 else ''}{each.bucket.name}"
+        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.name] > 1 else ''}{each.name}"
         for each in suite.named_buckets
         if each.cases
     )

@@ -11,8 +11,8 @@ from pytest_llmeval._version import __version__
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.data import Changes, FilledBucket, RunReport, SuiteReport
+from pytest_llmeval.reports.errors import fill_buckets
 from pytest_llmeval.reports.notes import ReportedTexts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, fault_of
@@ -29,7 +29,6 @@ from pytest_llmeval.snapshots.stamp import Stamp, day_of
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.changes import Changes
     from pytest_llmeval.reports.systems import SystemsReport
 
 _MANY_SHARED = 10
@@ -237,7 +236,7 @@ def _regressions(
     return judge_regressions(examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged))
 
 
-def _changes(suite_run: SuiteRun) -> "Changes | None":
+def _changes(suite_run: SuiteRun) -> Changes | None:
     from pytest_llmeval.run.approved_changes import approved_changes
 
     return approved_changes(suite_run)

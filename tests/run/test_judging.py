@@ -13,9 +13,9 @@ from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.json import to_json
+from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.collected import CollectedRun, CollectedSuite, SuiteResults
 from pytest_llmeval.run.judging import JudgedRun, judge_run
 from pytest_llmeval.scoring.gates import parse_gate

@@ -1,18 +1,32 @@
-"""The HTML page: template, style, script and data in one file without references to others."""
+"""The HTML page: template, style, script and compressed data in one file that opens from disk, without network."""
 
-__all__ = ("CUT_FROM", "WARN_FROM", "Page", "to_page")
+__all__ = ("CUT_FROM", "WARN_FROM", "Page", "page_run", "to_page", "write_html")
 
+import gzip
+import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.explanations import cut
-from pytest_llmeval.reports.html.columns import ViewTexts, case_texts, index_of
-from pytest_llmeval.reports.html.entries import PageRun, entry_of, run_of
-from pytest_llmeval.reports.html.packing import as_json, chunked, embedded_json, pack
+from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.data.files.writing import write_text
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import (
+    PageRun,
+    ViewTexts,
+    case_texts,
+    changes_json,
+    entry_of,
+    index_of,
+    past_points,
+    run_of,
+)
+from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000
@@ -26,6 +40,9 @@ _SCRIPTS = (
     *("numbers.js", "table.js", "values.js", "case.js", "compare.js", "main.js"),
 )
 _SHORT = 500
+_CHUNK = 256_000
+"""Characters of JSON in a piece: small enough to be unpacked while a case opens."""
+_APPROVED = "approved run"
 _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
 _FAILING = ("failed", "errored")
 
@@ -178,3 +195,94 @@ def _script(assets: Any) -> Iterator[str]:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def write_html(report: RunReport, path: Path) -> str:
+    """Write the report to a file, from the same data as the JSON report.
+
+    Returns:
+        What was left out of it, or that it is large; empty where neither is so.
+    """
+    page = to_page(_with_approved(report))
+    write_text(path, [page.html])
+    return page.note
+
+
+def _with_approved(report: RunReport) -> list[PageRun]:
+    """Return the run, and the approved run of the suites that have one."""
+    approved: list[dict[str, Any]] = []
+    pairs: list[int | None] = []
+    for each in report.suites:
+        cases = each.changes.cases if each.changes else ()
+        pairs.append(len(report.suites) + len(approved) if cases else None)
+        if cases:
+            named = {"suite": each.suite, "path": each.path, **({"variant": each.variant} if each.variant else {})}
+            approved.append({**named, "counts": {}, "cases": _scores(cases)})
+    run = page_run(report, pairs=pairs)
+    return [run, PageRun(_APPROVED, {"suites": approved}, is_baseline=True)] if approved else [run]
+
+
+def page_run(
+    report: RunReport, label: str = "", *, is_baseline: bool = False, pairs: Sequence[int | None] = ()
+) -> PageRun:
+    """Return a run as a page shows it: the JSON report with changes and history.
+
+    Args:
+        report: The run.
+        label: What distinguishes it from the other runs of the page.
+        is_baseline: Whether it is only there to be compared with.
+        pairs: For each suite, the place of its counterpart among all suites of the page.
+    """
+    data = to_json(report)
+    suites = [_shown(each, suite) for each, suite in zip(report.suites, data["suites"], strict=True)]
+    return PageRun(label, {**data, "suites": suites}, is_baseline, pairs)
+
+
+def _shown(report: SuiteReport, suite: dict[str, Any]) -> dict[str, Any]:
+    """Return a suite with what pages show beyond the JSON report."""
+    changes = {"changes": changes_json(report.changes)} if report.changes else {}
+    return {**suite, **changes, "history": past_points(report.past)}
+
+
+def _scores(cases: Sequence[CaseResult]) -> list[dict[str, Any]]:
+    return [{"id": case.id, "outcome": case.outcome, "metrics": dict(case.metrics)} for case in cases]
+
+
+def as_json(value: Any) -> str:
+    """Return a value as compact JSON; half of a surrogate pair, which UTF-8 cannot hold, is written as an escape."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def pack(text: str) -> str:
+    """Compress a text; equal texts give equal results."""
+    return b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
+
+
+def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
+    """Yield values as JSON, as many together as one piece of a page holds, and at least one.
+
+    >>> list(chunked(["aaaa", "bbbb", "c"], 10))
+    [['"aaaa"'], ['"bbbb"', '"c"']]
+    """
+    piece: list[str] = []
+    length = 0
+    for value in values:
+        text = as_json(value)
+        if piece and length + len(text) > size:
+            yield piece
+            piece, length = [], 0
+        piece.append(text)
+        length += len(text)
+    if piece:
+        yield piece
+
+
+def embedded_json(value: Any) -> str:
+    r"""Return JSON that can stand in a ``script`` element: no text in it can end the element or begin markup.
+
+    >>> embedded_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    escapes = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+    return as_json(value).translate(escapes)
