@@ -10,10 +10,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.report_file import RecordedSuite, read_report, results_of
+from pytest_llmeval.cli.paired import ran, results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import columns_of
 from pytest_llmeval.scoring.gates import split_statistic
@@ -80,7 +82,7 @@ class Sources:
 
     suite: Suite
     approved: CaseStatistics | None
-    reports: Sequence[tuple[str, RecordedSuite]]
+    reports: Sequence[tuple[str, SuiteReport]]
 
     @classmethod
     def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
@@ -91,7 +93,7 @@ class Sources:
         """
         found = []
         for report in reports:
-            results = results_of(read_report(report), path)
+            results = results_of(read_report(report).suites, path)
             if len(results) != 1:
                 message = f"found {counted(len(results), 'result')} of {path}, expected one"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
@@ -103,7 +105,7 @@ class Sources:
         """Names of the metrics that approved run and reports have, without those of families."""
         every = [
             *(self._table.owner if self._table else ()),
-            *(name for _, each in self.reports for name in each.metrics),
+            *(name for _, each in self.reports for name in each.result.metrics),
         ]
         return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
 
@@ -224,13 +226,13 @@ def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, p
     return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}
 
 
-def _recorded(report: str, recorded: RecordedSuite, metric: str) -> _Run:
+def _recorded(report: str, recorded: SuiteReport, metric: str) -> _Run:
     scores: dict[str, float] = {}
     variances: list[float] = []
     times = 1
-    for case in recorded.cases:
+    for case in recorded.result.cases:
         score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
-        if score is None or case.outcome in ("skipped", "not_run"):
+        if score is None or not ran(case):
             continue
         scores[case.id] = score
         repeated = list(_repeats(case.details, metric))

@@ -88,6 +88,7 @@ class SuiteReport:
         variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
         changes: What changed since its scores were approved; ``None`` where no report shows it.
         past: Its runs and approvals up to this one; ``None`` where no report draws them.
+        recorded_counts: Cases by outcome as a file has them that the report was read from.
     """
 
     suite: str
@@ -108,6 +109,7 @@ class SuiteReport:
     variant: str = ""
     changes: Changes | None = None
     past: "Timeline | None" = None
+    recorded_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def base_name(self) -> str:
@@ -151,13 +153,14 @@ class SuiteReport:
         seen: Counter[str] = Counter(case.outcome for case in self.result.cases)
         counts = {"total": self.total, **{outcome: seen[outcome] for outcome in OUTCOMES}}
         counts["not_run"] += self.total - len(self.result.cases)
-        return counts
+        return {**counts, **self.recorded_counts}
 
     @property
     def stability(self) -> dict[str, int]:
         """Cases by how their repeats went; empty where every case ran once."""
-        seen = Counter(each.details["repeats"]["status"] for each in self.result.cases if "repeats" in each.details)
-        return {status: seen[status] for status in STATUSES if seen[status]}
+        repeats = [each.details.get("repeats") for each in self.result.cases]
+        found = [each.get("status") for each in repeats if isinstance(each, Mapping)]
+        return {status: found.count(status) for status in STATUSES if status in found}
 
     @property
     def run(self) -> int:

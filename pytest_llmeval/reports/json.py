@@ -22,6 +22,8 @@ from pytest_llmeval.scoring.usage import UsageReport
 
 SCHEMA_VERSION = 1
 
+_METRIC = ("value", "mean", "low", "high", "scored", "undefined", "errored", "missing", "signature")
+
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON data."""
@@ -132,7 +134,7 @@ def _usage(usage: UsageReport) -> dict[str, Any]:
 
 
 def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    return {name: asdict(value) for name, value in metrics.items()}
+    return {name: {field: getattr(value, field) for field in _METRIC} for name, value in metrics.items()}
 
 
 def write_json(report: RunReport, path: Path) -> None:

@@ -1,6 +1,6 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
-__all__ = ("append_markdown", "text", "to_markdown", "write_markdown")
+__all__ = ("MOST_LINES", "MOST_ROWS", "VERDICTS", "append_markdown", "text", "to_markdown", "write_markdown")
 
 import html
 import re
@@ -31,14 +31,15 @@ from pytest_llmeval.reports.systems import SystemsReport, system_tables
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
 """What becomes a link, a mention or a reference after Markdown has been read, so that a backslash does not stop it."""
-_LISTED = 50
+MOST_ROWS = 50
+"""Of a table of cases, gates or faults."""
 _LONGEST = 300
 _GLANCE = 100
 """Characters that the metrics of a suite get in the table of all suites."""
-_SAID = 3
-"""Lines about a case in the table of the worst."""
+MOST_LINES = 3
+"""About one of the worst cases."""
 
-_SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
+VERDICTS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
 
 
 def text(value: str) -> str:
@@ -91,9 +92,9 @@ def to_markdown(report: RunReport) -> str:
         lines += ["No suite ran.", ""]
     if report.faults:
         rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
-        lines += ["## Faulty files", "", _table(rows[:_LISTED], ("suite", "fault")), ""]
-        if len(rows) > _LISTED:
-            lines += [f"... and {len(rows) - _LISTED} more.", ""]
+        lines += ["## Faulty files", "", _table(rows[:MOST_ROWS], ("suite", "fault")), ""]
+        if len(rows) > MOST_ROWS:
+            lines += [f"... and {len(rows) - MOST_ROWS} more.", ""]
     for suite in suites:
         if suite.failed:
             lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
@@ -125,7 +126,7 @@ def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
     told, _ = brief(row, _GLANCE)
     _, cases, gates = row.cells
     verdict = "failed" if row.suite.failed else "passed"
-    return _SIGNS[verdict], text(row.suite.suite), cases, gates, text(told)
+    return VERDICTS[verdict], text(row.suite.suite), cases, gates, text(told)
 
 
 def _counts(suite: SuiteReport) -> str:
@@ -150,13 +151,13 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:
-        rows = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     changed = sorted(
         (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
     )
     if changed:
-        changes = [(_SIGNS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
+        changes = [(VERDICTS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     lines += _failing(suite) + _notes(suite)
     for each in suite.tables:
@@ -175,9 +176,9 @@ def _failing(suite: SuiteReport) -> list[str]:
     bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
     if not bad:
         return []
-    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
+    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:MOST_ROWS]]
     lines = ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
-    return [*lines, f"... and {len(bad) - _LISTED} more.", ""] if len(bad) > _LISTED else lines
+    return [*lines, f"... and {len(bad) - MOST_ROWS} more.", ""] if len(bad) > MOST_ROWS else lines
 
 
 def _details(suite: SuiteReport) -> list[str]:
@@ -195,7 +196,7 @@ def _notes(suite: SuiteReport) -> list[str]:
     """Return the texts of cases, and what is wrong with their answers: of failing ones, or of all."""
     noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
     lines = []
-    for case, note in noted[:_LISTED]:
+    for case, note in noted[:MOST_ROWS]:
         texts = note.texts()
         answers = texts.pop("answers", None)
         if answers:
@@ -208,8 +209,8 @@ def _notes(suite: SuiteReport) -> list[str]:
         lines += [f"- {name}: {text(value)}" for name, value in rows]
         lines += [f"- {text(line)}" for line in note.said]
         lines.append("")
-    if len(noted) > _LISTED:
-        lines += [f"... and {len(noted) - _LISTED} more.", ""]
+    if len(noted) > MOST_ROWS:
+        lines += [f"... and {len(noted) - MOST_ROWS} more.", ""]
     return lines
 
 
@@ -218,7 +219,7 @@ def _worst(suite: SuiteReport) -> list[str]:
     if suite.worst is None:
         return []
     rows = [
-        (text(case), number(score), "; ".join(map(text, suite.note(case).said[:_SAID])))
+        (text(case), number(score), "; ".join(map(text, suite.note(case).said[:MOST_LINES])))
         for case, score in suite.worst.scores.items()
     ]
     metric = text(suite.worst.metric)
@@ -230,8 +231,8 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
     rows = []
     for each in suite.named_buckets:
         if each.cases:
-            ids = ", ".join(case.id for case in each.cases[:_LISTED])
-            rest = f", and {len(each.cases) - _LISTED} more" if len(each.cases) > _LISTED else ""
+            ids = ", ".join(case.id for case in each.cases[:MOST_ROWS])
+            rest = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
             condition = f"{each.metric} {each.limit}"
             rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + rest))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
