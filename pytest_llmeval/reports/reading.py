@@ -41,8 +41,8 @@ from pytest_llmeval.scoring.gates import ChangeKind, GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.summary import summarize
 from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport
 
-_AnyNumber: TypeAlias = int | float
-_Score: TypeAlias = Annotated[int | float, Field(ge=-1e100, le=1e100)]
+_AnyNumber: TypeAlias = float | int
+_Score: TypeAlias = Annotated[float | int, Field(ge=-1e100, le=1e100)]
 """The sums and squares of larger numbers would be infinite."""
 _Judged: TypeAlias = Literal["passed", "failed", "not_judged"]
 
@@ -122,7 +122,7 @@ class _UsageForm(_JurorForm):
 @dataclass(frozen=True)
 class _TableForm:
     headers: list[str]
-    rows: list[list[str | int | float | None]]
+    rows: list[list[str | float | int | None]]
     title: str = ""
     cases: list[tuple[int, int, list[str]]] = field(default_factory=list)
     left_out: int = 0
