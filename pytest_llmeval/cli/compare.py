@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.cli.arguments import drop, share
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import drop, say, share
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 

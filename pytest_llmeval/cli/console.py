@@ -1,8 +1,9 @@
-"""Output of the command ``llmeval``: standard streams and files."""
+"""What commands have in common: options, and output to standard streams and files."""
 
-__all__ = ("say", "write_text")
+__all__ = ("add_reports", "drop", "say", "share", "write_text")
 
 import sys
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,3 +33,49 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     except OSError as error:
         message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
+    return value
+
+
+def drop(text: str) -> float:
+    """Read a number of at least 0."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+
+
+def add_reports(parser: ArgumentParser) -> None:
+    """Add the option for the reports that a command writes."""
+    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+
+    parser.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=_report_path,
+        metavar="PATH",
+        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; can be repeated",
+    )
+
+
+def _report_path(text: str) -> Path:
+    """Return the path of a report whose suffix names a form."""
+    from pytest_llmeval.reports.files import SUFFIXES
+
+    if Path(text).suffix not in SUFFIXES:
+        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
+    return Path(text)
