@@ -1,4 +1,4 @@
-"""The command ``llmeval comment``: a run as Markdown for a pull request, short, in which text of cases is inert."""
+"""The command ``llmeval comment``: a run as short Markdown for a pull request, with text of cases escaped."""
 
 __all__ = ("MARKER", "Change", "Regressed", "ReportComparison", "add_arguments", "comment_text", "compare_runs")
 
@@ -16,7 +16,8 @@ from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseResult
 from pytest_llmeval.core.wording import counted, interval, number
 from pytest_llmeval.reports.data import RunReport, SuiteReport
-from pytest_llmeval.reports.markdown import MOST_LINES, MOST_ROWS, VERDICTS, text
+from pytest_llmeval.reports.markdown import MOST_ROWS, VERDICTS, text
+from pytest_llmeval.reports.overview import MOST_LINES
 from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.compare import Difference, differences
 from pytest_llmeval.scoring.comparison.multiplicity import holm
@@ -24,12 +25,12 @@ from pytest_llmeval.scoring.limits import TOLERANCE
 from pytest_llmeval.snapshots.stamp import moment_of
 
 MARKER = "<!-- pytest-llmeval -->"
-"""The first line of every comment, by which a workflow finds the one that it wrote before."""
+"""First line of every comment, by which a workflow finds its earlier one."""
 
 _SECTION = 6_500
-"""Most characters of a section: all of them together, and what stands above them, stay below 60,000."""
+"""Characters of a section: a comment of eight stays below 60,000."""
 _MOST = 10**12
-"""Largest number of cases that is shown: a forged one can have thousands of digits."""
+"""Largest count to display: a forged one can have thousands of digits."""
 _CASES = 10
 _CONFIDENCE = 0.95
 _BAD = ("failed", "errored")
@@ -103,9 +104,9 @@ class ReportComparison:
     """A run beside its baseline.
 
     Attributes:
-        fell: Metrics whose fall is established, by Holm's method over the metrics of a suite.
-        rose: As above, those that got better.
-        unclear: Those for which neither is established.
+        fell: Metrics that fell significantly, by Holm's method over the metrics of a suite.
+        rose: Metrics that rose significantly.
+        unclear: Metrics that moved within chance.
         regressed: Cases that got worse, the worst first.
         notes: What was not compared.
     """
@@ -147,7 +148,7 @@ def _left_out(pair: PairedScores) -> Iterator[str]:
 
 
 def _sort(found: ReportComparison, pair: PairedScores) -> None:
-    """Add the metrics of a suite to those that fell, rose, or may have done either."""
+    """Sort the metrics of a suite into those that fell, rose, or moved within chance."""
     names = [*pair.evaluator.metrics, PASS_RATE]
     rows = pair.pairing.everything()
     compared = differences(pair.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=pair.cluster_by)
@@ -193,8 +194,8 @@ def comment_text(run: RunReport, baseline: RunReport | None = None, absent: str 
     """Return the comment on a run.
 
     Args:
-        run: The report.
-        baseline: That of the run to compare with; ``None`` if there is none.
+        run: The run.
+        baseline: The run to compare with, if there is one.
         absent: Why there is none.
     """
     found = compare_runs(run, baseline) if baseline is not None else None
@@ -222,7 +223,7 @@ def comment_text(run: RunReport, baseline: RunReport | None = None, absent: str 
 
 
 def _outcome(run: RunReport) -> str:
-    """Return the verdict on the run; one that judged nothing, or not all, has not passed."""
+    """Return the verdict on the run; it is not passed if anything was not judged."""
     suites = run.suites
     outcomes = [verdict[0] for suite in suites for verdict in _verdicts(suite)]
     if run.faults or "failed" in outcomes or any(_count(suites, each) for each in _BAD):
@@ -255,7 +256,7 @@ def _summary(run: RunReport, found: ReportComparison | None) -> str:
 
 
 def _origin(run: RunReport, baseline: RunReport | None, absent: str) -> str:
-    """Say when and of what run and baseline were, and how old the baseline is."""
+    """Return times and commits of run and baseline, and the age of the baseline."""
     parts = [f"Run {_start(run)}."]
     if baseline is not None:
         parts.append(f"Baseline {_start(baseline)}{_age(run, baseline)}.")
@@ -282,7 +283,7 @@ def _age(run: RunReport, baseline: RunReport) -> str:
 
 
 def _verdicts(suite: SuiteReport) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the gates of a suite, and what its snapshot says of metrics that changed."""
+    """Yield the verdicts on gates, and on scores that differ from the approved ones and did not pass."""
     for gate in suite.gates:
         yield gate.outcome, suite.suite, gate.gate, gate.reason
     for each in suite.snapshot:
@@ -319,8 +320,8 @@ def _case(suite: SuiteReport, case: CaseResult) -> str:
 
 
 def _wrong(suite: SuiteReport, case: CaseResult) -> str:
-    """Return what is wrong with the answer, in the evaluators' words, or else why the case failed."""
-    return "<br>".join(map(text, suite.note(case.id).said[:MOST_LINES] or [case.reason or ""]))
+    """Return the findings of evaluators, or else why the case failed."""
+    return "<br>".join(map(text, suite.note(case.id).findings[:MOST_LINES] or [case.reason or ""]))
 
 
 def _cost(suite: SuiteReport, baseline: RunReport | None) -> Iterator[tuple[str, ...]]:
@@ -342,7 +343,7 @@ def _table(
     note: str = "",
     most: int = MOST_ROWS,
 ) -> list[str]:
-    """Return a section with a table; nothing where there is no item."""
+    """Return a section with a table; nothing without items."""
     if not items:
         return []
     lines = [_row(headers), _row(["---"] * len(headers))]
@@ -363,7 +364,7 @@ def _item(line: str) -> str:
 
 
 def _bounded(items: Sequence[_Item], written: Callable[[_Item], str], noun: str, most: int = MOST_ROWS) -> list[str]:
-    """Return lines for as many items as a section may have, and how many more there are."""
+    """Return lines for as many items as fit into a section, and the number of the others."""
     kept: list[str] = []
     room = _SECTION
     for each in items[:most]:

@@ -94,7 +94,7 @@ def _compare(options: Namespace) -> int:
 
 
 def _chosen(report: str) -> "list[SuiteReport]":
-    """Return the suites of a report; behind a hash, those of one system.
+    """Return the suites of a report; with ``FILE#NAME``, those of one system.
 
     Raises:
         SuiteError: The report cannot be read, or has no such system.
@@ -116,12 +116,12 @@ def _is_variant(suite: "SuiteReport", name: str) -> bool:
 
 
 class _ComparedSuite(NamedTuple):
-    """What came of a suite.
+    """The comparison of a suite.
 
     Attributes:
-        name: Of the suite, with its file.
-        lines: To be printed.
-        tests: Of the metrics that were compared.
+        name: Suite and file.
+        lines: Text to print.
+        tests: Evidence on each compared metric.
         vanished: Whether a metric of the baseline is gone.
     """
 

@@ -13,17 +13,17 @@ from pytest_llmeval.data.files import writing
 
 
 def say(lines: Iterable[object], *, error: bool = False) -> None:
-    """Print lines, without what a terminal would obey.
+    """Print lines with control characters escaped.
 
     Args:
-        lines: Each becomes one line; a line break inside is shown, not followed.
-        error: Whether they belong on standard error.
+        lines: Each becomes one line; line breaks inside are escaped.
+        error: Whether to print to standard error.
     """
     (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file from parts of its text; half of a surrogate pair, which UTF-8 cannot hold, is escaped.
+    """Write a file from parts of its text; lone surrogates are escaped.
 
     Raises:
         SuiteError: It cannot be written.
@@ -31,7 +31,7 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     try:
         writing.write_text(path, parts)
     except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
+        message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None
 
 
@@ -73,7 +73,7 @@ def add_reports(parser: ArgumentParser) -> None:
 
 
 def _report_path(text: str) -> Path:
-    """Return the path of a report whose suffix names a form."""
+    """Return the path of a report whose suffix has a format."""
     from pytest_llmeval.reports.files import SUFFIXES
 
     if Path(text).suffix not in SUFFIXES:

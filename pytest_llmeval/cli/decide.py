@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
-"""A missed threshold as a case's reason has it."""
+"""A missed threshold in the reason of a case."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The decisions of a suite file about recorded scores.
+    """What the thresholds and gates of a suite file decide about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.
-        reasons: Case id to the thresholds that it misses, and what else made it fail.
-        changed: Case id to its outcome in the report, where that was another.
+        reasons: Case id to the thresholds that it misses and other reasons to fail.
+        changed: Case id to its outcome in the report, if that differs.
         gates: Verdicts.
-        undecided: What the report lacks data for, with the reason.
+        undecided: Decisions that the report lacks data for, with the reason.
     """
 
     cases: Mapping[str, CaseOutcome]
@@ -131,10 +131,10 @@ class _Deciding:
         return "" if here == there else f"the report has other groups by {gate.by!r}: run the suite"
 
     def _result(self, outcomes: Mapping[str, CaseOutcome]) -> Result:
-        """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
+        """Return the report's metrics as a result, with the pass rate of the new outcomes."""
         import numpy as np
 
-        # A case that ran needs an observation or an error; what it was measured to be is in the report.
+        # An error marks a case as run; its scores are in the report.
         records = [
             CaseRecord(case.id, case.labels, outcome, errors={} if outcome in ("skipped", "not_run") else {"": ""})
             for case in self.suite.cases
@@ -183,7 +183,7 @@ def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
 
 
 def _remeasured(recorded: SuiteReport, suite: Suite) -> Iterator[tuple[str, str]]:
-    """Yield metrics that the suite measures in another way than the report did, and how."""
+    """Yield metrics that suite and report measure in different ways, with a message."""
     for name, value in recorded.result.metrics.items():
         owned = suite.metrics.find(name)
         if owned is not None and not owned.metric.describes(value.signature):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HTML = (
     "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
     "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
-    "is written, whatever it says, and 2 if a file cannot be used."
+    "is written, whatever its content, and 2 if a file cannot be used."
 )
 _CONFIDENCE = 0.95
 
@@ -75,7 +75,7 @@ def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return what tells the runs apart: the name of the file, or all of its path where names are the same."""
+    """Return labels of runs: file names, or whole paths if names collide."""
     names = [path.name for path in paths]
     return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
@@ -83,13 +83,13 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 def _compared(
     here: "RunReport", there: "RunReport", label: str, start: int
 ) -> "tuple[RunReport, Sequence[int | None]]":
-    """Return a run whose suites say what changed, and for each the place of its counterpart.
+    """Return a run with the changes of its suites, and for each the index of its counterpart.
 
     Args:
         here: The run.
-        there: That to compare with.
-        label: What that is called.
-        start: Place of its first suite among all suites of the page.
+        there: The run to compare with.
+        label: Its label.
+        start: Index of its first suite among all suites of the page.
     """
     from pytest_llmeval.cli.paired import pair_suites
 
@@ -123,7 +123,7 @@ def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes"
 
 
 def _measured_otherwise(here: "SuiteReport", there: "SuiteReport") -> list[str]:
-    """Say which metrics the two runs compute in different ways."""
+    """Return notes on metrics that the two runs compute in different ways."""
     now, then = here.result.metrics, there.result.metrics
     return [
         f"{name}: measured in different ways: {now[name].signature!r}, baseline {then[name].signature!r}"

@@ -1,4 +1,4 @@
-"""Suites of reports: those of one file, those of two reports matched, and their case scores as data for comparisons."""
+"""Suites of reports: those of one file, pairs from two reports, and their case scores prepared for comparisons."""
 
 __all__ = ("PairedScores", "RecordedScores", "pair_suites", "paired_scores", "ran", "results_of")
 
@@ -39,11 +39,11 @@ def ran(case: CaseResult) -> bool:
 
 @dataclass(frozen=True)
 class RecordedScores(Evaluator):
-    """The mean of the scores that a report has of its cases.
+    """The mean of the case scores of a report.
 
     Attributes:
-        metrics: Their names.
-        lower_is_better: Those of which less is better.
+        metrics: Names of the metrics.
+        lower_is_better: Metrics for which lower is better.
     """
 
     name = "recorded"
@@ -55,7 +55,7 @@ class RecordedScores(Evaluator):
         return [Metric(name, name not in self.lower_is_better, low=None, high=None) for name in self.metrics]
 
     def measure(self, case: Case) -> Observation:
-        """Refuse: scores are recorded, not measured."""
+        """Raise an error: scores are recorded, not measured."""
         raise EvaluatorError(f"case {case.id!r}: scores are recorded, not measured")
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
@@ -70,8 +70,8 @@ class PairedScores(NamedTuple):
         here: The run.
         there: The baseline.
         alone: Ids of the cases that ran in one of them only.
-        evaluator: Their metrics.
-        pairing: Their scores.
+        evaluator: Their metrics, as an evaluator.
+        pairing: Their scores, paired.
         cluster_by: The label of clusters; ``None`` if there is none.
     """
 
@@ -98,7 +98,7 @@ def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] 
     Args:
         here: The run.
         there: The baseline.
-        metrics: Those that are wanted; default: all.
+        metrics: Names of metrics; default: all.
     """
     left, right = ({case.id for case in suite.result.cases if ran(case)} for suite in (here, there))
     here, there = _only(here, left & right), _only(there, left & right)
@@ -142,8 +142,8 @@ def _record(case: CaseResult, labels: Mapping[str, str], evaluator: RecordedScor
 def pair_suites(here: Sequence[SuiteReport], there: Sequence[SuiteReport], *, named: bool) -> tuple[SuitePairs, Alone]:
     """Return the suites to compare, and those that are in one report only.
 
-    Suites of one name and file belong together, and systems that were asked for by name with those of the same suite.
-    If each report has one suite, these belong together whatever they are called.
+    Suites with the same name and file form a pair, and so do systems of the same suite that were chosen by name. If
+    each report has one suite, these form a pair whatever their names.
     """
     left, right = list(here), list(there)
     pairs: list[tuple[SuiteReport, SuiteReport]] = []

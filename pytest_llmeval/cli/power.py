@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite
 
 _POWER = (
-    "Says how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
+    "Print how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
     "scores vary is taken from the approved run, from reports (of a suite with repeats, or of a second run), or from "
     "what is stated. The exit code is 2 if a file cannot be used or nothing is known."
 )
@@ -79,7 +79,7 @@ def _power(options: Namespace) -> int:
 
 
 def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
-    """Plan the metrics that are asked for; ``None`` where the options say nothing that can be planned."""
+    """Plan the chosen metrics; ``None`` if the options give nothing to plan."""
     from pytest_llmeval.cli.spread import Sources, planned
 
     suite = open_suite(options.suite)
@@ -136,7 +136,7 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
 
 
 def _found(found: "Planned") -> str:
-    """Return what is found, with a place for the drop."""
+    """Return a format string for the drop that is found."""
     if found.safe:
         return "an equally good run meets a max_drop of {} in 80 of 100 runs"
     if found.plan is not None and found.plan.runs:
@@ -157,7 +157,7 @@ def _needed(cases: int | None, cluster: float) -> str:
 
 
 def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
-    """Yield whether more cases or more repeats pay."""
+    """Yield advice on adding cases or repeats."""
     more = number(plan.detectable(2 * cases, times))
     if plan.spread.within is None:
         yield f"twice the cases: {more}; what repeats bring is not known without --within or a --report of repeats"

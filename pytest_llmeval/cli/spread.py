@@ -1,4 +1,4 @@
-"""What is known of how much the scores of a suite vary: from its approved run, from reports, or stated."""
+"""How much the scores of a suite vary: from its approved run, from reports, or as stated."""
 
 __all__ = ("Planned", "Sources", "planned")
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _LEAST = 2
-"""Cases, or clusters of them, without which nothing scatters."""
+"""Fewest cases or clusters that have a spread."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What is known of one metric.
+    """The plan for one metric.
 
     Attributes:
         name: As a gate names it.
-        plan: The test of its drop; ``None`` where nothing is known of it.
-        basis: Where the spread comes from, or why it is not known.
+        plan: The test of its drop; ``None`` if the spread is unknown.
+        basis: Source of the spread, or why it is unknown.
         cluster: Mean number of cases of a cluster; 1 without clusters.
-        safe: Whether a gate wants safety proven, so that the drop is the limit that an equally good run is to meet.
+        safe: Whether a gate requires proof of safety: the drop is then the limit that an equally good run has to meet.
     """
 
     name: str
@@ -60,8 +60,8 @@ class _Run:
     Attributes:
         name: For people.
         scores: Case id to score.
-        repeats: How many answers stand behind a score.
-        variances: Of the scores of each case's repeats, where it has several.
+        repeats: Number of answers behind a score.
+        variances: Variance of the scores of each case that has several repeats.
     """
 
     name: str
@@ -72,11 +72,11 @@ class _Run:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where scores of a suite can be read.
+    """The sources of scores of a suite.
 
     Attributes:
         suite: The suite.
-        approved: What was counted in the cases of the approved run; ``None`` without one.
+        approved: Statistics of the approved run; ``None`` without one.
         reports: Name and content of reports.
     """
 
@@ -86,7 +86,7 @@ class Sources:
 
     @classmethod
     def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
-        """Read what there is.
+        """Read all sources that exist.
 
         Raises:
             SuiteError: A file cannot be used, or a report knows nothing of the suite.
@@ -153,7 +153,7 @@ def planned(
     """Plan the test of a metric.
 
     Args:
-        sources: Where its scores are.
+        sources: Sources of its scores.
         name: As a gate names it.
         confidence: Of the test; ``None``: that of its gate.
         cluster_by: A label; ``None``: that of its gate.
@@ -182,7 +182,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     runs = sources.runs(name)
     if not runs:
         return None, "no run has two scores of it"
-    averaged = sources.suite.repeats.reduce == "mean"  # another reduction of n scores has no n-th of their variance
+    averaged = sources.suite.repeats.reduce == "mean"  # only a mean of n scores has 1/n of their variance
     variances = [each for run in runs if averaged for each in run.variances]
     within = math.fsum(variances) / len(variances) if variances else None
     *_, last = runs

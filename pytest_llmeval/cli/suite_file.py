@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite
 
 _PASSED_OVER = frozenset({"build", "dist", "node_modules", "venv"})
-"""Folders that pytest does not search either, nor those whose names begin with a dot."""
+"""Like pytest, skip these folders, and those whose names begin with a dot."""
 
 
 def suite_files(folder: Path) -> Iterator[Path]:
@@ -36,14 +36,14 @@ def suite_files(folder: Path) -> Iterator[Path]:
 
 
 def open_suite(path: Path, shown: Path | None = None) -> "Suite":
-    """Read a suite file that names evaluators and sources of this package and of installed ones.
+    """Read a suite file; evaluators and sources of this package and of installed ones are known.
 
     Args:
         path: The suite file.
-        shown: Its name in messages, if that is another one.
+        shown: Its name in messages, if different.
 
     Raises:
-        SuiteError: It has faults that concern every case.
+        SuiteError: It has faults that affect every case.
     """
     from pytest_llmeval.suite.loading import load_suite
     from pytest_llmeval.suite.registry import default_registry
@@ -90,7 +90,7 @@ def add_validate(parser: ArgumentParser) -> None:
 
 def _validate(options: Namespace) -> int:
     number = 0
-    for path in dict.fromkeys(each for given in options.suites for each in _files(given)):
+    for path in dict.fromkeys(each for place in options.suites for each in _files(place)):
         faults, suite = _faults(path)
         if faults:
             say(faults)
@@ -100,7 +100,10 @@ def _validate(options: Namespace) -> int:
         if suite is not None and not suite.can_fail and not (suite.snapshot and suite.snapshot.enabled):
             say([f"{path}: warning: {CANNOT_FAIL}"])
         if suite is not None:
-            say(f"{path}: warning: {place} is retired, says the installed genai-prices" for place in _retired(suite))
+            say(
+                f"{path}: warning: {place} is retired according to the installed genai-prices"
+                for place in _retired(suite)
+            )
         number += len(faults)
     if number:
         say([counted(number, "fault")])
@@ -108,30 +111,30 @@ def _validate(options: Namespace) -> int:
 
 
 def _retired(suite: "Suite") -> Iterator[str]:
-    """Yield place and name of each model that its provider is giving up."""
+    """Yield place and name of each model that is retired."""
     models = [(f"systems.{name}", each.model.spec) for name, each in suite.systems.items() if each.model is not None]
     for place, spec in [*(("judge", each) for each in jurors_of(suite.judge)), *models]:
         if is_retired(spec):
             yield f"{place}: {spec.model!r}"
 
 
-def _files(given: Path) -> Iterator[Path]:
+def _files(place: Path) -> Iterator[Path]:
     """Yield a file, or the suite files below a folder.
 
     Raises:
         LlmevalError: The folder has none.
     """
-    if not given.is_dir():
-        yield given
+    if not place.is_dir():
+        yield place
         return
-    found = list(suite_files(given))
+    found = list(suite_files(place))
     if not found:
-        raise LlmevalError(f"{given}: found no suite file, expected {', '.join(SUITE_FILES)}")
+        raise LlmevalError(f"{place}: found no suite file, expected {', '.join(SUITE_FILES)}")
     yield from found
 
 
 def _faults(path: Path) -> tuple[list[Fault], "Suite | None"]:
-    """Return the faults of a suite file, and the suite unless they concern all of it."""
+    """Return the faults of a suite file, and the suite unless they affect all of it."""
     try:
         suite = open_suite(path)
     except SuiteError as error:
@@ -155,8 +158,8 @@ def _inputs(options: Namespace) -> int:
         raise SuiteError(suite.all_faults)
     # Of several systems, some may lack cases that others have.
     every = [*suite.cases, *(case for each in suite.systems.values() for case in each.cases)]
-    for name, given in {case.id: case.input for case in every}.items():
-        sys.stdout.write(json.dumps({"id": name, "input": given}) + "\n")
+    for name, value in {case.id: case.input for case in every}.items():
+        sys.stdout.write(json.dumps({"id": name, "input": value}) + "\n")
     return 0
 
 

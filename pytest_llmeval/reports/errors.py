@@ -50,7 +50,7 @@ def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
 
 
 def bucket_names(bucket: FilledBucket) -> dict[str, str]:
-    """Return what a bucket is about, as reports write it."""
+    """Return name, evaluator and condition of a bucket as reports write them."""
     return {"bucket": bucket.name, "evaluator": bucket.evaluator, "metric": bucket.metric, "limit": bucket.limit}
 
 

@@ -1,6 +1,6 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
-__all__ = ("MOST_LINES", "MOST_ROWS", "VERDICTS", "append_markdown", "text", "to_markdown", "write_markdown")
+__all__ = ("MOST_ROWS", "VERDICTS", "append_markdown", "text", "to_markdown", "write_markdown")
 
 import html
 import re
@@ -15,6 +15,7 @@ from pytest_llmeval.data.files.writing import append_text, write_text
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
 from pytest_llmeval.reports.overview import (
+    MOST_LINES,
     OverviewRow,
     asking_lines,
     brief,
@@ -30,22 +31,20 @@ from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
-"""What becomes a link, a mention or a reference after Markdown has been read, so that a backslash does not stop it."""
+"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
 MOST_ROWS = 50
-"""Of a table of cases, gates or faults."""
+"""Rows of a table of cases or faults."""
 _LONGEST = 300
 _GLANCE = 100
-"""Characters that the metrics of a suite get in the table of all suites."""
-MOST_LINES = 3
-"""About one of the worst cases."""
+"""Width in characters of the metrics in the table of all suites."""
 
 VERDICTS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
 
 
 def text(value: str) -> str:
-    r"""Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
+    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
 
-    What GitHub and GitLab would turn into a link, a mention or a reference is shown as code.
+    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
 
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
@@ -71,7 +70,7 @@ def _drawn(table: TextTable, level: str = "###") -> list[str]:
 
 
 def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
-    """Fold lines below a name; inside HTML, text is HTML, and GitHub finds no links in code."""
+    """Fold lines below a name, as HTML, where GitHub makes no links inside code."""
     summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
@@ -123,10 +122,10 @@ def _urgency(suite: SuiteReport) -> int:
 
 
 def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
-    told, _ = brief(row, _GLANCE)
+    summary, _ = brief(row, _GLANCE)
     _, cases, gates = row.cells
     verdict = "failed" if row.suite.failed else "passed"
-    return VERDICTS[verdict], text(row.suite.suite), cases, gates, text(told)
+    return VERDICTS[verdict], text(row.suite.suite), cases, gates, text(summary)
 
 
 def _counts(suite: SuiteReport) -> str:
@@ -193,7 +192,7 @@ def _details(suite: SuiteReport) -> list[str]:
 
 
 def _notes(suite: SuiteReport) -> list[str]:
-    """Return the texts of cases, and what is wrong with their answers: of failing ones, or of all."""
+    """Return texts and findings of the cases whose texts the report has."""
     noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
     lines = []
     for case, note in noted[:MOST_ROWS]:
@@ -207,7 +206,7 @@ def _notes(suite: SuiteReport) -> list[str]:
         ]
         lines += [f"#### {text(case)}", "", f"- at {text(note.place(suite.path))}"]
         lines += [f"- {name}: {text(value)}" for name, value in rows]
-        lines += [f"- {text(line)}" for line in note.said]
+        lines += [f"- {text(line)}" for line in note.findings]
         lines.append("")
     if len(noted) > MOST_ROWS:
         lines += [f"... and {len(noted) - MOST_ROWS} more.", ""]
@@ -215,11 +214,11 @@ def _notes(suite: SuiteReport) -> list[str]:
 
 
 def _worst(suite: SuiteReport) -> list[str]:
-    """Return a table of the worst cases, with what is wrong with their answers."""
+    """Return a table of the worst cases with the findings of evaluators."""
     if suite.worst is None:
         return []
     rows = [
-        (text(case), number(score), "; ".join(map(text, suite.note(case).said[:MOST_LINES])))
+        (text(case), number(score), "; ".join(map(text, suite.note(case).findings[:MOST_LINES])))
         for case, score in suite.worst.scores.items()
     ]
     metric = text(suite.worst.metric)
@@ -244,5 +243,5 @@ def write_markdown(report: RunReport, path: Path) -> None:
 
 
 def append_markdown(report: RunReport, path: Path) -> None:
-    """Append the report to a file that other steps write to as well, such as GitHub's job summary."""
+    """Append the report to a file that other steps write to, such as GitHub's job summary."""
     append_text(path, to_markdown(report))

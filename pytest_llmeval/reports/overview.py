@@ -1,6 +1,7 @@
 """What terminal and Markdown reports have in common: a run at a glance, sentences and tables of one suite."""
 
 __all__ = (
+    "MOST_LINES",
     "OverviewRow",
     "asking_lines",
     "brief",
@@ -27,6 +28,8 @@ from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport
 
+MOST_LINES = 3
+"""Findings listed for each of the worst cases."""
 _HEADERS = ("suite", "cases", "gates")
 _CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
 
@@ -34,7 +37,7 @@ _COUNTS = ("scored", "undefined", "errored", "missing")
 _MEAN = 3
 _FIRST_COUNT = 4
 _FEW_CASES = 20
-"""Suites of more cases have no table of them: reports list the worst, and the JSON report has all."""
+"""Larger suites have no table of cases: reports list the worst, and JSON has all."""
 _MOST_SCORES = 8
 
 
@@ -43,8 +46,8 @@ class OverviewRow(NamedTuple):
 
     Attributes:
         suite: Its report.
-        cells: Name, cases and gates; further systems of a suite have their own name alone.
-        metrics: Those that gates judge, the same ones for all systems of a suite.
+        cells: Name, cases and gates; the name of a further system of a suite is that of the system.
+        metrics: Metrics with gates, the same for all systems of a suite.
     """
 
     suite: SuiteReport
@@ -53,11 +56,11 @@ class OverviewRow(NamedTuple):
 
 
 def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
-    """Yield a line for each suite: cases, gates, what changed against the approved scores, metrics of gates.
+    """Yield a line for each suite: cases, gates, changes from the approved scores, metrics with gates.
 
     Args:
-        suites: Without a failure.
-        width: Of the terminal, in columns. Metrics for which there is no room are counted.
+        suites: Suites without a failure.
+        width: Columns of the terminal; metrics that do not fit are counted.
     """
     rows = rows_of(suites)
     confidences = {each.interval_name for each in suites}
@@ -81,7 +84,7 @@ def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
-    """Return the rows of suites; systems of a suite stand beside each other."""
+    """Return the rows of suites, with the systems of a suite together."""
     groups = groupby(suites, lambda each: (each.path, each.base_name))
     return [row for _, group in groups for row in _rows(list(group))]
 
@@ -98,9 +101,9 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
 
 
 def brief(row: OverviewRow, room: int) -> tuple[str, int]:
-    """Return what changed and the metrics of gates, with how many of these found no room.
+    """Return changes and metrics with gates, and the number of metrics that do not fit.
 
-    The first metric is worth more than decimals of its interval; the others are told in full or not at all.
+    The first metric may lose decimals of its interval; the others are written in full or not at all.
     """
     found = {name: row.suite.result.find(name) for name in row.metrics}
     changes = "".join(f"{each}; " for each in _changes(row.suite, room))
@@ -121,7 +124,7 @@ def brief(row: OverviewRow, room: int) -> tuple[str, int]:
 
 
 def _forms(value: MetricValue | None) -> Iterator[str]:
-    """Yield a value with its interval, with that rounded, and alone."""
+    """Yield a value with its interval, with a rounded interval, and without."""
     if value is None:
         yield number(None)
         return
@@ -132,7 +135,7 @@ def _forms(value: MetricValue | None) -> Iterator[str]:
 
 
 def _changes(suite: SuiteReport, room: int) -> list[str]:
-    """Return how scores differ from the approved ones: which do, or how many where these are many."""
+    """Return which scores differ from the approved ones, or how many if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for each in suite.snapshot:
         if each.metric != EVERYTHING and (word := _word(each)):
@@ -145,14 +148,14 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
 
 
 def _word(verdict: SnapshotVerdict) -> str:
-    """Return what happened to a score, or nothing."""
-    if verdict.kind in ("improved", "fell_within"):  # of some metrics less is better
+    """Return a word for what happened to a score; empty if nothing did."""
+    if verdict.kind in ("improved", "fell_within"):  # for some metrics lower is better
         return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"
     return "cannot tell" if verdict.kind in ("rose_within", "not_comparable") else verdict.kind
 
 
 def _is_doubtful(suite: SuiteReport) -> bool:
-    """Return whether something passed that people should look at."""
+    """Return whether something passed but needs attention."""
     doubtful = ("fell_within", "not_comparable", "vanished")
     return any(each.kind in doubtful for each in suite.snapshot) or any(
         each.outcome == "not_judged" for each in suite.gates
@@ -160,7 +163,7 @@ def _is_doubtful(suite: SuiteReport) -> bool:
 
 
 def warnings(suite: SuiteReport) -> Iterator[Line]:
-    """Yield what people must see of a suite without a failure."""
+    """Yield what needs attention in a suite without a failure."""
     for each in suite.snapshot:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
@@ -184,7 +187,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:
-    """Return how many cases, gates and snapshots of a run passed, each kind counted apart."""
+    """Return the counts of cases, gates and snapshots by outcome."""
     kinds: dict[str, Counter[str]] = {
         "case": Counter(),
         "gate": Counter(each.outcome for suite in suites for each in suite.gates),
@@ -208,7 +211,7 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
 
 
 def asking_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield at most four sentences about a suite, and one for each juror of its panel."""
+    """Yield left-out cases, stability of repeats, cost and latency of judges and target, a line each."""
     if suite.left_out:
         yield f"only predicted cases: {suite.left_out} left out"
     if suite.stability:
@@ -249,7 +252,7 @@ def _latency(percentiles: Mapping[str, float]) -> str:
 
 
 def cluster_lines(suite: SuiteReport) -> Iterator[str]:
-    """Yield how much clusters cost, and what speaks for naming some."""
+    """Yield the design effect of clusters, or a warning about cases that look clustered."""
     if clusters := suite.result.clusters:
         text = (
             f"{counted(len(suite.result.records), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
@@ -272,13 +275,12 @@ def cluster_lines(suite: SuiteReport) -> Iterator[str]:
 def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bool = True) -> Mapping[str, MetricValue]:
     """Return the metrics to list, in the order of the suite.
 
-    The cells of a confusion matrix are never listed: the matrix says all of them.
+    The cells of a confusion matrix are never listed: the matrix has them all.
 
     Args:
         suite: The suite.
-        most: How many there may be; those that gates judge are always among them.
-        in_tables: Whether metrics that a table of an evaluator shows are listed once more, for their intervals. Those
-            that gates judge always are.
+        most: Upper limit; metrics with gates are always included.
+        in_tables: Whether to repeat metrics of evaluators' tables, for their intervals. Metrics with gates always are.
     """
     metrics, gated = suite.result.metrics, suite.gated
     shown = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
@@ -289,9 +291,9 @@ def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bo
 
 
 def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
-    """Return the metrics with intervals, means and numbers of cases.
+    """Return the table of metrics with intervals, means and counts.
 
-    Where there is no room, counts that are all zero are left out first, then the mean.
+    To save room, counts that are all zero are dropped first, then the mean.
     """
     rows = [
         (

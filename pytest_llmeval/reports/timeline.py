@@ -42,16 +42,16 @@ class Point:
     """A run of a suite, or an approval of one.
 
     Attributes:
-        time: When it started, in UTC; of an approval the day.
+        time: Start in UTC; for an approval, the day.
         commit: What was checked out; empty outside a repository.
         values: Metric name to value.
         intervals: Metric name to the bounds of its interval.
-        gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` where that is not known.
-        cases: How many; ``None`` where that is not known.
-        basis: What decides the values besides the predictions (``data``, ``evaluator``, ``judge``) to its fingerprint;
-            what is not known is left out.
+        gates: Gate to ``passed``, ``failed`` or ``not_judged``; ``None`` if unknown.
+        cases: Number of cases; ``None`` if unknown.
+        basis: ``data``, ``evaluator`` and ``judge``, which determine the values besides the predictions, to their
+            fingerprints, as far as known.
         approved: Whether its scores were approved.
-        noted: Whether the history of runs has it; else only the score file does, which dates with days.
+        noted: Whether the history of runs has it; otherwise only the score file does, with its day.
     """
 
     time: datetime
@@ -71,7 +71,7 @@ class Point:
 
     @property
     def when(self) -> str:
-        """Its time as people read it: ``2026-11-22 10:43``, or the day of an approval."""
+        """Its time for display: ``2026-11-22 10:43``, or the day of an approval."""
         return f"{self.time:%Y-%m-%d %H:%M}" if self.noted else f"{self.time:%Y-%m-%d}"
 
 
@@ -83,7 +83,7 @@ class Timeline:
         path: The suite file as reports name it.
         variant: The Python test and the system or variant in brackets; empty where there is neither.
         points: In the order of time.
-        bridged: Fingerprints of judges before and after changes across which scores are compared.
+        bridged: Fingerprints of judges before and after a change that a bridge makes comparable.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Timeline:
 
     @property
     def metrics(self) -> list[str]:
-        """Names of all metrics: those that gates of the last run name first, the pass rate last."""
+        """Names of all metrics: those with gates in the last run first, the pass rate last."""
         names = dict.fromkeys(name for point in reversed(self.points) for name in point.values)
         gates = next((" ".join(point.gates) for point in reversed(self.points) if point.gates), "")
 
@@ -108,10 +108,7 @@ class Timeline:
         return sorted(names, key=last)
 
     def changes(self) -> list[tuple[str, ...]]:
-        """Return for each point what is not as it was at the points before: ``data``, ``evaluator``, ``judge``.
-
-        A change of judge that is bridged is a ``bridged judge``.
-        """
+        """Return what changed at each point: ``data``, ``evaluator``, ``judge``, or ``bridged judge``."""
         known: dict[str, str] = {}
         cases: int | None = None
         found = []
@@ -142,8 +139,8 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
     It has no scripts and no outside resources, and can be read in light and dark.
 
     Args:
-        timelines: What is drawn, with the points that are wanted.
-        metrics: Title of a timeline to the metrics drawn of it.
+        timelines: Timelines, with the points to draw.
+        metrics: Title of a timeline to the metrics to draw.
     """
     parts = []
     top = 0
@@ -165,7 +162,7 @@ def history_svg(timelines: Sequence[Timeline], metrics: Mapping[str, Sequence[st
 
 
 def _text(text: str, longest: int | None = None) -> str:
-    """Return text that XML shows and does not obey."""
+    """Escape text for XML."""
     shown = printable(text)
     return escape(shown if longest is None or len(shown) <= longest else f"{shown[: longest - 3]}...")
 
@@ -202,7 +199,7 @@ def _chart(timeline: Timeline, metric: str, top: int) -> Iterator[str]:
 
 
 class _Scale:
-    """Where the points of a metric are drawn."""
+    """Coordinates of the points of a metric."""
 
     def __init__(self, points: Sequence[Point], metric: str, top: int) -> None:
         self.count, self.top = len(points), top
@@ -221,7 +218,7 @@ class _Scale:
 
 
 def _unbroken(places: Iterable[int]) -> Iterator[list[int]]:
-    """Yield runs of places that follow each other."""
+    """Yield runs of consecutive positions."""
     run: list[int] = []
     for place in places:
         if run and place != run[-1] + 1:
@@ -239,12 +236,12 @@ def _days(points: Sequence[Point], y: int) -> Iterator[str]:
 
 
 def _mark(point: Point, metric: str, x: float, y: float) -> str:
-    said = [f"{point.when} {point.commit[:7]}".rstrip(), f"{metric} {number(point.values[metric])}"]
-    said += [interval(*point.intervals[metric])] if metric in point.intervals else []
-    said += ["approved"] if point.approved else []
-    said += [f"failed: {gate}" for gate in point.failed_gates]
+    parts = [f"{point.when} {point.commit[:7]}".rstrip(), f"{metric} {number(point.values[metric])}"]
+    parts += [interval(*point.intervals[metric])] if metric in point.intervals else []
+    parts += ["approved"] if point.approved else []
+    parts += [f"failed: {gate}" for gate in point.failed_gates]
     ring = f'<circle class="failed" cx="{x:.1f}" cy="{y:.1f}" r="6"/>' if point.failed_gates else ""
-    return f"<g>{_dot(x, y, approved=point.approved)}{ring}<title>{_text('; '.join(said))}</title></g>"
+    return f"<g>{_dot(x, y, approved=point.approved)}{ring}<title>{_text('; '.join(parts))}</title></g>"
 
 
 def _dot(x: float, y: float, *, approved: bool = False) -> str:

@@ -52,7 +52,7 @@ class PackedColumns(Mapping[str, "FloatArray"]):
         return len(self._columns)
 
     def fill(self, name: str, start: int, numbers: "FloatArray") -> None:
-        """Set numbers of a column, from a row on; all others are NaN at first."""
+        """Set numbers of a column from a row on; rows never set are NaN."""
         import numpy as np
 
         column = self._columns.get(name)
@@ -89,8 +89,8 @@ class ScoreColumns:
 
     Attributes:
         scores: Metric name to one number per case, NaN where there is none.
-        owner: Metric name to the label of its evaluator.
-        of_family: Metrics of which only the cases have scores that have the member.
+        owner: Metric name to evaluator label.
+        of_family: Members of families, of which a case has only those that occur in it.
     """
 
     scores: PackedColumns
@@ -112,7 +112,7 @@ class CaseScores(Mapping[str, float | None]):
         Args:
             columns: Of all cases.
             row: Of the case.
-            labels: Of the evaluators that measured it; it has the metrics of no other.
+            labels: Evaluators that measured it.
         """
         self._columns, self._row, self._labels = columns, row, labels
 
@@ -142,7 +142,7 @@ class CaseScores(Mapping[str, float | None]):
 
 
 class CaseResults(Sequence[CaseResult]):
-    """The results of all cases, each made when it is read: kept, they would take more memory than all columns."""
+    """The results of all cases, each built when it is read."""
 
     __slots__ = ("_columns", "_index", "_records")
 
@@ -202,7 +202,7 @@ def _floats(column: "Small") -> "FloatArray":
 
 
 def _packed(numbers: "FloatArray") -> "Small | None":
-    """Return numbers as a byte each; ``None`` where that would change one of them."""
+    """Return numbers as a byte each; ``None`` if that would change one."""
     import numpy as np
 
     nothing = np.isnan(numbers)

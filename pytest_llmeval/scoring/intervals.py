@@ -33,13 +33,13 @@ else:
     FloatArray: TypeAlias = Any
 
 _SAME = 1e-9
-"""A pooled value that differs from the mean of the scores by no more is that mean."""
+"""Tolerance for a pooled value to count as the mean of the scores."""
 
 _ROUNDING = 1e-12
 """Values that differ by no more are equal: the rest is rounding."""
 
 _RESOLVED = 25
-"""Fewer resamples beyond a number do not tell how probable it is."""
+"""Fewer resamples beyond a number are too few to estimate its probability."""
 
 _LEAST_UNITS = 2
 _LEAST_LEVEL = 1e-300
@@ -145,7 +145,7 @@ class Resampled:
 
     @property
     def constant(self) -> bool:
-        """Whether all resamples agree, so that they do not tell how the value scatters."""
+        """Whether all resamples agree, so that they carry no information on the spread."""
         return float(self.values.max() - self.values.min()) <= _ROUNDING
 
     @property
@@ -154,7 +154,7 @@ class Resampled:
         return 0.0 if self.constant else float(self.values.std())
 
     def resolves(self, tail: float) -> bool:
-        """Whether the resamples themselves tell beyond which value a share of the distribution lies."""
+        """Whether there are enough resamples to read a quantile from them."""
         return tail * self.values.size >= _RESOLVED or self.constant
 
     def quantile(self, tail: float, side: int) -> float:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 FEW = 250
-"""So many distinct rows are kept as they are; of more, sums remain."""
+"""Up to this many distinct rows are kept; more are reduced to sums."""
 
 CountsRow: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
-"""What metrics depend on in an observation: counts, undefined and errored metrics, sorted."""
+"""The parts of an observation that metrics depend on: counts, undefined and errored metrics, sorted."""
 
 Formula: TypeAlias = "Callable[[FloatArray], Mapping[str, FloatArray]]"
 

@@ -37,7 +37,7 @@ def summarize(
         records: One per case of the suite, those that did not run included.
         group_by: Label names; each gives a partition of the cases, those without the label under ``(none)``.
         confidence: Of the intervals; ``None`` leaves them out.
-        faulty: Cases of the suite that have no record because they could not be read; they are missing.
+        faulty: Number of cases that could not be read; they count as missing.
         cluster_by: A label; intervals draw cases with the same value of it together.
 
     Returns:
@@ -54,7 +54,7 @@ def summarize(
         for row, record in enumerate(records):
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
         found: dict[str, GroupResult] = {}
-        # In the order of sizes, because resamples of one size are drawn once.
+        # By size: resamples of one size are drawn once.
         for name, rows in sorted(members.items(), key=lambda each: len(each[1])):
             metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
             found[name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
@@ -81,7 +81,7 @@ def _clusters(table: Table, label: str) -> Clusters:
 def _split(
     table: Table, metrics: Mapping[str, MetricValue]
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
-    """Take what every suite has apart from what its evaluators measure."""
+    """Separate pass rate and usage from the metrics of evaluators."""
     own = dict(metrics)
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}

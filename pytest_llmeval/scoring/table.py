@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 _MOST_VALUES = 500_000
-"""Values that formulas compute at once; a thousand labels have thousands of metrics."""
+"""Values to compute at once: a thousand labels have thousands of metrics."""
 _MOST_KEPT = 2_000_000
-"""Resampled values that are kept at once."""
+"""Resampled values to keep at once."""
 
 OUTCOME = "\x00outcome"
-"""The label of what became of the cases; no evaluator of a suite can have it."""
+"""Label of the outcomes of cases; no evaluator of a suite can have it."""
 
 _NOT_RUN, _PASSED, _NOT_PASSED = (
     Observation(counts) for counts in ({}, {"ran": 1, "passed": 1}, {"ran": 1, "passed": 0})
@@ -169,7 +169,7 @@ class Table:
         return self.owned[name].metric
 
     def _signature(self, name: str) -> str:
-        """Return how a metric was computed, with what only the cases say."""
+        """Return the signature of a metric, with the part that depends on the cases."""
         metric = self.metric(name)
         return f"{metric.signature}|{self._learned(name)}" if metric.learned else metric.signature
 
@@ -183,7 +183,7 @@ class Table:
         return f"{detail}:{self._digests[key]}"
 
     def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
-        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
+        """Erase the scores of cases that have none: many formulas give 0 where nothing was counted.
 
         Returns:
             Metric name to the cases that add nothing to a value, according to their evaluator.
@@ -325,12 +325,12 @@ def _is_absent(observation: Observation | None) -> bool:
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
     try:
-        given = dict(evaluator.summarize(sums))
+        found = dict(evaluator.summarize(sums))
     except Exception as error:
         raise EvaluatorError(
             f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
         ) from error
-    return {name: _column(evaluator, name, values, sums.length) for name, values in given.items()}
+    return {name: _column(evaluator, name, values, sums.length) for name, values in found.items()}
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":

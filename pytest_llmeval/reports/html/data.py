@@ -1,4 +1,4 @@
-"""What a page holds, as JSON data: suites with their verdicts, gates and history, and their cases in columns."""
+"""The JSON data of a page: suites with verdicts, gates and history, and cases in columns."""
 
 __all__ = (
     "PageRun",
@@ -39,7 +39,7 @@ _BY = " by "
 _CONFIDENT = ("value", "low", "high")
 
 ViewTexts: TypeAlias = Mapping[str, Any]
-"""What a case's view shows besides its row in the table."""
+"""What the view of a case shows besides its row in the table."""
 
 _DIGITS = 6
 _LONGEST_REASON = 160
@@ -51,13 +51,13 @@ _MOST_POINTS = 40
 
 @dataclass(frozen=True)
 class PageRun:
-    """A run that a page shows.
+    """A run on a page.
 
     Attributes:
-        label: What tells it from the other runs of the page; may be empty if it is the only one.
-        data: As the JSON report has it.
-        is_baseline: Whether it is only there to be compared with.
-        pairs: For each suite, the place of its counterpart among all suites of the page; ``None`` where it has none.
+        label: Distinguishes it from the other runs of the page; may be empty if it is the only one.
+        data: The JSON report.
+        is_baseline: Whether it only serves as baseline.
+        pairs: For each suite, the index of its counterpart among all suites of the page, or ``None``.
     """
 
     label: str
@@ -73,7 +73,7 @@ class PageRun:
 
 
 def run_of(run: PageRun) -> dict[str, Any]:
-    """Return what the page says of a run as a whole."""
+    """Return a run without its suites."""
     return {
         "label": run.label,
         "baseline": run.is_baseline,
@@ -85,10 +85,10 @@ def run_of(run: PageRun) -> dict[str, Any]:
 
 
 def entry_of(suite: Mapping[str, Any], run: int) -> dict[str, Any]:
-    """Return what the page says of a suite, without its cases.
+    """Return a suite without its cases.
 
     Args:
-        suite: As the JSON report has it.
+        suite: A suite of the JSON report.
         run: Number of its run on the page.
     """
     variant = suite.get("variant", "")
@@ -120,7 +120,7 @@ def verdict_of(data: Mapping[str, Any]) -> str:
 
 
 def _suite_verdict(suite: Mapping[str, Any]) -> str:
-    """Return the verdict on a suite; one of which some case did not run has none, unless something failed."""
+    """Return the verdict on a suite: ``not_judged`` if a case did not run, unless something failed."""
     judged = {each.get("outcome") for each in (*suite.get("gates", ()), *suite.get("snapshot", ()))}
     counts = suite["counts"]
     if "failed" in judged or counts.get("failed") or counts.get("errored"):
@@ -129,7 +129,7 @@ def _suite_verdict(suite: Mapping[str, Any]) -> str:
 
 
 def _pass_rate(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pass rate, which the JSON report leaves to its readers, by the formula of the run."""
+    """Compute the pass rate, which is not in the JSON report, by the formula of a run."""
     clusters = suite.get("clusters") or {}
     label = clusters.get("label")
     records = [CaseRecord(case["id"], outcome=case["outcome"]) for case in suite["cases"]]
@@ -142,11 +142,11 @@ def _pass_rate(suite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def number_line(gate: Mapping[str, Any], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the operator of a gate's limit and the interval around its value, as far as they are known.
+    """Return the operator of a gate's limit and the interval of its value, as far as known.
 
     Args:
-        gate: As the JSON report has it.
-        metrics: Name to metric of the suite, ``pass_rate`` among them.
+        gate: A gate of the JSON report.
+        metrics: Metrics of the suite and ``pass_rate``.
 
     Example:
         >>> number_line({"gate": "f1 >= 0.7"}, {"f1": {"low": 0.6, "high": 0.8}})
@@ -156,11 +156,11 @@ def number_line(gate: Mapping[str, Any], metrics: Mapping[str, Mapping[str, Any]
     relative = _RELATIVE.match(text)
     if relative is not None:
         known = {name: gate[name] for name in ("low", "high") if gate.get(name) is not None}
-        # Such a gate fails by what is established, not by the side of the limit that its value is on.
+        # Such a gate is judged by its interval, not by the side of the limit that its value is on.
         return {"operator": relative["operator"], "relative": True, **known}
     whole, _, label = text.rpartition(_BY)
     try:
-        # A gate between two limits names the one that its value was compared with.
+        # Of two limits, a gate reports the one that its value was compared with.
         parsed = parse_gate(_nearest(whole or label, gate.get("limit")))
     except (GateFormError, ValueError):
         return {}
@@ -192,7 +192,7 @@ def changes_json(changes: Changes) -> dict[str, Any]:
 
 
 def _kind(found: "Difference") -> str:
-    """Return ``fell`` or ``rose`` for a change for the worse or better whose interval excludes none."""
+    """Return ``fell`` or ``rose`` if the interval of the change excludes zero."""
     if found.difference is None:
         return "vanished" if found.value is None else "new"
     if found.drop_interval is not None and found.drop_interval[0] > 0:
@@ -203,7 +203,7 @@ def _kind(found: "Difference") -> str:
 
 
 def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
-    """Return the last runs and approvals, the latest last, each with what changed before it besides the answers."""
+    """Return the last runs and approvals, latest last, each with changes of data, evaluator or judge before it."""
     if timeline is None:
         return []
     changes = timeline.changes()
@@ -220,15 +220,15 @@ def past_points(timeline: Timeline | None) -> list[dict[str, Any]]:
 
 
 def index_of(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the rows of the table of cases, column by column.
+    """Return the table of cases, column by column.
 
     Args:
-        cases: As the JSON report has them.
+        cases: Cases of the JSON report.
 
     Returns:
         ``ids``, ``reasons`` (their beginnings), ``lines`` (of the file), ``seconds``; ``outcomes``, ``statuses`` (of
-        repeats) and each of the ``labels`` as a list of values and the number of the value for each case, with -1 for
-        none; ``metrics``, name to scores.
+        repeats) and each of the ``labels`` as a list of values and an index for each case, -1 for none; ``metrics``,
+        name to scores.
     """
     names = dict.fromkeys(name for case in cases for name in case.get("metrics", ()))
     labels = dict.fromkeys(name for case in cases for name in case.get("labels", ()))
@@ -245,7 +245,7 @@ def index_of(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def case_texts(case: Mapping[str, Any]) -> ViewTexts:
-    """Return what the view of a case shows; what there is none of is left out."""
+    """Return what the view of a case shows, leaving out what is empty."""
     return {name: case[name] for name in _VIEWED if case.get(name) not in (None, {}, [])}
 
 
@@ -255,7 +255,7 @@ def _status(case: Mapping[str, Any]) -> Any:
 
 
 def _coded(values: Iterable[Any]) -> dict[str, Any]:
-    """Write a column of few different texts as these texts and their numbers."""
+    """Write a column of few distinct texts as the texts and an index for each case."""
     places: dict[str, int] = {}
     codes = [-1 if each is None else places.setdefault(str(each), len(places)) for each in values]
     return {"values": list(places), "codes": codes}

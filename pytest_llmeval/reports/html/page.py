@@ -31,9 +31,9 @@ from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
-"""Size from which a page says that it is large."""
+"""Size from which a page warns about it."""
 CUT_FROM = 50 * _MEGABYTE
-"""Size from which texts are left out of a page."""
+"""Size from which texts are dropped."""
 
 _SCRIPTS = (
     *("words.js", "words_zh.js", "dom.js", "data.js", "state.js", "filters.js", "diff.js", "charts.js", "overview.js"),
@@ -41,7 +41,7 @@ _SCRIPTS = (
 )
 _SHORT = 500
 _CHUNK = 256_000
-"""Characters of JSON in a piece: small enough to be unpacked while a case opens."""
+"""Characters of JSON in a piece: small enough to unpack while a case opens."""
 _APPROVED = "approved run"
 _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
 _FAILING = ("failed", "errored")
@@ -52,7 +52,7 @@ class Page(NamedTuple):
 
     Attributes:
         html: Its text.
-        note: What was left out of it, or that it is large; empty where neither is so.
+        note: What was left out, or a warning about the size; may be empty.
     """
 
     html: str
@@ -60,7 +60,7 @@ class Page(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A compressed part of the data, by which the script finds it."""
+    """A compressed part of the data, which the script finds by name."""
 
     name: str
     text: str
@@ -70,10 +70,9 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
     """Return the page of some runs.
 
     Args:
-        runs: The first is the one that the page is about.
-        warn_from: Bytes from which the page says that it is large.
-        cut_from: Bytes from which texts are left out: those of cases that passed, then all but their beginnings, then
-            all.
+        runs: The first is the subject of the page.
+        warn_from: Size in bytes from which the page warns about it.
+        cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
     """
     runs = [replace(run, data=_masked(run.data)) for run in runs]
     head, pieces, lacking = _fitting(runs, cut_from)
@@ -83,12 +82,12 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
-    """Return head and pieces of a page with as many texts as fit, and what it lacks."""
+    """Return head and pieces of a page with as many texts as fit, and a note on what was dropped."""
     for lacking, shortened in _LEVELS:
         head, pieces = _data(runs, shortened)
         if _size(pieces) < limit:
             return head, pieces, lacking
-    return (*_data(runs, _untold), _WITHOUT)
+    return (*_data(runs, _without_texts), _WITHOUT)
 
 
 def _size(pieces: Sequence[_Piece]) -> int:
@@ -123,7 +122,7 @@ def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
 
 
 def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
-    return texts if outcome in _FAILING else _untold("", texts)
+    return texts if outcome in _FAILING else _without_texts("", texts)
 
 
 def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
@@ -134,7 +133,7 @@ def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
     return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
 
 
-def _untold(_outcome: str, texts: ViewTexts) -> ViewTexts:
+def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
     return {name: value for name, value in texts.items() if name not in _QUOTING}
 
 
@@ -147,7 +146,7 @@ _LEVELS = (
 
 
 def _masked(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a report without the values of secrets, wherever they stand in its texts."""
+    """Return a report with the values of secrets removed from all texts."""
     secrets = secret_values()
     text = as_json(data)
     if not any(secret in text for secret in secrets):
@@ -201,7 +200,7 @@ def write_html(report: RunReport, path: Path) -> str:
     """Write the report to a file, from the same data as the JSON report.
 
     Returns:
-        What was left out of it, or that it is large; empty where neither is so.
+        What was left out, or a warning about the size; may be empty.
     """
     page = to_page(_with_approved(report))
     write_text(path, [page.html])
@@ -229,9 +228,9 @@ def page_run(
 
     Args:
         report: The run.
-        label: What distinguishes it from the other runs of the page.
-        is_baseline: Whether it is only there to be compared with.
-        pairs: For each suite, the place of its counterpart among all suites of the page.
+        label: Distinguishes it from the other runs of the page.
+        is_baseline: Whether it only serves as baseline.
+        pairs: For each suite, the index of its counterpart among all suites of the page.
     """
     data = to_json(report)
     suites = [_shown(each, suite) for each, suite in zip(report.suites, data["suites"], strict=True)]
@@ -239,7 +238,7 @@ def page_run(
 
 
 def _shown(report: SuiteReport, suite: dict[str, Any]) -> dict[str, Any]:
-    """Return a suite with what pages show beyond the JSON report."""
+    """Return a suite with changes and history, which the JSON report does not have."""
     changes = {"changes": changes_json(report.changes)} if report.changes else {}
     return {**suite, **changes, "history": past_points(report.past)}
 
@@ -249,7 +248,7 @@ def _scores(cases: Sequence[CaseResult]) -> list[dict[str, Any]]:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as compact JSON; half of a surrogate pair, which UTF-8 cannot hold, is written as an escape."""
+    """Return a value as compact JSON; lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -260,7 +259,7 @@ def pack(text: str) -> str:
 
 
 def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
-    """Yield values as JSON, as many together as one piece of a page holds, and at least one.
+    """Yield values as JSON in pieces of limited length, at least one value each.
 
     >>> list(chunked(["aaaa", "bbbb", "c"], 10))
     [['"aaaa"'], ['"bbbb"', '"c"']]
@@ -279,7 +278,7 @@ def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
 
 
 def embedded_json(value: Any) -> str:
-    r"""Return JSON that can stand in a ``script`` element: no text in it can end the element or begin markup.
+    r"""Return JSON for a ``script`` element: no text in it can end the element or begin markup.
 
     >>> embedded_json("</script>")
     '"\\u003c/script\\u003e"'
