@@ -100,7 +100,7 @@ def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     if added:
         yield _Step("pyproject.toml", added, adds=True)
         return
-    yield _Step("pyproject.toml", left=settings.file or "it is not valid TOML")
+    yield _Step("pyproject.toml", left=settings.file or "it is not TOML to which a section can be added")
     for each in paths:
         if each not in settings.pythonpath:
             below = "" if each == "." else f' / "{each}"'
