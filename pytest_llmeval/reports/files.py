@@ -27,7 +27,7 @@ FORMATS = {
 A further format is a module with such a function, and a line here."""
 
 SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
-_ERRORS_NAME = re.compile(r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json")
+_ERRORS_NAME = r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json"
 
 
 class WrittenReports(NamedTuple):
@@ -50,7 +50,7 @@ def is_error_report(path: Path) -> bool:
     >>> [is_error_report(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
     [True, True, False]
     """
-    return _ERRORS_NAME.fullmatch(path.name) is not None
+    return re.fullmatch(_ERRORS_NAME, path.name) is not None
 
 
 def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
