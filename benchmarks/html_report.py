@@ -19,7 +19,7 @@ from typing import Any
 from selenium import webdriver
 from tabulate import tabulate
 
-from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 STEPS = {

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_llmeval.reports.timeline import Point, Timeline
-from pytest_llmeval.reports.timeline_svg import history_svg
+from pytest_llmeval.reports.timeline import Point, Timeline, history_svg
 from pytest_llmeval.snapshots.comparable import Comparable, EvaluatorPrint
 from pytest_llmeval.snapshots.files import score_file
 from pytest_llmeval.snapshots.history import HISTORY

@@ -75,7 +75,7 @@ def test_a_run_that_does_not_ask_for_suites_loads_options_and_hooks_of_ours_only
     arguments = ["-p", "no:cacheprovider", *(part for name in OTHERS for part in ("-p", f"no:{name}"))]
     ours = {f"pytest_llmeval.plugin.{name}" for name in ("fixtures", "hooks", "hookspecs", "options")}
     ours |= {"pytest_llmeval", "pytest_llmeval_suite"}
-    ours |= {f"pytest_llmeval.{name}" for name in ("_version", "plugin", "suite")}
+    ours |= {f"pytest_llmeval.{name}" for name in ("_version", "plugin", "reports", "reports.files", "suite")}
     assert {name for name in loaded(code, *arguments, folder=tmp_path) if name.startswith("pytest_llmeval")} == ours
 
 

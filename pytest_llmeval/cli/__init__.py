@@ -36,7 +36,8 @@ def register(registry: Registry) -> None:
         ("score", "score the predictions of a suite, in processes or on a cluster"),
         ("validate", "list every fault of suite files, without running them"),
     ):
-        registry.register_command(name, f"{__name__}.{name}:add_arguments", help=text)
+        place = f"suite_file:add_{name}" if name in ("inputs", "schema", "validate") else f"{name}:add_arguments"
+        registry.register_command(name, f"{__name__}.{place}", help=text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.cli.arguments import drop, share
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import drop, say, share
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.wording import counted, interval, number, printable, unknown_name
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli.report_file import RecordedSuite
+    from pytest_llmeval.reports.data import SuiteReport
     from pytest_llmeval.scoring.comparison.compare import Difference
     from pytest_llmeval.scoring.comparison.pairing import RunPairing
     from pytest_llmeval.scoring.gates import GateResult
@@ -66,7 +65,7 @@ def _compare(options: Namespace) -> int:
     if not pairs:
         say(["the reports have no suite in common"], error=True)
         return 2
-    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.metrics)
+    known = dict.fromkeys(name for pair in pairs for suite in pair for name in suite.result.metrics)
     unknown = [name for name in dict.fromkeys(options.metric or ()) if name not in (*known, PASS_RATE)]
     if unknown:
         say((unknown_name("metric", name, (*known, PASS_RATE)) for name in unknown), error=True)
@@ -74,8 +73,8 @@ def _compare(options: Namespace) -> int:
     verdicts: list[GateResult] = []
     gone = False
     uncompared: list[str] = []
-    if options.by is not None and not any(options.by in case.labels for pair in pairs for case in pair[0].cases):
-        labels = sorted({label for pair in pairs for case in pair[0].cases for label in case.labels})
+    labels = {label for here, _ in pairs for record in here.result.records for label in record.labels}
+    if options.by is not None and options.by not in labels:
         say([unknown_name("label", options.by, labels) if labels else "no case has labels"], error=True)
         return 2
     for pair in pairs:
@@ -94,30 +93,35 @@ def _compare(options: Namespace) -> int:
     return 2 if uncompared else 0
 
 
-def _chosen(report: str) -> "list[RecordedSuite]":
-    """Return the suites of a report; behind a hash, those of one system.
+def _chosen(report: str) -> "list[SuiteReport]":
+    """Return the suites of a report; with ``FILE#NAME``, those of one system.
 
     Raises:
         SuiteError: The report cannot be read, or has no such system.
     """
-    from pytest_llmeval.cli.report_file import read_report
+    from pytest_llmeval.reports.reading import read_report
 
     file, separator, name = report.partition("#") if not Path(report).exists() else (report, "", "")
-    suites = list(read_report(Path(file)))
-    chosen = [each for each in suites if each.is_variant(name)] if separator else suites
+    suites = list(read_report(Path(file)).suites)
+    chosen = [each for each in suites if _is_variant(each, name)] if separator else suites
     if not chosen:
         known = [each.variant or each.suite for each in suites]
         raise SuiteError([Fault(file, 0, 0, "", unknown_name("system", name, known))])
     return chosen
 
 
+def _is_variant(suite: "SuiteReport", name: str) -> bool:
+    """Return whether a suite is the system or variant of a name; earlier reports have it in the name of the suite."""
+    return suite.variant == name if suite.variant else suite.suite == name or suite.suite.endswith(f"[{name}]")
+
+
 class _ComparedSuite(NamedTuple):
-    """What came of a suite.
+    """The comparison of a suite.
 
     Attributes:
-        name: Of the suite, with its file.
-        lines: To be printed.
-        tests: Of the metrics that were compared.
+        name: Suite and file.
+        lines: Text to print.
+        tests: Evidence on each compared metric.
         vanished: Whether a metric of the baseline is gone.
     """
 
@@ -127,7 +131,7 @@ class _ComparedSuite(NamedTuple):
     vanished: bool = False
 
 
-def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) -> _ComparedSuite:
+def _suite(here: "SuiteReport", there: "SuiteReport", options: Namespace) -> _ComparedSuite:
     """Compare the cases of a suite that ran in both reports."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
@@ -140,11 +144,11 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
         title += f" against {there.suite} ({there.path})"
     paired = paired_scores(here, there, options.metric)
     here, there, ran_alone, evaluator, pairing, label = paired
-    counts = [counted(len(here.cases), "case") + " in both reports"]
+    counts = [counted(len(here.result.cases), "case") + " in both reports"]
     alone = zip((options.report, options.baseline), ran_alone, strict=True)
     counts += [f"{len(ids)} only in {report}" for report, ids in alone if ids]
     heading = f"{title}: {', '.join(counts)}; means of case scores"
-    if not here.cases:
+    if not here.result.cases:
         return _ComparedSuite(title, [heading])
     names = [*evaluator.metrics, *([PASS_RATE] if options.metric is None or PASS_RATE in options.metric else [])]
     found = differences(pairing, pairing.everything(), names, confidence=options.confidence, cluster_by=label)
@@ -159,7 +163,7 @@ def _suite(here: "RecordedSuite", there: "RecordedSuite", options: Namespace) ->
         *changed,
     ]
     judged = [name for name, each in found.items() if each.difference is not None]
-    limit, errors = options.max_drop or 0.0, len(here.cases)
+    limit, errors = options.max_drop or 0.0, len(here.result.cases)
     gates = [RegressionGate(name, limit, options.confidence, cluster_by=label, max_errors=errors) for name in judged]
     return _ComparedSuite(title, lines, [examine(gate, pairing) for gate in gates], bool(vanished))
 
@@ -174,11 +178,11 @@ def _groups(pairing: "RunPairing", names: Sequence[str], options: Namespace, clu
         yield from _table(found, options)
 
 
-def _most_changed(here: "RecordedSuite", there: "RecordedSuite", metrics: Sequence[str], count: int) -> Iterator[str]:
+def _most_changed(here: "SuiteReport", there: "SuiteReport", metrics: Sequence[str], count: int) -> Iterator[str]:
     """Yield the cases whose scores changed most, each with the metric that changed most."""
-    before = {case.id: case.metrics for case in there.cases}
+    before = {case.id: case.metrics for case in there.result.cases}
     changes = []
-    for case in here.cases:
+    for case in here.result.cases:
         values = [(case.metrics.get(name), before[case.id].get(name), name) for name in metrics]
         found = [
             (abs(now - then), name, then, now) for now, then, name in values if now is not None and then is not None

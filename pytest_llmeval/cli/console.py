@@ -1,8 +1,9 @@
-"""Output of the command ``llmeval``: standard streams and files."""
+"""What commands have in common: options, and output to standard streams and files."""
 
-__all__ = ("say", "write_text")
+__all__ = ("add_reports", "drop", "say", "share", "write_text")
 
 import sys
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,17 +13,17 @@ from pytest_llmeval.data.files import writing
 
 
 def say(lines: Iterable[object], *, error: bool = False) -> None:
-    """Print lines, without what a terminal would obey.
+    """Print lines with control characters escaped.
 
     Args:
-        lines: Each becomes one line; a line break inside is shown, not followed.
-        error: Whether they belong on standard error.
+        lines: Each becomes one line; line breaks inside are escaped.
+        error: Whether to print to standard error.
     """
     (sys.stderr if error else sys.stdout).writelines(f"{printable(str(each))}\n" for each in lines)
 
 
 def write_text(path: Path, parts: Iterable[str]) -> None:
-    """Write a file from parts of its text; half of a surrogate pair, which UTF-8 cannot hold, is escaped.
+    """Write a file from parts of its text; lone surrogates are escaped.
 
     Raises:
         SuiteError: It cannot be written.
@@ -30,5 +31,51 @@ def write_text(path: Path, parts: Iterable[str]) -> None:
     try:
         writing.write_text(path, parts)
     except OSError as error:
-        message = f"found no way to write it ({error.strerror}), expected a file in a folder that exists"
+        message = f"cannot be written ({error.strerror}), expected a file in a folder that exists"
         raise SuiteError([Fault(str(path), 0, 0, "", message)]) from None
+
+
+def share(text: str) -> float:
+    """Read a number between 0 and 1."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"found {text!r}, expected a number between 0 and 1, such as 0.95")
+    return value
+
+
+def drop(text: str) -> float:
+    """Read a number of at least 0."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"found {text!r}, expected a number of at least 0")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"found {text!r}, expected a number") from None
+
+
+def add_reports(parser: ArgumentParser) -> None:
+    """Add the option for the reports that a command writes."""
+    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+
+    parser.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        type=_report_path,
+        metavar="PATH",
+        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; can be repeated",
+    )
+
+
+def _report_path(text: str) -> Path:
+    """Return the path of a report whose suffix has a format."""
+    from pytest_llmeval.reports.files import SUFFIXES
+
+    if Path(text).suffix not in SUFFIXES:
+        raise ArgumentTypeError(f"found suffix {Path(text).suffix!r}, expected one of {', '.join(SUFFIXES)}")
+    return Path(text)

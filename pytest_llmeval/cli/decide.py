@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say
-from pytest_llmeval.cli.report_file import RecordedCase, RecordedSuite
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import SuiteError
-from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, GroupResult, Result
+from pytest_llmeval.core.results import PASS_RATE, CaseOutcome, CaseRecord, CaseResult, GroupResult, Result
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.scoring.gates import Gate, GateResult
 from pytest_llmeval.scoring.limits import unmet
 from pytest_llmeval.scoring.summary import summarize
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 _UNMET = re.compile(r".+ -?\d+(\.\d+)?, limit (>= \S+|<= \S+)( and <= \S+)?")
-"""A missed threshold as a case's reason has it."""
+"""A missed threshold in the reason of a case."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The decisions of a suite file about recorded scores.
+    """What the thresholds and gates of a suite file decide about recorded scores.
 
     Attributes:
         cases: Case id to its outcome under the file's thresholds.
-        reasons: Case id to the thresholds that it misses, and what else made it fail.
-        changed: Case id to its outcome in the report, where that was another.
+        reasons: Case id to the thresholds that it misses and other reasons to fail.
+        changed: Case id to its outcome in the report, if that differs.
         gates: Verdicts.
-        undecided: What the report lacks data for, with the reason.
+        undecided: Decisions that the report lacks data for, with the reason.
     """
 
     cases: Mapping[str, CaseOutcome]
@@ -54,7 +54,7 @@ class Decision:
         return bad or any(gate.outcome == "failed" for gate in self.gates)
 
 
-def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
+def decide(recorded: SuiteReport, suite: Suite) -> Decision:
     """Apply the thresholds and gates of a suite to a report of it."""
     return _Deciding(recorded, suite).decision()
 
@@ -62,9 +62,9 @@ def decide(recorded: RecordedSuite, suite: Suite) -> Decision:
 class _Deciding:
     """One suite of a report and its current file."""
 
-    def __init__(self, recorded: RecordedSuite, suite: Suite) -> None:
+    def __init__(self, recorded: SuiteReport, suite: Suite) -> None:
         self.recorded, self.suite = recorded, suite
-        self.by_id = {case.id: case for case in recorded.cases}
+        self.by_id = {case.id: case for case in recorded.result.cases}
         self.remeasured = dict(_remeasured(recorded, suite))
         self.other_cases = _other_cases(recorded, suite)
         self.undecided = [self.other_cases] if self.other_cases else []
@@ -101,7 +101,7 @@ class _Deciding:
 
     def _unknown(self, metric: str) -> str:
         """Return why the report lacks a metric; empty if it has it."""
-        if metric != PASS_RATE and metric not in self.recorded.metrics:
+        if metric != PASS_RATE and metric not in self.recorded.result.metrics:
             return "the report has no such metric: run the suite"
         return self.remeasured.get(metric, "")
 
@@ -110,9 +110,7 @@ class _Deciding:
             self.undecided += [f"gate {gate}: {self.other_cases}" for gate in self.suite.gates]
             return
         result = self._result(outcomes)
-        counts = self.recorded.counts
-        total = counts.get("total", len(self.recorded.cases))
-        run = total - counts.get("not_run", 0)
+        total, run = self.recorded.total, self.recorded.run
         incomplete = f"{run} of {total} cases ran" if run < total else ""
         for gate in self.suite.gates:
             why = self._unknown(gate.metric) or self._unknown_groups(gate, result)
@@ -126,17 +124,17 @@ class _Deciding:
     def _unknown_groups(self, gate: Gate, result: Result) -> str:
         if gate.by is None:
             return ""
-        there = {name: group.cases for name, group in self.recorded.groups.get(gate.by, {}).items()}
+        there = {name: group.cases for name, group in self.recorded.result.groups.get(gate.by, {}).items()}
         here = {name: group.cases for name, group in result.groups[gate.by].items()}
         if not there:
             return f"the report has no groups by {gate.by!r}: run the suite"
         return "" if here == there else f"the report has other groups by {gate.by!r}: run the suite"
 
     def _result(self, outcomes: Mapping[str, CaseOutcome]) -> Result:
-        """Return the report's metrics as a result, with the pass rate that follows from the outcomes."""
+        """Return the report's metrics as a result, with the pass rate of the new outcomes."""
         import numpy as np
 
-        # A case that ran needs an observation or an error; what it was measured to be is in the report.
+        # An error marks a case as run; its scores are in the report.
         records = [
             CaseRecord(case.id, case.labels, outcome, errors={} if outcome in ("skipped", "not_run") else {"": ""})
             for case in self.suite.cases
@@ -150,21 +148,21 @@ class _Deciding:
             cluster_by=self.suite.cluster_by,
         )
         scores: dict[str, FloatArray] = {}
-        for metric in self.recorded.metrics:
+        for metric in self.recorded.result.metrics:
             listed = [self.by_id[case.id].metrics.get(metric) for case in self.suite.cases]
             scores[metric] = np.array([np.nan if each is None else each for each in listed], dtype=float)
         groups = {label: self._groups(label, found) for label, found in passed.groups.items()}
-        return replace(passed, metrics=self.recorded.metrics, groups=groups, scores={**passed.scores, **scores})
+        return replace(passed, metrics=self.recorded.result.metrics, groups=groups, scores={**passed.scores, **scores})
 
     def _groups(self, label: str, found: Mapping[str, GroupResult]) -> dict[str, GroupResult]:
-        recorded = self.recorded.groups.get(label, {})
+        recorded = self.recorded.result.groups.get(label, {})
         return {
             name: replace(group, metrics=recorded[name].metrics if name in recorded else {})
             for name, group in found.items()
         }
 
 
-def _other_reasons(case: RecordedCase) -> list[str]:
+def _other_reasons(case: CaseResult) -> list[str]:
     """Return why a case failed besides thresholds: a malformed prediction, a test's own assertion."""
     if case.outcome != "failed":
         return []
@@ -172,8 +170,8 @@ def _other_reasons(case: RecordedCase) -> list[str]:
     return [part for part in parts if not _UNMET.fullmatch(part)]
 
 
-def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
-    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.cases}
+def _other_cases(recorded: SuiteReport, suite: Suite) -> str:
+    here, there = {case.id for case in suite.cases}, {case.id for case in recorded.result.cases}
     parts = []
     if here - there:
         parts.append(f"{counted(len(here - there), 'case')} of the suite not in the report")
@@ -184,9 +182,9 @@ def _other_cases(recorded: RecordedSuite, suite: Suite) -> str:
     return "; ".join(parts)
 
 
-def _remeasured(recorded: RecordedSuite, suite: Suite) -> Iterator[tuple[str, str]]:
-    """Yield metrics that the suite measures in another way than the report did, and how."""
-    for name, value in recorded.metrics.items():
+def _remeasured(recorded: SuiteReport, suite: Suite) -> Iterator[tuple[str, str]]:
+    """Yield metrics that suite and report measure in different ways, with a message."""
+    for name, value in recorded.result.metrics.items():
         owned = suite.metrics.find(name)
         if owned is not None and not owned.metric.describes(value.signature):
             yield name, f"measured as {value.signature!r}, the suite says {owned.metric.signature!r}: run the suite"
@@ -210,10 +208,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _decide(options: Namespace) -> int:
-    from pytest_llmeval.cli.report_file import read_report, results_of
+    from pytest_llmeval.cli.paired import results_of
+    from pytest_llmeval.reports.reading import read_report
 
     try:
-        recorded = results_of(read_report(options.report), options.suite)
+        recorded = results_of(read_report(options.report).suites, options.suite)
         suite = open_suite(options.suite)
     except SuiteError as error:
         say(error.faults, error=True)
@@ -230,7 +229,7 @@ def _decide(options: Namespace) -> int:
     return _UNDECIDED if any(decision.undecided for decision in decisions) else 0
 
 
-def _lines(recorded: "RecordedSuite", decision: "Decision") -> Iterator[str]:
+def _lines(recorded: SuiteReport, decision: Decision) -> Iterator[str]:
     outcomes = list(decision.cases.values())
     counts = ", ".join(f"{outcomes.count(each)} {each.replace('_', ' ')}" for each in dict.fromkeys(outcomes))
     yield f"{recorded.suite} ({recorded.path}): {counted(len(outcomes), 'case')}: {counts or 'none'}"

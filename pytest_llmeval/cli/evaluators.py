@@ -96,7 +96,7 @@ def _metrics(registry: Registry, name: str) -> "list[Metric] | str":
 
 
 def _choices(made: object) -> tuple[str, ...]:
-    """Return all values of the option ``metrics``; empty where there is no such option, or any text may stand there."""
+    """Return all values of the option ``metrics``; empty if there is no such option, or it takes any text."""
     try:
         items, *_ = get_args(get_type_hints(made).get("metrics"))
     except (NameError, TypeError, ValueError):  # hints of users that only type checkers can resolve
@@ -115,7 +115,7 @@ def _indented(text: str) -> Iterable[str]:
 
 
 def _parts(signature: str, width: int) -> list[str]:
-    """Break a signature behind its separators, so that every part fits where that can be."""
+    """Break a signature after separators into parts that fit, if possible."""
     parts = [""]
     for piece in re.findall(r"[^|,]*[|,]?", signature):
         if parts[-1] and len(parts[-1]) + len(piece) > width:

@@ -70,7 +70,7 @@ def _history(options: Namespace) -> int:
         say((unknown_name("metric", name, known) for name in unknown), error=True)
         return 2
     if options.svg is not None:
-        from pytest_llmeval.reports.timeline_svg import history_svg
+        from pytest_llmeval.reports.timeline import history_svg
 
         drawn = [replace(each, points=each.points[-options.last :]) for each in found.timelines]
         metrics = {each.title: _chosen(each, options.metric, _CHARTS) for each in drawn}
@@ -80,32 +80,32 @@ def _history(options: Namespace) -> int:
     return 0
 
 
-def _suite(given: str) -> Path:
-    """Return the suite file that is meant.
+def _suite(name: str) -> Path:
+    """Return the suite file of a path or name.
 
     Raises:
         LlmevalError: There is none of this name, or there are several.
     """
-    if Path(given).is_file():
-        return Path(given)
+    if Path(name).is_file():
+        return Path(name)
     from pytest_llmeval.cli.suite_file import suite_files
     from pytest_llmeval.data.files.beside import stem_of
     from pytest_llmeval.snapshots.timelines import noted_paths
 
     files = {path: {path.name, stem_of(path.name), _name(path)} - {""} for path in suite_files(Path())}
-    found = [path for path, names in files.items() if given in names]
+    found = [path for path, names in files.items() if name in names]
     if len(found) == 1:
         return found[0]
     if found:
-        raise LlmevalError(f"found {len(found)} suites {given!r}, expected one: {', '.join(map(str, found))}")
-    if given in noted_paths(Path.cwd()):
-        return Path(given)  # the file is gone, its runs are not
-    near = suggest(given, {name for names in files.values() for name in names})
-    raise LlmevalError(f"found no suite {given!r} here, expected a suite file or the name of one{near}")
+        raise LlmevalError(f"found {len(found)} suites {name!r}, expected one: {', '.join(map(str, found))}")
+    if name in noted_paths(Path.cwd()):
+        return Path(name)  # the file is gone, its history is not
+    near = suggest(name, {each for names in files.values() for each in names})
+    raise LlmevalError(f"found no suite {name!r} here, expected a suite file or the name of one{near}")
 
 
 def _name(path: Path) -> str:
-    """Return the name that a suite file gives itself; nothing where it cannot be read."""
+    """Return the name in a suite file; empty if it cannot be read."""
     from pytest_llmeval.data.files.documents import read_document
 
     try:
@@ -117,7 +117,7 @@ def _name(path: Path) -> str:
 
 
 def _root(suite: Path) -> Path:
-    """Return the folder whose history has the runs of a suite: the nearest one above it, or else this one."""
+    """Return the folder with the history of a suite: the nearest one above it, or else this one."""
     from pytest_llmeval.snapshots.history import HISTORY
 
     folders = suite.resolve().parents
@@ -190,7 +190,7 @@ def _gates(point: "Point") -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return a text in lines that fit; East Asian characters and emoji take two columns."""
+    """Wrap a text; East Asian characters and emoji take two columns."""
     wide = any(east_asian_width(each) in "WF" for each in text)
     return textwrap.wrap(
         printable(text), _WIDTH // 2 if wide else _WIDTH, subsequent_indent="  ", break_on_hyphens=False

@@ -6,20 +6,20 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import SuiteError
 
 if TYPE_CHECKING:
-    from pytest_llmeval.cli.report_file import RecordedSuite
-    from pytest_llmeval.reports.html.entries import PageRun
+    from pytest_llmeval.reports.data import Changes, RunReport, SuiteReport
+    from pytest_llmeval.reports.html.data import PageRun
     from pytest_llmeval.scoring.comparison.compare import Difference
 
 _HTML = (
     "Write JSON reports as one HTML page, which opens from disk without network. The first report is the run that the "
     "page is about; it is compared with the baseline, or else with the second report. The exit code is 0 if the page "
-    "is written, whatever it says, and 2 if a file cannot be used."
+    "is written, whatever its content, and 2 if a file cannot be used."
 )
 _CONFIDENCE = 0.95
 
@@ -48,95 +48,85 @@ def _html(options: Namespace) -> int:
 
 
 def _runs(reports: Sequence[Path], baseline: Path | None) -> "list[PageRun]":
-    """Read reports as the runs of a page, the first one with its changes.
+    """Read reports as the runs of a page, the first one with its changes and history.
 
     Raises:
         SuiteError: One cannot be used.
     """
-    from pytest_llmeval.cli.report_file import read_document
-    from pytest_llmeval.reports.html.entries import PageRun
+    from pytest_llmeval.reports.html.page import page_run
+    from pytest_llmeval.reports.reading import read_report
+    from pytest_llmeval.run.past_runs import with_past
 
     paths = [*reports, *([] if baseline is None else [baseline])]
-    documents = [read_document(path) for path in paths]
+    read = [read_report(path) for path in paths]
     labels = _labels(paths) if len(paths) > 1 else [""]
-    runs = [
-        PageRun(label, data, is_baseline=baseline is not None and place == len(reports))
-        for place, (label, (data, _)) in enumerate(zip(labels, documents, strict=True))
-    ]
-    runs[0] = _with_history(runs[0])
+    first = with_past(read[0], Path.cwd())  # reports name suites from the folder that has their history
+    pairs: Sequence[int | None] = ()
     against = len(paths) - 1 if baseline is not None else 1
     if against < len(paths):
-        first = sum(len(suites) for _, suites in documents[:against])
-        runs[0] = _compared(runs[0], documents[0][1], documents[against][1], labels[against], first)
-    return runs
-
-
-def _with_history(run: "PageRun") -> "PageRun":
-    """Return a run whose suites have their history: reports name suites from the folder that has it."""
-    from pytest_llmeval.reports.html.past import past_points
-    from pytest_llmeval.reports.timeline import timeline_of
-    from pytest_llmeval.snapshots.timelines import read_history
-
-    root = Path.cwd()
-    found = {path: read_history(root / path, root).timelines for path in {each["path"] for each in run.suites}}
-    suites = [{**each, "history": past_points(timeline_of(each["suite"], found[each["path"]]))} for each in run.suites]
-    return replace(run, data={**run.data, "suites": suites})
+        start = sum(len(each.suites) for each in read[:against])
+        first, pairs = _compared(first, read[against], labels[against], start)
+    others = [
+        page_run(report, label, is_baseline=baseline is not None and place == len(reports))
+        for place, (report, label) in enumerate(zip(read, labels, strict=True))
+        if place
+    ]
+    return [page_run(first, labels[0], pairs=pairs), *others]
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return what tells the runs apart: the name of the file, or all of its path where names are the same."""
+    """Return labels of runs: file names, or whole paths if names collide."""
     names = [path.name for path in paths]
     return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
 def _compared(
-    run: "PageRun", here: "Sequence[RecordedSuite]", there: "Sequence[RecordedSuite]", label: str, first: int
-) -> "PageRun":
-    """Return a run whose suites say what changed.
+    here: "RunReport", there: "RunReport", label: str, start: int
+) -> "tuple[RunReport, Sequence[int | None]]":
+    """Return a run with the changes of its suites, and for each the index of its counterpart.
 
     Args:
-        run: The run.
-        here: Its suites.
-        there: Those to compare with.
-        label: What the run that these are of is called.
-        first: Place of the first of these among all suites of the page.
+        here: The run.
+        there: The run to compare with.
+        label: Its label.
+        start: Index of its first suite among all suites of the page.
     """
     from pytest_llmeval.cli.paired import pair_suites
 
-    pairs = {id(one): other for one, other in pair_suites(here, there, named=False)[0]}
-    places = {id(each): first + place for place, each in enumerate(there)}
+    counterparts = {id(one): other for one, other in pair_suites(here.suites, there.suites, named=False)[0]}
+    places = {id(each): start + place for place, each in enumerate(there.suites)}
+    found = [counterparts.get(id(each)) for each in here.suites]
     suites = [
-        {**suite, "changes": _changes(each, pairs[id(each)], label)} if id(each) in pairs else suite
-        for each, suite in zip(here, run.suites, strict=True)
+        each if other is None else replace(each, changes=_changes(each, other, label))
+        for each, other in zip(here.suites, found, strict=True)
     ]
-    found = [places[id(pairs[id(each)])] if id(each) in pairs else None for each in here]
-    return replace(run, data={**run.data, "suites": suites}, pairs=found)
+    return replace(here, suites=suites), [None if other is None else places[id(other)] for other in found]
 
 
-def _changes(here: "RecordedSuite", there: "RecordedSuite", label: str) -> dict[str, Any]:
+def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes":
     """Return what changed between two suites, over the cases that ran in both."""
     from pytest_llmeval.cli.paired import paired_scores
     from pytest_llmeval.core.results import PASS_RATE
     from pytest_llmeval.core.wording import counted
-    from pytest_llmeval.reports.changes import Changes, changes_json
+    from pytest_llmeval.reports.data import Changes
     from pytest_llmeval.scoring.comparison.compare import differences
 
     paired = paired_scores(here, there)
     alone = zip(paired.alone, ("this run", label), strict=True)
     notes = [f"{counted(len(ids), 'case')} only in {which}" for ids, which in alone if ids]
     found: dict[str, Difference] = {}
-    if paired.here.cases:
+    if paired.here.result.cases:
         names = [*paired.evaluator.metrics, PASS_RATE]
         rows = paired.pairing.everything()
         found = differences(paired.pairing, rows, names, confidence=_CONFIDENCE, cluster_by=paired.cluster_by)
-    return changes_json(Changes(label, found, [*notes, *_measured_otherwise(here, there)]))
+    return Changes(label, found, [*notes, *_measured_otherwise(here, there)])
 
 
-def _measured_otherwise(here: "RecordedSuite", there: "RecordedSuite") -> list[str]:
-    """Say which metrics the two runs compute in different ways."""
-    both = ((name, each, there.metrics[name]) for name, each in here.metrics.items() if name in there.metrics)
+def _measured_otherwise(here: "SuiteReport", there: "SuiteReport") -> list[str]:
+    """Return notes on metrics that the two runs compute in different ways."""
+    now, then = here.result.metrics, there.result.metrics
     return [
-        f"{name}: measured in different ways: {now.signature!r}, baseline {then.signature!r}"
-        for name, now, then in both
-        if now.signature != then.signature
+        f"{name}: measured in different ways: {now[name].signature!r}, baseline {then[name].signature!r}"
+        for name in now
+        if name in then and now[name].signature != then[name].signature
     ]

@@ -38,9 +38,9 @@ class _Step(NamedTuple):
 
     Attributes:
         path: Relative to the project.
-        text: What is written; nothing if it is left.
-        left: Why.
-        adds: Whether the text is added to a file that may exist.
+        text: What is written; empty if it is left as it is.
+        left: Why it is left as it is.
+        adds: Whether to append to a file that exists.
     """
 
     path: str
@@ -52,7 +52,7 @@ class _Step(NamedTuple):
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = (
-        "Write a first suite, a CI workflow, and the settings that they need. Files that exist are left as they are; "
+        "Write a first suite, a CI workflow, and the settings that they need. Existing files are not changed; "
         "to .gitignore and pyproject.toml only what is missing is added. What is written passes at once."
     )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="DIR", help="the project (default: .)")
@@ -92,7 +92,7 @@ def _steps(project: Project, host: str, target: TargetPlace | None) -> Iterator[
 
 
 def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
-    """Yield what makes modules importable: pytest's section if there is none yet, or else a conftest."""
+    """Yield a step that makes modules importable: pytest's settings if there are none yet, or else a conftest."""
     lines = ["[tool.pytest.ini_options]", "# llmeval = true  # would collect eval suites without --llmeval"]
     lines += [f'pythonpath = ["{each}"]' for each in paths]
     settings = project.pytest_settings()
@@ -100,7 +100,7 @@ def _settings(project: Project, paths: tuple[str, ...]) -> Iterator[_Step]:
     if added:
         yield _Step("pyproject.toml", added, adds=True)
         return
-    yield _Step("pyproject.toml", left=settings.file or "it is no TOML that could be extended")
+    yield _Step("pyproject.toml", left=settings.file or "it is not TOML to which a section can be added")
     for each in paths:
         if each not in settings.pythonpath:
             below = "" if each == "." else f' / "{each}"'
@@ -113,7 +113,7 @@ def _ignored(project: Project) -> Iterator[_Step]:
     if missing:
         yield _Step(".gitignore", project.added(".gitignore", missing), adds=True)
     else:
-        yield _Step(".gitignore", left="it ignores all that runs write")
+        yield _Step(".gitignore", left="it ignores all files of runs")
 
 
 def _workflow(project: Project, host: str) -> Iterator[_Step]:

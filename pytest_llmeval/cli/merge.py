@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.arguments import add_reports
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import add_reports, say
 from pytest_llmeval.core.errors import LlmevalError
 from pytest_llmeval.core.wording import counted
 

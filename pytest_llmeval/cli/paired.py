@@ -1,16 +1,66 @@
-"""The suites of two reports, matched, and their cases as data for comparisons."""
+"""Suites of reports: those of one file, pairs from two reports, and their case scores prepared for comparisons."""
 
-__all__ = ("PairedScores", "pair_suites", "paired_scores")
+__all__ = ("PairedScores", "RecordedScores", "pair_suites", "paired_scores", "ran", "results_of")
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_llmeval.cli.report_file import RecordedScores, RecordedSuite, score_records
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.results import CaseRecord, CaseResult
+from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 
-SuitePairs: TypeAlias = Sequence[tuple[RecordedSuite, RecordedSuite]]
-Alone: TypeAlias = tuple[Sequence[RecordedSuite], Sequence[RecordedSuite]]
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+SuitePairs: TypeAlias = Sequence[tuple[SuiteReport, SuiteReport]]
+Alone: TypeAlias = tuple[Sequence[SuiteReport], Sequence[SuiteReport]]
+
+
+def results_of(suites: Sequence[SuiteReport], path: Path) -> list[SuiteReport]:
+    """Return the results of a suite file: a report names it from the folder in which pytest ran."""
+    whole = path.resolve().parts
+    named = [suite for suite in suites if whole[-len(Path(suite.path).parts) :] == Path(suite.path).parts]
+    longest = max((len(Path(suite.path).parts) for suite in named), default=0)
+    return [suite for suite in named if len(Path(suite.path).parts) == longest]
+
+
+def ran(case: CaseResult) -> bool:
+    """Return whether a case has scores that can be compared."""
+    return case.outcome not in ("skipped", "not_run")
+
+
+@dataclass(frozen=True)
+class RecordedScores(Evaluator):
+    """The mean of the case scores of a report.
+
+    Attributes:
+        metrics: Names of the metrics.
+        lower_is_better: Metrics for which lower is better.
+    """
+
+    name = "recorded"
+    metrics: tuple[str, ...] = ()
+    lower_is_better: frozenset[str] = frozenset()
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics; their ranges are not in a report."""
+        return [Metric(name, name not in self.lower_is_better, low=None, high=None) for name in self.metrics]
+
+    def measure(self, case: Case) -> Observation:
+        """Raise an error: scores are recorded, not measured."""
+        raise EvaluatorError(f"case {case.id!r}: scores are recorded, not measured")
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the means."""
+        return {name: sums[f"sum {name}"] / sums[f"cases {name}"] for name in self.metrics}
 
 
 class PairedScores(NamedTuple):
@@ -20,13 +70,13 @@ class PairedScores(NamedTuple):
         here: The run.
         there: The baseline.
         alone: Ids of the cases that ran in one of them only.
-        evaluator: Their metrics.
-        pairing: Their scores.
+        evaluator: Their metrics, as an evaluator.
+        pairing: Their scores, paired.
         cluster_by: The label of clusters; ``None`` if there is none.
     """
 
-    here: RecordedSuite
-    there: RecordedSuite
+    here: SuiteReport
+    there: SuiteReport
     alone: tuple[set[str], set[str]]
     evaluator: RecordedScores
     pairing: RunPairing
@@ -38,39 +88,65 @@ class PairedScores(NamedTuple):
         return [name for name in self.evaluator.metrics if _scored(self.there, name) and not _scored(self.here, name)]
 
 
-def _scored(suite: RecordedSuite, metric: str) -> bool:
-    return any(case.metrics.get(metric) is not None for case in suite.cases)
+def _scored(suite: SuiteReport, metric: str) -> bool:
+    return any(case.metrics.get(metric) is not None for case in suite.result.cases)
 
 
-def paired_scores(here: RecordedSuite, there: RecordedSuite, metrics: Sequence[str] | None = None) -> PairedScores:
+def paired_scores(here: SuiteReport, there: SuiteReport, metrics: Sequence[str] | None = None) -> PairedScores:
     """Return the scores of two suites over the cases that ran in both, which may be none.
 
     Args:
         here: The run.
         there: The baseline.
-        metrics: Those that are wanted; default: all.
+        metrics: Names of metrics; default: all.
     """
-    ran = [{case.id for case in suite.cases if case.ran} for suite in (here, there)]
-    alone = (ran[0] - ran[1], ran[1] - ran[0])
-    here, there = here.only(ran[0] & ran[1]), there.only(ran[0] & ran[1])
-    every = dict.fromkeys([*here.metrics, *there.metrics])
+    left, right = ({case.id for case in suite.result.cases if ran(case)} for suite in (here, there))
+    here, there = _only(here, left & right), _only(there, left & right)
+    every = dict.fromkeys([*here.result.metrics, *there.result.metrics])
     wanted = tuple(name for name in every if metrics is None or name in metrics)
     evaluator = RecordedScores(wanted, frozenset({*here.lower_is_better, *there.lower_is_better}))
-    run, baseline = (CaseStatistics.exact(score_records(suite, evaluator)) for suite in (here, there))
+    run, baseline = (CaseStatistics.exact(_records(suite, evaluator)) for suite in (here, there))
     pairing = RunPairing(run, baseline, {evaluator.name: evaluator})
-    return PairedScores(here, there, alone, evaluator, pairing, here.clusters.label if here.clusters else None)
+    clusters = here.result.clusters
+    return PairedScores(
+        here, there, (left - right, right - left), evaluator, pairing, clusters.label if clusters else None
+    )
 
 
-def pair_suites(
-    here: Sequence[RecordedSuite], there: Sequence[RecordedSuite], *, named: bool
-) -> tuple[SuitePairs, Alone]:
+def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:
+    """Return a suite with some of its cases."""
+    result = suite.result
+    cases = [case for case in result.cases if case.id in ids]
+    records = [record for record in result.records if record.id in ids]
+    return replace(suite, result=replace(result, cases=cases, records=records))
+
+
+def _records(suite: SuiteReport, evaluator: RecordedScores) -> list[CaseRecord]:
+    """Return the cases of a report as records whose only counts are the scores."""
+    cases = zip(suite.result.cases, suite.result.records, strict=True)
+    return [_record(case, record.labels, evaluator) for case, record in cases]
+
+
+def _record(case: CaseResult, labels: Mapping[str, str], evaluator: RecordedScores) -> CaseRecord:
+    counts: dict[str, Any] = {}
+    for name in evaluator.metrics:
+        score = case.metrics.get(name)
+        if score is not None:
+            counts |= {f"sum {name}": score, f"cases {name}": 1}
+    absent = {name: "" for name in evaluator.metrics if case.metrics.get(name) is None}
+    is_error = case.outcome == "errored"
+    seen = Observation(counts, undefined={} if is_error else absent, errored=absent if is_error else {})
+    return CaseRecord(case.id, labels, case.outcome, {evaluator.name: seen}, reason=case.reason)
+
+
+def pair_suites(here: Sequence[SuiteReport], there: Sequence[SuiteReport], *, named: bool) -> tuple[SuitePairs, Alone]:
     """Return the suites to compare, and those that are in one report only.
 
-    Suites of one name and file belong together, and systems that were asked for by name with those of the same suite.
-    If each report has one suite, these belong together whatever they are called.
+    Suites with the same name and file form a pair, and so do systems of the same suite that were chosen by name. If
+    each report has one suite, these form a pair whatever their names.
     """
     left, right = list(here), list(there)
-    pairs: list[tuple[RecordedSuite, RecordedSuite]] = []
+    pairs: list[tuple[SuiteReport, SuiteReport]] = []
     for bare in (False, True) if named else (False,):
         by_name = {_name(each, bare=bare): each for each in right}
         for each in list(left):
@@ -83,5 +159,5 @@ def pair_suites(
     return pairs, (left, right)
 
 
-def _name(suite: RecordedSuite, *, bare: bool) -> tuple[str, str]:
-    return suite.path, suite.bare_name if bare else suite.suite
+def _name(suite: SuiteReport, *, bare: bool) -> tuple[str, str]:
+    return suite.path, suite.base_name if bare else suite.suite

@@ -4,13 +4,13 @@ __all__ = ("add_arguments",)
 
 import math
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.arguments import drop, share
-from pytest_llmeval.cli.console import say, write_text
+from pytest_llmeval.cli.console import drop, say, share, write_text
 from pytest_llmeval.cli.suite_file import notes, open_suite
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE
@@ -24,13 +24,19 @@ if TYPE_CHECKING:
     from pytest_llmeval.suite.suite import Suite
 
 _POWER = (
-    "Says how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
+    "Print how many cases and repeats find a drop in 80 of 100 runs, and which drop the suite finds as it is. How much "
     "scores vary is taken from the approved run, from reports (of a suite with repeats, or of a second run), or from "
     "what is stated. The exit code is 2 if a file cannot be used or nothing is known."
 )
 _DROPS = (0.01, 0.02, 0.05, 0.1)
 _REPEATS = (1, 3, 10)
 _BAR = 20
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _PANEL = 360, 160, 60, 34, 230
+_STEPS = 60
+_GOAL = 0.8
+_SIZES = ((1, "#888", "5 4"), (2, "#47a", "2 2"), (4, "#136", "none"))
+_STYLE = "text{font:12px sans-serif;fill:#222}path{fill:none;stroke-width:1.8}line{stroke:#bbb}.end{text-anchor:end}"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -63,10 +69,8 @@ def _power(options: Namespace) -> int:
         for each in found:
             say(_lines(each, suite, options.drop))
         if options.plot:
-            from pytest_llmeval.cli.power_plot import power_svg
-
             plans = {each.name: each.plan for each in found if each.plan is not None}
-            write_text(options.plot, power_svg(plans, len(suite.cases), suite.repeats.times))
+            write_text(options.plot, _svg(plans, len(suite.cases), suite.repeats.times))
     except SuiteError as error:
         say(error.faults, error=True)
         say(notes(options.suite, error.faults), error=True)
@@ -75,7 +79,7 @@ def _power(options: Namespace) -> int:
 
 
 def _planned(options: Namespace) -> "tuple[list[Planned] | None, Suite]":
-    """Plan the metrics that are asked for; ``None`` where the options say nothing that can be planned."""
+    """Plan the chosen metrics; ``None`` if the options give nothing to plan."""
     from pytest_llmeval.cli.spread import Sources, planned
 
     suite = open_suite(options.suite)
@@ -132,7 +136,7 @@ def _lines(found: "Planned", suite: "Suite", drops: Sequence[float] | None) -> I
 
 
 def _found(found: "Planned") -> str:
-    """Return what is found, with a place for the drop."""
+    """Return a format string for the drop that is found."""
     if found.safe:
         return "an equally good run meets a max_drop of {} in 80 of 100 runs"
     if found.plan is not None and found.plan.runs:
@@ -153,7 +157,7 @@ def _needed(cases: int | None, cluster: float) -> str:
 
 
 def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
-    """Yield whether more cases or more repeats pay."""
+    """Yield advice on adding cases or repeats."""
     more = number(plan.detectable(2 * cases, times))
     if plan.spread.within is None:
         yield f"twice the cases: {more}; what repeats bring is not known without --within or a --report of repeats"
@@ -163,3 +167,37 @@ def _advice(plan: "Plan", cases: int, times: int) -> Iterator[str]:
         yield f"more cases pay: no number of repeats finds less than {number(plan.limit(cases))}"
     else:
         yield "cases and repeats pay alike, as long as a change moves all cases alike"
+
+
+def _svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator[str]:
+    """Yield an SVG file: a panel for each metric, with a curve for the suite and for two and four times its cases."""
+    height = _PANEL * max(1, len(plans)) + 6
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 100} {height}" role="img">\n'
+    yield f"<title>Chance to find a drop</title>\n<style>{_STYLE}</style>\n"
+    yield '<rect width="100%" height="100%" fill="#fff"/>\n'
+    for place, (name, plan) in enumerate(plans.items()):
+        yield f'<g transform="translate({_LEFT} {_TOP + place * _PANEL})">\n'
+        yield from _panel(name, plan, cases, repeats)
+        yield "</g>\n"
+    yield "</svg>\n"
+
+
+def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
+    most = 1.5 * plan.detectable(cases, repeats) or 1.0
+    yield f'<text x="0" y="-14">{escape(name)}: chance to find a true drop</text>\n'
+    for chance in (0.0, _GOAL, 1.0):
+        y = _HEIGHT * (1 - chance)
+        yield f'<line x1="0" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>\n'
+        yield f'<text class="end" x="-8" y="{y + 4:.1f}">{chance:.0%}</text>\n'
+    for part in range(4):
+        x, drop = _WIDTH * part / 3, most * part / 3
+        yield f'<text class="end" x="{x + 14:.1f}" y="{_HEIGHT + 18}">{number(drop)}</text>\n'
+    for times, color, dash in _SIZES:
+        found = [plan.chance(most * step / _STEPS, times * cases, repeats) for step in range(_STEPS + 1)]
+        points = (f"{_WIDTH * step / _STEPS:.1f} {_HEIGHT * (1 - chance):.1f}" for step, chance in enumerate(found))
+        yield f'<path d="M{" L".join(points)}" stroke="{color}" stroke-dasharray="{dash}"/>\n'
+    for row, (times, color, dash) in enumerate(_SIZES):
+        y = 8 + 18 * row
+        yield f'<path d="M{_WIDTH + 8} {y} h20" stroke="{color}" stroke-dasharray="{dash}"/>\n'
+        yield f'<text x="{_WIDTH + 34}" y="{y + 4}">{times * cases}</text>\n'
+    yield f'<text x="{_WIDTH + 34}" y="{12 + 18 * len(_SIZES)}">cases</text>\n'

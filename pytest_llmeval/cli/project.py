@@ -1,4 +1,4 @@
-"""What can be found out about a project without running any of it."""
+"""What can be learned about a project without running its code."""
 
 __all__ = ("Project", "TargetPlace", "find_target")
 
@@ -27,7 +27,7 @@ _INI_FILES: Final = (
     ("tox.ini", "pytest"),
     ("setup.cfg", "tool:pytest"),
 )
-"""Files that can hold pytest's settings, and the section that makes them do so."""
+"""Files that can hold pytest's settings, and the section they need for that."""
 
 
 class TargetPlace(NamedTuple):
@@ -46,7 +46,7 @@ class PytestSettings(NamedTuple):
     """Where the settings of pytest are.
 
     Attributes:
-        file: Why none are to be added; empty where there are none.
+        file: Why none may be added; empty if there are none.
         pythonpath: The folders that pytest imports from.
     """
 
@@ -123,7 +123,7 @@ class Project:
     folder: Path
 
     def _text(self, name: str) -> str:
-        """Return the text of a file of the project; nothing where it is not there."""
+        """Return the text of a file of the project; empty if it does not exist."""
         try:
             return (self.folder / name).read_bytes().decode("utf-8")
         except FileNotFoundError:
@@ -136,28 +136,28 @@ class Project:
         return {each.strip() for each in self._text(name).splitlines()}
 
     def added(self, name: str, lines: Sequence[str]) -> str:
-        """Return the text that adds lines to the end of a file, in the line ends that it has."""
+        """Return text that appends lines to a file, with its kind of line ends."""
         before = self._text(name)
         end = "\r\n" if "\r\n" in before else "\n"
         return ("" if not before or before.endswith("\n") else end) + "".join(f"{each}{end}" for each in lines)
 
     @cached_property
     def _pyproject(self) -> Mapping[str, Any] | None:
-        """The data of ``pyproject.toml``; ``None`` where that is no TOML."""
+        """The data of ``pyproject.toml``; ``None`` if it is not TOML."""
         try:
             return tomllib.loads(self._text("pyproject.toml"))
         except tomllib.TOMLDecodeError:
             return None
 
     def added_to_pyproject(self, section: str) -> str:
-        """Return the text that adds a section to ``pyproject.toml``; nothing where that would not be TOML."""
+        """Return text that appends a section to ``pyproject.toml``; empty if the result would not be TOML."""
         before = self._text("pyproject.toml")
         text = self.added("pyproject.toml", [*([""] if before else []), *section.split("\n")])
         try:
             tool = tomllib.loads(before + text)["tool"]
         except tomllib.TOMLDecodeError:
             return ""
-        return text if isinstance(tool, Mapping) else ""  # a list would get the section into its last element
+        return text if isinstance(tool, Mapping) else ""  # in a list, the section would go to the last element
 
     def pytest_settings(self) -> PytestSettings:
         """Return where the settings of pytest are."""
@@ -181,7 +181,7 @@ class Project:
 
     @property
     def requirements(self) -> list[str]:
-        """What pip installs of the project."""
+        """Arguments of pip that install the project."""
         found = ["-r", "requirements.txt"] if (self.folder / "requirements.txt").is_file() else []
         data = self._pyproject or {}
         built = "project" in data or "build-system" in data or (self.folder / "setup.py").is_file()
@@ -189,7 +189,7 @@ class Project:
 
     @property
     def host(self) -> str:
-        """Where the repository is hosted: ``github`` or ``gitlab``; GitHub where nothing says it."""
+        """Host of the repository: ``github`` (the default) or ``gitlab``."""
         if (self.folder / ".github").is_dir():
             return "github"
         remotes = self._git("remote", "-v")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.cli.arguments import add_reports
-from pytest_llmeval.cli.console import say
+from pytest_llmeval.cli.console import add_reports, say
 from pytest_llmeval.cli.suite_file import notes
 from pytest_llmeval.core.errors import LlmevalError, SuiteError
 

@@ -1,4 +1,4 @@
-"""What is known of how much the scores of a suite vary: from its approved run, from reports, or stated."""
+"""How much the scores of a suite vary: from its approved run, from reports, or as stated."""
 
 __all__ = ("Planned", "Sources", "planned")
 
@@ -10,10 +10,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_llmeval.cli.report_file import RecordedSuite, read_report, results_of
+from pytest_llmeval.cli.paired import ran, results_of
 from pytest_llmeval.core.errors import Fault, SuiteError
 from pytest_llmeval.core.results import PASS_RATE
 from pytest_llmeval.core.wording import counted
+from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import columns_of
 from pytest_llmeval.scoring.gates import split_statistic
@@ -29,19 +31,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _LEAST = 2
-"""Cases, or clusters of them, without which nothing scatters."""
+"""Fewest cases or clusters that have a spread."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What is known of one metric.
+    """The plan for one metric.
 
     Attributes:
         name: As a gate names it.
-        plan: The test of its drop; ``None`` where nothing is known of it.
-        basis: Where the spread comes from, or why it is not known.
+        plan: The test of its drop; ``None`` if the spread is unknown.
+        basis: Source of the spread, or why it is unknown.
         cluster: Mean number of cases of a cluster; 1 without clusters.
-        safe: Whether a gate wants safety proven, so that the drop is the limit that an equally good run is to meet.
+        safe: Whether a gate requires proof of safety: the drop is then the limit that an equally good run has to meet.
     """
 
     name: str
@@ -58,8 +60,8 @@ class _Run:
     Attributes:
         name: For people.
         scores: Case id to score.
-        repeats: How many answers stand behind a score.
-        variances: Of the scores of each case's repeats, where it has several.
+        repeats: Number of answers behind a score.
+        variances: Variance of the scores of each case that has several repeats.
     """
 
     name: str
@@ -70,28 +72,28 @@ class _Run:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where scores of a suite can be read.
+    """The sources of scores of a suite.
 
     Attributes:
         suite: The suite.
-        approved: What was counted in the cases of the approved run; ``None`` without one.
+        approved: Statistics of the approved run; ``None`` without one.
         reports: Name and content of reports.
     """
 
     suite: Suite
     approved: CaseStatistics | None
-    reports: Sequence[tuple[str, RecordedSuite]]
+    reports: Sequence[tuple[str, SuiteReport]]
 
     @classmethod
     def read(cls, suite: Suite, path: Path, reports: Sequence[Path]) -> "Sources":
-        """Read what there is.
+        """Read all sources that exist.
 
         Raises:
             SuiteError: A file cannot be used, or a report knows nothing of the suite.
         """
         found = []
         for report in reports:
-            results = results_of(read_report(report), path)
+            results = results_of(read_report(report).suites, path)
             if len(results) != 1:
                 message = f"found {counted(len(results), 'result')} of {path}, expected one"
                 raise SuiteError([Fault(str(report), 0, 0, "", message)])
@@ -103,7 +105,7 @@ class Sources:
         """Names of the metrics that approved run and reports have, without those of families."""
         every = [
             *(self._table.owner if self._table else ()),
-            *(name for _, each in self.reports for name in each.metrics),
+            *(name for _, each in self.reports for name in each.result.metrics),
         ]
         return tuple(name for name in dict.fromkeys(every) if "[" not in name and name != PASS_RATE)
 
@@ -151,7 +153,7 @@ def planned(
     """Plan the test of a metric.
 
     Args:
-        sources: Where its scores are.
+        sources: Sources of its scores.
         name: As a gate names it.
         confidence: Of the test; ``None``: that of its gate.
         cluster_by: A label; ``None``: that of its gate.
@@ -180,7 +182,7 @@ def _spread(sources: Sources, name: str, cluster_by: str | None) -> tuple[ScoreS
     runs = sources.runs(name)
     if not runs:
         return None, "no run has two scores of it"
-    averaged = sources.suite.repeats.reduce == "mean"  # another reduction of n scores has no n-th of their variance
+    averaged = sources.suite.repeats.reduce == "mean"  # only a mean of n scores has 1/n of their variance
     variances = [each for run in runs if averaged for each in run.variances]
     within = math.fsum(variances) / len(variances) if variances else None
     *_, last = runs
@@ -224,13 +226,13 @@ def _approved_scores(statistics: CaseStatistics, table: Table, metric: str, *, p
     return {statistics.records[row].id: float(score) for row, score in named if math.isfinite(score)}
 
 
-def _recorded(report: str, recorded: RecordedSuite, metric: str) -> _Run:
+def _recorded(report: str, recorded: SuiteReport, metric: str) -> _Run:
     scores: dict[str, float] = {}
     variances: list[float] = []
     times = 1
-    for case in recorded.cases:
+    for case in recorded.result.cases:
         score = float(case.outcome == "passed") if metric == PASS_RATE else case.metrics.get(metric)
-        if score is None or case.outcome in ("skipped", "not_run"):
+        if score is None or not ran(case):
             continue
         scores[case.id] = score
         repeated = list(_repeats(case.details, metric))

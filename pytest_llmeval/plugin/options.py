@@ -47,6 +47,8 @@ JUDGE_MODES = ("auto", "replay", "record", "refresh", "off")
 
 def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options, and the settings of pytest's configuration."""
+    from pytest_llmeval.reports.files import ERROR_ANALYSIS, SUFFIXES
+
     group = parser.getgroup("llmeval", "evaluation as tests")
     group.addoption(
         "--llmeval",
@@ -60,7 +62,7 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         default=[],
         metavar="PATH",
         dest="llmeval_report",
-        help="write a report: .html, .json, .md, .txt, or errors.json for an error analysis; .llmeval keeps the "
+        help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; .llmeval keeps the "
         "results of a shard for 'llmeval merge'; can be repeated",
     )
     group.addoption(

@@ -1,6 +1,6 @@
 """The report of a run as data, independent of its format."""
 
-__all__ = ("OUTCOMES", "RunReport", "SuiteReport")
+__all__ = ("OUTCOMES", "Changes", "FilledBucket", "RunReport", "SuiteReport")
 
 import re
 from collections import Counter
@@ -8,24 +8,61 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_llmeval.core.results import Result
-from pytest_llmeval.reports.buckets import FilledBucket
+from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
 from pytest_llmeval.reports.tables import FilledTable
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 from pytest_llmeval.scoring.usage import UsageReport
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.changes import Changes
     from pytest_llmeval.reports.systems import SystemsReport
     from pytest_llmeval.reports.timeline import Timeline
+    from pytest_llmeval.scoring.comparison.compare import Difference
 
 _COMPARED = re.compile(r" (?:>=|<=|==|>|<) ")
 _SUBJECT = re.compile(r"(?:\w+\()*(?P<metric>.+?)\)*")
-"""What a gate is about: a metric, or a statistic or drop of it such as ``drop(mean(f1))``."""
+"""The metric of a gate, perhaps inside a statistic or drop such as ``drop(mean(f1))``."""
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class FilledBucket:
+    """The cases of a suite that went wrong in one way.
+
+    Attributes:
+        name: Name of the bucket.
+        metric: Metric that decides, as the suite names it.
+        limit: Its condition, such as ``< 0.3``.
+        evaluator: Label of the evaluator that defines it.
+        cases: In the order of the suite.
+        general: Whether this is the default bucket of an evaluator that defines none; only the error analysis shows it.
+    """
+
+    name: str
+    metric: str
+    limit: str
+    evaluator: str
+    cases: Sequence[CaseResult]
+    general: bool = False
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A suite against another run of it.
+
+    Attributes:
+        against: Name of the other run.
+        metrics: Metric name to difference.
+        notes: Why the runs may not be comparable, and what only one of them has.
+        cases: Cases of the other run, if a report shows their scores.
+    """
+
+    against: str
+    metrics: "Mapping[str, Difference]"
+    notes: Sequence[str] = ()
+    cases: Sequence[CaseResult] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +72,23 @@ class SuiteReport:
     Attributes:
         suite: Name, with the variant in brackets.
         path: The file, relative to pytest's rootdir.
-        result: Its metrics.
-        gates: The verdicts.
-        total: How many cases the file has.
-        confidence: Of the intervals.
+        result: Metrics and cases.
+        gates: Verdicts on gates.
+        total: Number of cases in the file.
+        confidence: Confidence level of the intervals.
         usage: Calls of judges and targets; ``None`` if there were none.
-        snapshot: The verdicts on its scores against those that were approved.
-        buckets: The cases that went wrong, by the ways that evaluators name.
-        tables: Those that evaluators declare, with the numbers of this result.
-        lower_is_better: Metrics of which less is better.
-        shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
-        notes: Case id to what reports say of the case besides its scores.
-        worst: The worst cases; ``None`` where all are as good as can be.
-        left_out: How many cases are left out because they have no prediction and only predicted ones are wanted.
-        variant: The system, or the variant of the target, in the name of the suite; empty where it has none.
-        changes: What changed since its scores were approved; ``None`` where no report shows it.
-        past: Its runs and approvals up to this one; ``None`` where no report draws them.
+        snapshot: Verdicts on scores compared with the approved ones.
+        buckets: Cases that went wrong, by kind of error.
+        tables: Tables that evaluators declare, filled in.
+        lower_is_better: Metrics for which lower is better.
+        shared_inputs: Number of cases that repeat the input of an earlier one, if these are many and not clustered.
+        notes: Case id to location, texts and findings.
+        worst: The worst cases; ``None`` if all are perfect.
+        left_out: Number of cases skipped because only predicted ones are wanted.
+        variant: System or variant of the target, as in the name of the suite; empty if there is only one.
+        changes: Changes since its scores were approved; ``None`` if no report shows them.
+        past: Earlier runs and approvals; ``None`` if no report draws them.
+        recorded_counts: Cases by outcome according to the file that the report was read from, if it was.
     """
 
     suite: str
@@ -69,8 +107,9 @@ class SuiteReport:
     worst: WorstCases | None = None
     left_out: int = 0
     variant: str = ""
-    changes: "Changes | None" = None
+    changes: Changes | None = None
     past: "Timeline | None" = None
+    recorded_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def base_name(self) -> str:
@@ -79,7 +118,7 @@ class SuiteReport:
 
     @property
     def failed(self) -> bool:
-        """Whether a case, a gate or a score against the approved ones failed."""
+        """Whether a case, a gate or a comparison with approved scores failed."""
         outcomes = {
             *(each.outcome for each in self.result.cases),
             *(each.outcome for each in self.gates),
@@ -89,38 +128,39 @@ class SuiteReport:
 
     @property
     def gated(self) -> list[str]:
-        """The metrics that gates judge, each once, in the order of the gates."""
+        """Metrics that have gates, each once, in the order of the gates."""
         judged = (_SUBJECT.fullmatch(_COMPARED.split(each.gate, maxsplit=1)[0]) for each in self.gates)
         names = dict.fromkeys(found["metric"] for found in judged if found is not None)
         return [name for name in names if self.result.find(name) is not None]
 
     @property
     def named_buckets(self) -> list[FilledBucket]:
-        """The buckets that evaluators name themselves."""
+        """The buckets that evaluators define themselves."""
         return [each for each in self.buckets if not each.general]
 
     def note(self, case: str) -> CaseNote:
-        """Return what reports say of a case besides its scores."""
+        """Return location, texts and findings of a case."""
         return self.notes.get(case) or CaseNote()
 
     @property
     def interval_name(self) -> str:
-        """What tables call the column of intervals, such as ``95% interval``."""
+        """Header of the column of intervals, such as ``95% interval``."""
         return "interval" if self.confidence is None else f"{self.confidence * 100:g}% interval"
 
     @property
     def counts(self) -> dict[str, int]:
-        """Cases by outcome; ``not_run`` holds the faulty ones too."""
+        """Cases by outcome; ``not_run`` includes faulty ones."""
         seen: Counter[str] = Counter(case.outcome for case in self.result.cases)
         counts = {"total": self.total, **{outcome: seen[outcome] for outcome in OUTCOMES}}
         counts["not_run"] += self.total - len(self.result.cases)
-        return counts
+        return {**counts, **self.recorded_counts}
 
     @property
     def stability(self) -> dict[str, int]:
-        """Cases by how their repeats went; empty where every case ran once."""
-        seen = Counter(each.details["repeats"]["status"] for each in self.result.cases if "repeats" in each.details)
-        return {status: seen[status] for status in STATUSES if seen[status]}
+        """Cases by status of their repeats; empty if every case ran once."""
+        repeats = [each.details.get("repeats") for each in self.result.cases]
+        found = [each.get("status") for each in repeats if isinstance(each, Mapping)]
+        return {status: found.count(status) for status in STATUSES if status in found}
 
     @property
     def run(self) -> int:
@@ -135,11 +175,11 @@ class RunReport:
     Attributes:
         started_at: ISO 8601, UTC.
         duration_s: Seconds.
-        version: Of this package.
-        commit: Of the repository, if it is one.
+        version: Version of this package.
+        commit: Commit of the repository, if there is one.
         suites: Sorted by path and variant.
-        faults: Suite file, relative to pytest's rootdir, to what is wrong with it, a line each; sorted by file.
-        systems: Of suites that several systems answered, side by side.
+        faults: Suite file, relative to pytest's rootdir, to its faults, one line each; sorted by file.
+        systems: Comparisons of systems, for suites that several of them answered.
     """
 
     started_at: str

@@ -1,37 +1,57 @@
-"""The error analysis as JSON: the cases in each bucket."""
+"""Error analysis: cases sorted into the buckets of evaluators, and the JSON report that lists them."""
 
-__all__ = ("SCHEMA_VERSION", "bucket_names", "is_error_report", "to_errors", "write_errors")
+__all__ = ("SCHEMA_VERSION", "bucket_names", "fill_buckets", "to_errors", "write_errors")
 
 import json
-import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pytest_llmeval.core.evaluator import ErrorBucket
+from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import CaseResult
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.buckets import FilledBucket
-from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.data import FilledBucket, RunReport, SuiteReport
 
 SCHEMA_VERSION = 1
 
-_NAME = re.compile(r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json")
 
+def fill_buckets(metrics: MetricIndex, cases: Sequence[CaseResult]) -> list[FilledBucket]:
+    """Sort cases into the buckets that evaluators define, in their order; a case may be in several.
 
-def is_error_report(path: Path) -> bool:
-    """Return whether a path asks for the error analysis: its name ends in ``errors.json`` or ``error_analysis.json``.
+    An evaluator that defines none has one, with the cases whose first metric is less than perfect.
 
-    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
-    [True, True, False]
+    Args:
+        metrics: Of the suite.
+        cases: The scored cases.
     """
-    return _NAME.fullmatch(path.name) is not None
+    filled = []
+    for label, evaluator in metrics.evaluators.items():
+        own = evaluator.error_buckets()
+        for each in own or _imperfect(metrics, label):
+            named = replace(each, metric=metrics.full_name(label, each.metric))
+            held = [case for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))]
+            filled.append(FilledBucket(named.name, named.metric, named.limit, label, held, general=not own))
+    return filled
+
+
+def _imperfect(metrics: MetricIndex, label: str) -> Iterator[ErrorBucket]:
+    """Yield the bucket of an evaluator that defines none: its first metric with a best value is worse."""
+    for each in metrics.declared[label]:
+        metric = each.metric
+        best = metric.high if metric.higher_is_better else metric.low
+        if best is not None and "[" not in metric.name:
+            below, above = (best, None) if metric.higher_is_better else (None, best)
+            yield ErrorBucket(f"imperfect_{metric.name}", metric.name, below, above)
+            return
 
 
 def bucket_names(bucket: FilledBucket) -> dict[str, str]:
-    """Return what a bucket is about, as reports write it."""
-    named = bucket.bucket
-    return {"bucket": named.name, "evaluator": bucket.evaluator, "metric": named.metric, "limit": named.limit}
+    """Return name, evaluator and condition of a bucket as reports write them."""
+    return {"bucket": bucket.name, "evaluator": bucket.evaluator, "metric": bucket.metric, "limit": bucket.limit}
 
 
 def to_errors(report: RunReport) -> dict[str, Any]:
@@ -60,7 +80,7 @@ def _case(suite: SuiteReport, case: CaseResult, bucket: FilledBucket) -> dict[st
     note = suite.note(case.id)
     return {
         "id": case.id,
-        "score": case.metrics.get(bucket.bucket.metric),
+        "score": case.metrics.get(bucket.metric),
         "outcome": case.outcome,
         "reason": case.reason,
         **note.texts(),

@@ -1,4 +1,4 @@
-"""The text of a failing case: missed limits, the answer, and what is wrong with it."""
+"""The text of a failing case: missed limits, answer and findings."""
 
 __all__ = ("CasePlace", "explain", "marked_difference")
 
@@ -17,7 +17,7 @@ from pytest_llmeval.scoring.limits import Unmet
 
 _COMPARED = 1_000
 _ALIKE = 0.5
-"""Likeness from which two texts are shown with what differs marked."""
+"""Similarity from which differences are marked."""
 _PIECES = re.compile(r"\w+|\s+|[^\w\s]", re.ASCII)
 _INDENT = len("prediction: ")
 _LINES = 3
@@ -28,11 +28,11 @@ _SECOND = "\0"
 
 
 class CasePlace(NamedTuple):
-    """Where a case stands.
+    """Location of a case.
 
     Attributes:
         path: Its file, relative to pytest's rootdir.
-        line: Its line, from 1; 0 where it has none.
+        line: Its line, from 1; 0 if it has none.
         variant: The system that answered, or another variant.
     """
 
@@ -41,13 +41,13 @@ class CasePlace(NamedTuple):
     variant: str = ""
 
     def of(self, case: str) -> str:
-        """Return the place of a case, as editors and terminals follow it."""
+        """Return the location of a case in the form that editors and terminals link."""
         where = f"{self.path}:{self.line}" if self.line else self.path
         return f"{where}: case {case}{f' [{self.variant}]' if self.variant else ''}"
 
 
 def marked_difference(expected: str, prediction: str) -> str:
-    """Write the prediction with what differs marked: ``[-missing-]`` and ``{+added+}``.
+    """Write the prediction with differences marked: ``[-missing-]`` and ``{+added+}``.
 
     >>> marked_difference("Paris", "It is Paris.")
     '{+It is +}Paris{+.+}'
@@ -68,13 +68,13 @@ def marked_difference(expected: str, prediction: str) -> str:
 def explain(
     case: Case, record: CaseRecord, missed: Sequence[Unmet], place: CasePlace | None = None, width: int = 80
 ) -> str:
-    """Return the text of a failing case: why and where, metric, score and limit, the answer, what is wrong with it.
+    """Return the text of a failing case: reason, location, missed limits, answer and findings.
 
     Args:
         case: The case, with its prediction where there is one.
         record: Its result.
-        missed: The limits that it does not meet.
-        place: Where it stands.
+        missed: Limits that it misses.
+        place: Its location.
         width: Of the terminal; longer lines are wrapped, and values are cut to three lines.
     """
     from tabulate import tabulate
@@ -130,7 +130,7 @@ def _wrapped(indent: str, text: str, width: int) -> str:
 
 
 def _nearest(expected: Any, prediction: Any) -> str | None:
-    """Return the reference that is most like the prediction, where both are texts that are alike."""
+    """Return the reference most similar to the prediction; ``None`` if none is similar, or these are no texts."""
     references = [expected] if isinstance(expected, str) else expected if isinstance(expected, list) else []
     texts = [each for each in references if isinstance(each, str)]
     if not texts or not isinstance(prediction, str) or max(map(len, (*texts, prediction))) > _COMPARED:

@@ -1,16 +1,33 @@
 """Report files, and GitHub's job summary."""
 
-__all__ = ("SUFFIXES", "WrittenReports", "write_reports")
+__all__ = ("ERROR_ANALYSIS", "FORMATS", "SUFFIXES", "WrittenReports", "is_error_report", "write_reports")
 
+# Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
 import os
+import re
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_llmeval.reports.data import RunReport
+if TYPE_CHECKING:
+    from pytest_llmeval.reports.data import RunReport
 
-SUFFIXES = (".html", ".json", ".md", ".txt")
-"""Of report files; the suffix decides the form."""
+ERROR_ANALYSIS = "errors.json"
+FORMATS = {
+    ".csv": "csv:write_csv",
+    ".html": "html.page:write_html",
+    ".json": "json:write_json",
+    ".md": "markdown:write_markdown",
+    ".txt": "terminal:write_plain_text",
+    ERROR_ANALYSIS: "errors:write_errors",
+}
+"""Suffix, or end of the name, to what writes a report to a path; it returns a note on what the file lacks, or nothing.
+
+A further format is a module with such a function, and a line here."""
+
+SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
+_ERRORS_NAME = r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json"
 
 
 class WrittenReports(NamedTuple):
@@ -27,12 +44,21 @@ class WrittenReports(NamedTuple):
     notes: list[str]
 
 
-def write_reports(report: RunReport, paths: Iterable[Path]) -> WrittenReports:
+def is_error_report(path: Path) -> bool:
+    """Return whether a path asks for the error analysis: its name ends in ``errors.json`` or ``error_analysis.json``.
+
+    >>> [is_error_report(Path(name)) for name in ("out/errors.json", "my_error_analysis.json", "terrors.json")]
+    [True, True, False]
+    """
+    return re.fullmatch(_ERRORS_NAME, path.name) is not None
+
+
+def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
     """Write the report files, and GitHub's job summary where there is one.
 
     Args:
         report: The run.
-        paths: Of the files; the suffix decides the form.
+        paths: Of the files; the suffix determines the format.
     """
     written: list[Path] = []
     missing: list[str] = []
@@ -56,21 +82,8 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> WrittenReports:
     return WrittenReports(written, missing, notes)
 
 
-def _writer(path: Path) -> Callable[[RunReport, Path], str | None]:
-    """Return what writes a report; each loads what it needs when it is asked for."""
-    if path.suffix == ".html":
-        from pytest_llmeval.reports.html.report import write_html
-
-        return write_html
-    if path.suffix == ".md":
-        from pytest_llmeval.reports.markdown import write_markdown
-
-        return write_markdown
-    if path.suffix == ".txt":
-        from pytest_llmeval.reports.terminal import write_plain_text
-
-        return write_plain_text
-    from pytest_llmeval.reports.errors import is_error_report, write_errors
-    from pytest_llmeval.reports.json import write_json
-
-    return write_errors if is_error_report(path) else write_json
+def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
+    """Return what writes a report; only then is it imported."""
+    module, _, name = FORMATS[ERROR_ANALYSIS if is_error_report(path) else path.suffix].partition(":")
+    write: Callable[[RunReport, Path], str | None] = getattr(import_module(f"{__package__}.{module}"), name)
+    return write

@@ -22,6 +22,8 @@ from pytest_llmeval.scoring.usage import UsageReport
 
 SCHEMA_VERSION = 1
 
+_METRIC = ("value", "mean", "low", "high", "scored", "undefined", "errored", "missing", "signature")
+
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as JSON data."""
@@ -85,14 +87,14 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
 
 
 def _gate(gate: GateResult) -> dict[str, Any]:
-    """Write a gate, with the bounds of its interval only where the gate has one of its own."""
+    """Write a gate, with the bounds of its interval if the gate has one of its own."""
     written = asdict(gate)
     bounds = written.pop("interval")
     return written if bounds is None else written | {"low": bounds[0], "high": bounds[1]}
 
 
 def _table(table: FilledTable) -> dict[str, Any]:
-    """Write a table as every report draws it, for a confusion matrix with the cases behind its cells."""
+    """Write a table as reports draw it; a confusion matrix has the cases behind its cells."""
     return {
         "title": table.title,
         "headers": list(table.headers),
@@ -108,7 +110,7 @@ def _worst(worst: WorstCases) -> dict[str, Any]:
 
 
 def _note(note: CaseNote) -> dict[str, Any]:
-    """Return the place of a case, what is wrong with its answer, and its texts; what there is none of is left out."""
+    """Return location, findings and texts of a case, leaving out what is empty."""
     lines = {label: list(lines) for label, lines in note.lines.items()}
     known = {name: value for name, value in (("line", note.line), ("file", note.file), ("lines", lines)) if value}
     judgings = {"judgings": [_judging(each) for each in note.judgings]} if note.judgings else {}
@@ -116,13 +118,13 @@ def _note(note: CaseNote) -> dict[str, Any]:
 
 
 def _judging(judging: JudgingShown) -> dict[str, Any]:
-    """Write a question with its reply; the juror only where there is a panel."""
+    """Write a question with its reply, and the juror if there is a panel."""
     written = judging._asdict()
     return written if judging.judge else {name: value for name, value in written.items() if name != "judge"}
 
 
 def _usage(usage: UsageReport) -> dict[str, Any]:
-    """Write the usage; that of the target only where it says something."""
+    """Write the usage, with that of the target if it is known."""
     written = asdict(usage)
     if usage.target_tokens is None and usage.target_cost_usd is None:
         del written["target_tokens"], written["target_cost_usd"]
@@ -132,10 +134,10 @@ def _usage(usage: UsageReport) -> dict[str, Any]:
 
 
 def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    return {name: asdict(value) for name, value in metrics.items()}
+    return {name: {field: getattr(value, field) for field in _METRIC} for name, value in metrics.items()}
 
 
 def write_json(report: RunReport, path: Path) -> None:
-    """Write the report to a file piece by piece, without holding its text; a lone surrogate becomes its escape."""
+    """Stream the report to a file; lone surrogates are written as escapes."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=1)
     write_text(path, visible_json(chain(encoder.iterencode(to_json(report)), ["\n"])))

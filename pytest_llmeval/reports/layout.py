@@ -1,4 +1,4 @@
-"""Tables as plain text that fits a width: columns are left out and counted, names are never broken."""
+"""Plain-text tables that fit a width: columns are dropped and counted, names are never broken."""
 
 __all__ = ("Line", "TextTable", "draw", "padded", "width_of")
 
@@ -26,8 +26,8 @@ class TextTable:
         title: The line above it; may be empty.
         headers: Of the columns.
         rows: The cells.
-        texts: Positions of the columns that hold names; the others hold numbers.
-        spare: Positions of the columns that can be left out where there is no room, the first of them first.
+        texts: Positions of left-aligned columns; the others hold numbers.
+        spare: Positions of columns that may be dropped for lack of room, in this order.
     """
 
     title: str
@@ -38,7 +38,7 @@ class TextTable:
 
 
 def width_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes; an East Asian wide character takes two.
+    """Return the width of a text in terminal columns; East Asian wide characters take two.
 
     >>> width_of("Tokyo"), width_of("東京")
     (5, 4)
@@ -51,7 +51,7 @@ def width_of(text: str) -> int:
 
 
 def padded(text: str, width: int, *, left: bool = True) -> str:
-    """Fill a text up to a width with blanks, behind it or before it."""
+    """Pad a text with blanks, on the right or on the left."""
     blanks = " " * (width - width_of(text))
     return f"{text}{blanks}" if left else f"{blanks}{text}"
 
@@ -62,7 +62,7 @@ def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[
     Args:
         table: The table.
         width: Of the terminal, in columns.
-        everything: Whether columns without room follow in tables below; else they are left out and counted.
+        everything: Whether dropped columns follow in further tables; otherwise they are counted.
     """
     columns = [[printable(cell) for cell in column] for column in zip(table.headers, *table.rows, strict=True)]
     widths = [max(map(width_of, column)) for column in columns]
@@ -87,7 +87,7 @@ def draw(table: TextTable, width: int, *, everything: bool = False) -> Iterator[
 
 
 def _fitting(fixed: Sequence[int], spare: Sequence[int], widths: Sequence[int], width: int) -> list[int]:
-    """Return the columns for which there is room."""
+    """Return the columns that fit."""
     kept = sorted([*fixed, *spare])
     for place in spare:
         if sum(widths[each] + len(_GAP) for each in kept) - len(_GAP) <= width:

@@ -1,6 +1,6 @@
 """The Markdown report, for files and for GitHub's job summary."""
 
-__all__ = ("append_markdown", "text", "to_markdown", "write_markdown")
+__all__ = ("MOST_ROWS", "VERDICTS", "append_markdown", "text", "to_markdown", "write_markdown")
 
 import html
 import re
@@ -12,31 +12,39 @@ from tabulate import tabulate
 from pytest_llmeval.core.explanations import as_line
 from pytest_llmeval.core.wording import counted, number, printable, seconds
 from pytest_llmeval.data.files.writing import append_text, write_text
-from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import TextTable
-from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
-from pytest_llmeval.reports.overview import OverviewRow, brief, rows_of, totals
+from pytest_llmeval.reports.overview import (
+    MOST_LINES,
+    OverviewRow,
+    asking_lines,
+    brief,
+    case_table,
+    cluster_lines,
+    group_table,
+    listed_metrics,
+    metric_table,
+    rows_of,
+    totals,
+)
 from pytest_llmeval.reports.systems import SystemsReport, system_tables
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 _LINK = re.compile(r"://|www\.|[^\s@]@[^\s@]|mailto:|xmpp:|@\w|[#!]\d|\bgh-\d", re.IGNORECASE)
-"""What becomes a link, a mention or a reference after Markdown has been read, so that a backslash does not stop it."""
-_LISTED = 50
+"""GitHub and GitLab make links, mentions and references of these after parsing Markdown: backslashes do not help."""
+MOST_ROWS = 50
+"""Rows of a table of cases or faults."""
 _LONGEST = 300
 _GLANCE = 100
-"""Characters that the metrics of a suite get in the table of all suites."""
-_SAID = 3
-"""Lines about a case in the table of the worst."""
+"""Width in characters of the metrics in the table of all suites."""
 
-_SIGNS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
+VERDICTS = {"passed": "passed", "failed": "**FAILED**", "not_judged": "not judged"}
 
 
 def text(value: str) -> str:
-    r"""Write any text as Markdown that shows it and does nothing else: no markup, no HTML, no line break.
+    r"""Escape any text for Markdown: it is displayed, without markup, HTML or line breaks.
 
-    What GitHub and GitLab would turn into a link, a mention or a reference is shown as code.
+    Text with what GitHub and GitLab would turn into a link, a mention or a reference becomes code.
 
     >>> text("a|b <b>"), text("see https://example.org")
     ('a\\|b \\<b\\>', '`see https://example.org`')
@@ -62,7 +70,7 @@ def _drawn(table: TextTable, level: str = "###") -> list[str]:
 
 
 def _folded(name: str, more: str, lines: Sequence[str]) -> list[str]:
-    """Fold lines below a name; inside HTML, text is HTML, and GitHub finds no links in code."""
+    """Fold lines below a name, as HTML, where GitHub makes no links inside code."""
     summary = f"<code>{html.escape(printable(name))}</code>{html.escape(printable(more))}"
     return ["<details>", f"<summary>{summary}</summary>", "", *lines, "</details>", ""]
 
@@ -83,9 +91,9 @@ def to_markdown(report: RunReport) -> str:
         lines += ["No suite ran.", ""]
     if report.faults:
         rows = [(text(path), text(fault)) for path, faults in report.faults.items() for fault in faults]
-        lines += ["## Faulty files", "", _table(rows[:_LISTED], ("suite", "fault")), ""]
-        if len(rows) > _LISTED:
-            lines += [f"... and {len(rows) - _LISTED} more.", ""]
+        lines += ["## Faulty files", "", _table(rows[:MOST_ROWS], ("suite", "fault")), ""]
+        if len(rows) > MOST_ROWS:
+            lines += [f"... and {len(rows) - MOST_ROWS} more.", ""]
     for suite in suites:
         if suite.failed:
             lines += [f"## {text(suite.suite)}", "", *_suite(suite)]
@@ -114,10 +122,10 @@ def _urgency(suite: SuiteReport) -> int:
 
 
 def _at_a_glance(row: OverviewRow) -> tuple[str, ...]:
-    told, _ = brief(row, _GLANCE)
+    summary, _ = brief(row, _GLANCE)
     _, cases, gates = row.cells
     verdict = "failed" if row.suite.failed else "passed"
-    return _SIGNS[verdict], text(row.suite.suite), cases, gates, text(told)
+    return VERDICTS[verdict], text(row.suite.suite), cases, gates, text(summary)
 
 
 def _counts(suite: SuiteReport) -> str:
@@ -142,13 +150,13 @@ def _suite(suite: SuiteReport) -> list[str]:
         lines += [text(line), ""]
     gates = sorted(suite.gates, key=lambda each: each.outcome == "passed")
     if gates:
-        rows = [(_SIGNS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
+        rows = [(VERDICTS[gate.outcome], text(gate.gate), text(gate.reason)) for gate in gates]
         lines += ["### Gates", "", _table(rows, ("verdict", "gate", "reason")), ""]
     changed = sorted(
         (each for each in suite.snapshot if each.kind != "unchanged"), key=lambda each: each.outcome != "failed"
     )
     if changed:
-        changes = [(_SIGNS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
+        changes = [(VERDICTS[each.outcome], text(each.metric), text(each.reason)) for each in changed]
         lines += ["### Snapshot", "", _table(changes, ("verdict", "metric", "reason")), ""]
     lines += _failing(suite) + _notes(suite)
     for each in suite.tables:
@@ -167,9 +175,9 @@ def _failing(suite: SuiteReport) -> list[str]:
     bad = [case for case in suite.result.cases if case.outcome in ("failed", "errored")]
     if not bad:
         return []
-    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:_LISTED]]
+    listed = [(text(case.id), case.outcome, text(case.reason or "")) for case in bad[:MOST_ROWS]]
     lines = ["### Failing cases", "", _table(listed, ("case", "outcome", "reason")), ""]
-    return [*lines, f"... and {len(bad) - _LISTED} more.", ""] if len(bad) > _LISTED else lines
+    return [*lines, f"... and {len(bad) - MOST_ROWS} more.", ""] if len(bad) > MOST_ROWS else lines
 
 
 def _details(suite: SuiteReport) -> list[str]:
@@ -184,10 +192,10 @@ def _details(suite: SuiteReport) -> list[str]:
 
 
 def _notes(suite: SuiteReport) -> list[str]:
-    """Return the texts of cases, and what is wrong with their answers: of failing ones, or of all."""
+    """Return texts and findings of the cases whose texts the report has."""
     noted = [(case.id, note) for case in suite.result.cases if (note := suite.note(case.id)).has_texts]
     lines = []
-    for case, note in noted[:_LISTED]:
+    for case, note in noted[:MOST_ROWS]:
         texts = note.texts()
         answers = texts.pop("answers", None)
         if answers:
@@ -198,19 +206,19 @@ def _notes(suite: SuiteReport) -> list[str]:
         ]
         lines += [f"#### {text(case)}", "", f"- at {text(note.place(suite.path))}"]
         lines += [f"- {name}: {text(value)}" for name, value in rows]
-        lines += [f"- {text(line)}" for line in note.said]
+        lines += [f"- {text(line)}" for line in note.findings]
         lines.append("")
-    if len(noted) > _LISTED:
-        lines += [f"... and {len(noted) - _LISTED} more.", ""]
+    if len(noted) > MOST_ROWS:
+        lines += [f"... and {len(noted) - MOST_ROWS} more.", ""]
     return lines
 
 
 def _worst(suite: SuiteReport) -> list[str]:
-    """Return a table of the worst cases, with what is wrong with their answers."""
+    """Return a table of the worst cases with the findings of evaluators."""
     if suite.worst is None:
         return []
     rows = [
-        (text(case), number(score), "; ".join(map(text, suite.note(case).said[:_SAID])))
+        (text(case), number(score), "; ".join(map(text, suite.note(case).findings[:MOST_LINES])))
         for case, score in suite.worst.scores.items()
     ]
     metric = text(suite.worst.metric)
@@ -222,10 +230,10 @@ def _error_analysis(suite: SuiteReport) -> list[str]:
     rows = []
     for each in suite.named_buckets:
         if each.cases:
-            ids = ", ".join(case.id for case in each.cases[:_LISTED])
-            rest = f", and {len(each.cases) - _LISTED} more" if len(each.cases) > _LISTED else ""
-            condition = f"{each.bucket.metric} {each.bucket.limit}"
-            rows.append((text(each.bucket.name), text(condition), str(len(each.cases)), text(ids) + rest))
+            ids = ", ".join(case.id for case in each.cases[:MOST_ROWS])
+            rest = f", and {len(each.cases) - MOST_ROWS} more" if len(each.cases) > MOST_ROWS else ""
+            condition = f"{each.metric} {each.limit}"
+            rows.append((text(each.name), text(condition), str(len(each.cases)), text(ids) + rest))
     return ["### Error analysis", "", _table(rows, ("errors", "where", "cases", "which")), ""] if rows else []
 
 
@@ -235,5 +243,5 @@ def write_markdown(report: RunReport, path: Path) -> None:
 
 
 def append_markdown(report: RunReport, path: Path) -> None:
-    """Append the report to a file that other steps write to as well, such as GitHub's job summary."""
+    """Append the report to a file that other steps write to, such as GitHub's job summary."""
     append_text(path, to_markdown(report))

@@ -1,4 +1,4 @@
-"""What reports say of single cases: where they stand, their texts, what is wrong, and which are worst."""
+"""What reports show of single cases: location, texts, findings; and the worst cases."""
 
 __all__ = ("TEXTS", "CaseNote", "ReportedTexts", "WorstCases", "case_notes", "without_texts", "worst_cases")
 
@@ -11,7 +11,7 @@ from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.results import AnswerShown, CaseRecord, JudgingShown, Result
 
 ReportedTexts: TypeAlias = Literal["none", "failing", "all"]
-"""Of which cases reports have the texts."""
+"""Cases whose texts are in reports."""
 
 TEXTS: tuple[ReportedTexts, ...] = get_args(ReportedTexts)
 
@@ -22,20 +22,20 @@ _OWN_DETAILS = ("repeats", "undefined")
 
 _NOTHING: tuple[Any, ...] = (None, [], {})
 _SLACK = 1e-6
-"""Official scorers of pairs stay this little below the best score."""
+"""Official scorers of pairs stay just below the best score."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseNote:
-    """What reports say of a case besides its scores.
+    """What reports show of a case besides its scores.
 
     Attributes:
-        line: In its file; 0 where it has none.
-        file: The data file that it stands in; empty for the suite file.
-        lines: Evaluator label to what it says is wrong.
+        line: Line in its file; 0 if it has none.
+        file: Data file that contains it; empty for the suite file.
+        lines: Evaluator label to its findings.
         input: What the target received.
         expected: The ground truth.
-        answers: The prediction; of several repeats those that failed, with how often each came.
+        answers: The prediction; with repeats, the failing ones and how often each occurred.
         judgings: Questions to judges and their replies.
         has_texts: Whether reports of all cases show input, expected and answers; an error analysis does so anyway.
     """
@@ -50,17 +50,17 @@ class CaseNote:
     has_texts: bool = False
 
     def place(self, suite_file: str) -> str:
-        """Return file and line, as editors and terminals follow them."""
+        """Return file and line in the form that editors and terminals link."""
         file = self.file or suite_file
         return f"{file}:{self.line}" if self.line else file
 
     @property
-    def said(self) -> list[str]:
-        """All lines, each with the evaluator that says it."""
+    def findings(self) -> list[str]:
+        """Findings of all evaluators, each with the label of its evaluator."""
         return [f"{label}: {line}" for label, lines in self.lines.items() for line in lines]
 
     def texts(self) -> dict[str, Any]:
-        """Return input, expected and prediction by name, without those that there are not."""
+        """Return input, expected and prediction by name, as far as they exist."""
         texts = {
             name: value for name, value in (("input", self.input), ("expected", self.expected)) if value is not None
         }
@@ -87,13 +87,13 @@ class WorstCases:
 def case_notes(
     cases: Iterable[Case], records: Iterable[CaseRecord], texts: ReportedTexts, files: Mapping[str, str]
 ) -> dict[str, CaseNote]:
-    """Return what reports say of cases, by id.
+    """Return the notes of cases, by id.
 
     Args:
-        cases: Of the suite, those with answers with texts as reports show them; no others are shown.
+        cases: Cases of the suite; those with answers have their texts as reports show them.
         records: Their results.
-        texts: Of which cases reports have the texts; with ``none`` they lack the lines as well, which quote them.
-        files: Case id to its data file, for those that do not stand in the suite file.
+        texts: Which cases get their texts; ``none`` drops the findings as well, which quote them.
+        files: Case id to data file, for cases outside the suite file.
     """
     by_id = {each.id: each for each in cases}
     notes = {}
@@ -104,15 +104,15 @@ def case_notes(
             notes[case.id] = CaseNote(case.line, file)
         else:
             shown = texts == "all" or record.outcome in _FAILING
-            given, expected = (case.input, case.expected) if record.answers else (None, None)
+            received, expected = (case.input, case.expected) if record.answers else (None, None)
             notes[case.id] = CaseNote(
-                case.line, file, record.lines, given, expected, record.answers, record.judgings, shown
+                case.line, file, record.lines, received, expected, record.answers, record.judgings, shown
             )
     return notes
 
 
 def without_texts(details: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the details of a case with numbers alone: any text in those of evaluators may be one of the user's.
+    """Return only the numbers in the details of a case: any text may quote the user's.
 
     Example:
         >>> without_texts({"fact_check": {"claim": "It is open.", "n": 2, "cited": [{"why": "words"}]}})

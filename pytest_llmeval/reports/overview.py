@@ -1,22 +1,44 @@
-"""A run on one screen: a line for each suite without a failure, and what people must see although nothing fails."""
+"""What terminal and Markdown reports have in common: a run at a glance, sentences and tables of one suite."""
 
-__all__ = ("OverviewRow", "brief", "overview", "rows_of", "totals", "warnings")
+__all__ = (
+    "MOST_LINES",
+    "OverviewRow",
+    "asking_lines",
+    "brief",
+    "case_table",
+    "cluster_lines",
+    "group_table",
+    "listed_metrics",
+    "metric_table",
+    "overview",
+    "rows_of",
+    "totals",
+    "warnings",
+)
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from pytest_llmeval.core.results import MetricValue
-from pytest_llmeval.core.wording import counted, interval, number, printable
-from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.clusters import cluster_lines
+from pytest_llmeval.core.wording import counted, interval, number, printable, seconds
 from pytest_llmeval.reports.data import OUTCOMES, SuiteReport
-from pytest_llmeval.reports.layout import Line, padded, width_of
+from pytest_llmeval.reports.layout import Line, TextTable, padded, width_of
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
+from pytest_llmeval.scoring.usage import JudgeUsage, UsageReport
 
+MOST_LINES = 3
+"""Findings listed for each of the worst cases."""
 _HEADERS = ("suite", "cases", "gates")
 _CHANGES = ("fell", "vanished", "cannot tell", "rose", "new", "approved")
+
+_COUNTS = ("scored", "undefined", "errored", "missing")
+_MEAN = 3
+_FIRST_COUNT = 4
+_FEW_CASES = 20
+"""Larger suites have no table of cases: reports list the worst, and JSON has all."""
+_MOST_SCORES = 8
 
 
 class OverviewRow(NamedTuple):
@@ -24,8 +46,8 @@ class OverviewRow(NamedTuple):
 
     Attributes:
         suite: Its report.
-        cells: Name, cases and gates; further systems of a suite have their own name alone.
-        metrics: Those that gates judge, the same ones for all systems of a suite.
+        cells: Name, cases and gates; the name of a further system of a suite is that of the system.
+        metrics: Metrics with gates, the same for all systems of a suite.
     """
 
     suite: SuiteReport
@@ -34,11 +56,11 @@ class OverviewRow(NamedTuple):
 
 
 def overview(suites: Sequence[SuiteReport], width: int) -> Iterator[Line]:
-    """Yield a line for each suite: cases, gates, what changed against the approved scores, metrics of gates.
+    """Yield a line for each suite: cases, gates, changes from the approved scores, metrics with gates.
 
     Args:
-        suites: Without a failure.
-        width: Of the terminal, in columns. Metrics for which there is no room are counted.
+        suites: Suites without a failure.
+        width: Columns of the terminal; metrics that do not fit are counted.
     """
     rows = rows_of(suites)
     confidences = {each.interval_name for each in suites}
@@ -62,7 +84,7 @@ def _start(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def rows_of(suites: Sequence[SuiteReport]) -> list[OverviewRow]:
-    """Return the rows of suites; systems of a suite stand beside each other."""
+    """Return the rows of suites, with the systems of a suite together."""
     groups = groupby(suites, lambda each: (each.path, each.base_name))
     return [row for _, group in groups for row in _rows(list(group))]
 
@@ -79,9 +101,9 @@ def _rows(variants: Sequence[SuiteReport]) -> Iterator[OverviewRow]:
 
 
 def brief(row: OverviewRow, room: int) -> tuple[str, int]:
-    """Return what changed and the metrics of gates, with how many of these found no room.
+    """Return changes and metrics with gates, and the number of metrics that do not fit.
 
-    The first metric is worth more than decimals of its interval; the others are told in full or not at all.
+    The first metric may lose decimals of its interval; the others are written in full or not at all.
     """
     found = {name: row.suite.result.find(name) for name in row.metrics}
     changes = "".join(f"{each}; " for each in _changes(row.suite, room))
@@ -102,7 +124,7 @@ def brief(row: OverviewRow, room: int) -> tuple[str, int]:
 
 
 def _forms(value: MetricValue | None) -> Iterator[str]:
-    """Yield a value with its interval, with that rounded, and alone."""
+    """Yield a value with its interval, with a rounded interval, and without."""
     if value is None:
         yield number(None)
         return
@@ -113,7 +135,7 @@ def _forms(value: MetricValue | None) -> Iterator[str]:
 
 
 def _changes(suite: SuiteReport, room: int) -> list[str]:
-    """Return how scores differ from the approved ones: which do, or how many where these are many."""
+    """Return which scores differ from the approved ones, or how many if the names do not fit."""
     moved: dict[str, list[str]] = {}
     for each in suite.snapshot:
         if each.metric != EVERYTHING and (word := _word(each)):
@@ -126,14 +148,14 @@ def _changes(suite: SuiteReport, room: int) -> list[str]:
 
 
 def _word(verdict: SnapshotVerdict) -> str:
-    """Return what happened to a score, or nothing."""
-    if verdict.kind in ("improved", "fell_within"):  # of some metrics less is better
+    """Return a word for what happened to a score; empty if nothing did."""
+    if verdict.kind in ("improved", "fell_within"):  # for some metrics lower is better
         return "rose" if (verdict.value or 0.0) > (verdict.approved or 0.0) else "fell"
     return "cannot tell" if verdict.kind in ("rose_within", "not_comparable") else verdict.kind
 
 
 def _is_doubtful(suite: SuiteReport) -> bool:
-    """Return whether something passed that people should look at."""
+    """Return whether something passed but needs attention."""
     doubtful = ("fell_within", "not_comparable", "vanished")
     return any(each.kind in doubtful for each in suite.snapshot) or any(
         each.outcome == "not_judged" for each in suite.gates
@@ -141,7 +163,7 @@ def _is_doubtful(suite: SuiteReport) -> bool:
 
 
 def warnings(suite: SuiteReport) -> Iterator[Line]:
-    """Yield what people must see of a suite without a failure."""
+    """Yield what needs attention in a suite without a failure."""
     for each in suite.snapshot:
         if each.outcome == "not_judged" or each.metric == EVERYTHING:
             yield Line(printable(f"{suite.suite}: snapshot {each.reason}"), "yellow")
@@ -165,7 +187,7 @@ def warnings(suite: SuiteReport) -> Iterator[Line]:
 
 
 def totals(suites: Sequence[SuiteReport]) -> Line:
-    """Return how many cases, gates and snapshots of a run passed, each kind counted apart."""
+    """Return the counts of cases, gates and snapshots by outcome."""
     kinds: dict[str, Counter[str]] = {
         "case": Counter(),
         "gate": Counter(each.outcome for suite in suites for each in suite.gates),
@@ -186,3 +208,129 @@ def totals(suites: Sequence[SuiteReport]) -> Line:
         for kind, counts in found.items()
     )
     return Line(text, "red" if outcomes & {"failed", "errored"} else "yellow")
+
+
+def asking_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield left-out cases, stability of repeats, cost and latency of judges and target, a line each."""
+    if suite.left_out:
+        yield f"only predicted cases: {suite.left_out} left out"
+    if suite.stability:
+        yield "repeats: " + ", ".join(f"{count} {status}" for status, count in suite.stability.items())
+    if suite.usage is None:
+        return
+    if suite.usage.verdicts:
+        yield f"judge: {_judged(suite.usage)}"
+    for name, each in suite.usage.jurors.items():
+        yield f"judge {printable(name)}: {_judged(each)}"
+    if target := list(_of_target(suite.usage)):
+        yield f"target: {'; '.join(target)}"
+
+
+def _of_target(usage: UsageReport) -> Iterator[str]:
+    amounts = [f"{usage.target_tokens:.0f} tokens"] if usage.target_tokens is not None else []
+    amounts += [f"{usage.target_cost_usd:.4f} USD"] if usage.target_cost_usd is not None else []
+    if amounts:
+        yield ", ".join(amounts)
+    if usage.target_latency_s is not None:
+        yield _latency(usage.target_latency_s)
+
+
+def _judged(usage: UsageReport | JudgeUsage) -> str:
+    parts = [f"{counted(usage.verdicts, 'verdict')}, {usage.calls} requested in this run"]
+    if usage.calls:
+        known = usage.input_tokens is not None and usage.output_tokens is not None
+        tokens = f"{usage.input_tokens} + {usage.output_tokens}" if known else "an unknown number of"
+        cost = f"{usage.cost_usd:.4f} USD" if usage.cost_usd is not None else "cost unknown"
+        parts.append(f"{tokens} tokens, {cost}")
+    if isinstance(usage, UsageReport) and usage.latency_s is not None:
+        parts.append(_latency(usage.latency_s))
+    return "; ".join(parts)
+
+
+def _latency(percentiles: Mapping[str, float]) -> str:
+    return "latency " + ", ".join(f"{name} {seconds(value)}" for name, value in percentiles.items())
+
+
+def cluster_lines(suite: SuiteReport) -> Iterator[str]:
+    """Yield the design effect of clusters, or a warning about cases that look clustered."""
+    if clusters := suite.result.clusters:
+        text = (
+            f"{counted(len(suite.result.records), 'case')} in {counted(clusters.count, 'cluster')} by {clusters.label}"
+        )
+        effects = {name: value for name, value in clusters.design_effects.items() if name in suite.result.metrics}
+        if effects:
+            low, high = (pick(effects, key=lambda name: effects[name]) for pick in (min, max))
+            span = f"{effects[low]:.2f} ({low})"
+            if low != high:
+                span += f" to {effects[high]:.2f} ({high})"
+            text += f"; design effect {span}"
+        yield text
+    if suite.shared_inputs:
+        yield (
+            f"warning: {suite.shared_inputs} of {counted(suite.total, 'case')} have the input of an earlier case: "
+            "intervals and tests are too sure of themselves unless cluster_by names a label that such cases share"
+        )
+
+
+def listed_metrics(suite: SuiteReport, *, most: int | None = None, in_tables: bool = True) -> Mapping[str, MetricValue]:
+    """Return the metrics to list, in the order of the suite.
+
+    The cells of a confusion matrix are never listed: the matrix has them all.
+
+    Args:
+        suite: The suite.
+        most: Upper limit; metrics with gates are always included.
+        in_tables: Whether to repeat metrics of evaluators' tables, for their intervals. Metrics with gates always are.
+    """
+    metrics, gated = suite.result.metrics, suite.gated
+    shown = {name for table in suite.tables if table.is_matrix or not in_tables for name in table.metrics}
+    unshown = (name for name in metrics if name not in shown)
+    chosen = list(dict.fromkeys([*(name for name in gated if name in metrics), *unshown]))
+    kept = set(chosen if most is None else chosen[: max(most, len(gated))])
+    return {name: value for name, value in metrics.items() if name in kept}
+
+
+def metric_table(suite: SuiteReport, metrics: Mapping[str, MetricValue]) -> TextTable:
+    """Return the table of metrics with intervals, means and counts.
+
+    To save room, counts that are all zero are dropped first, then the mean.
+    """
+    rows = [
+        (
+            name,
+            number(each.value),
+            interval(each.low, each.high),
+            number(each.mean),
+            *(str(getattr(each, count)) for count in _COUNTS),
+        )
+        for name, each in metrics.items()
+    ]
+    headers = ("metric", "value", suite.interval_name, "mean", "scored", "undef", "err", "miss")
+    counts = range(len(headers) - 1, _FIRST_COUNT - 1, -1)
+    empty = [place for place in counts if all(row[place] == "0" for row in rows)]
+    return TextTable("", headers, rows, spare=[*empty, _MEAN, *(place for place in counts if place not in empty), 2])
+
+
+def group_table(key: str, suite: SuiteReport) -> TextTable:
+    """Return the groups of a label, with the metrics of gates first."""
+    names = list(dict.fromkeys([*suite.gated, *suite.result.metrics]))
+    rows = [
+        (name, str(group.cases), *(number(found.value if (found := group.find(metric)) else None) for metric in names))
+        for name, group in suite.result.groups[key].items()
+    ]
+    return TextTable("", (key, "cases", *names), rows, spare=range(len(names) + 1, 2, -1))
+
+
+def case_table(suite: SuiteReport) -> TextTable | None:
+    """Return the cases of a small suite with their scores, those of gates first; ``None`` for any other suite."""
+    cases = suite.result.cases
+    names = dict.fromkeys([*suite.gated, *listed_metrics(suite)])
+    scored = [name for name in names if any(case.metrics.get(name) is not None for case in cases)][:_MOST_SCORES]
+    if not scored or not 1 < len(cases) <= _FEW_CASES:
+        return None
+    rows = []
+    for case in cases:
+        scores = (number(case.metrics.get(name)) for name in scored)
+        rows.append((case.id, case.outcome.replace("_", " "), *scores))
+    headers = ("case", "outcome", *scored)
+    return TextTable("", headers, rows, texts=(0, 1), spare=range(len(headers) - 1, 2, -1))

@@ -1,4 +1,4 @@
-"""The plan of a run: what it would call, as text and as JSON data."""
+"""The plan of a run: the calls it would make, as text and as JSON data."""
 
 __all__ = ("BudgetUse", "PlannedSuite", "RunPlan", "plan_data", "plan_lines", "plan_summary")
 
@@ -18,7 +18,7 @@ _HOUR_S, _MINUTE_S = 3600, 60
 _HEADERS = ("suite", "system", "asked", "calls", "tokens", "p95", "USD", "p95", "time")
 _SYSTEM = 1
 _SPARE = (7, 5, 8)
-"""The columns that go first where there is no room: the percentiles of money and tokens, and the time."""
+"""Columns to drop first: percentiles of money and tokens, and the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class PlannedSuite:
     Attributes:
         suite: Its name.
         path: Its file.
-        system: The system or variant; nothing where there is only one.
+        system: The system or variant; empty if there is only one.
         target: Calls of the target.
         judge: Calls of the judge.
     """
@@ -42,15 +42,15 @@ class PlannedSuite:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What the plan takes of one limit of the budget.
+    """How much of one budget limit a plan uses.
 
     Attributes:
         unit: ``calls``, ``tokens`` or ``usd``.
         limit: The limit.
-        expected: What the plan takes; ``None`` where that is unknown.
+        expected: Expected use; ``None`` if unknown.
         high: The 95th percentile.
-        is_lower_bound: Whether calls may follow that are not counted.
-        known: What is known of it where the plan as a whole is unknown.
+        is_lower_bound: Whether uncounted calls may follow.
+        known: The known part, if the expected use is unknown.
     """
 
     unit: str
@@ -68,13 +68,13 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run would call.
+    """The calls that a run would make.
 
     Attributes:
         suites: In the order of the run.
-        budget: One entry per limit.
+        budget: Use of each limit.
         concurrency: Calls in flight.
-        notes: What the plan does not know.
+        notes: What is unknown.
     """
 
     suites: Sequence[PlannedSuite]
@@ -147,7 +147,7 @@ def _amounts(spread: CostEstimate, digits: int) -> tuple[str, str]:
 
 
 def plan_summary(plan: RunPlan) -> Iterator[str]:
-    """Yield what the plan comes to: the calls of judges and targets, and the time."""
+    """Yield the totals: calls of judges and targets, and time."""
     for name, calls in (("judge", plan.judge), ("target", plan.target)):
         yield f"{name}: {_count(calls)}, {calls.stored} stored{''.join(_cost(calls))}"
     both = plan.judge + plan.target
@@ -186,12 +186,12 @@ def _used(use: BudgetUse) -> str:
     if use.expected is None and not use.exceeded:
         return f"{allowed}; whether the plan fits is unknown"
     least = "at least " if use.is_lower_bound or use.expected is None else ""
-    told = f"{least}{use.known if use.expected is None else use.expected:.{digits}f} planned, {allowed}"
+    planned = f"{least}{use.known if use.expected is None else use.expected:.{digits}f} planned, {allowed}"
     if use.exceeded:
-        return f"exceeded: {told}"
+        return f"exceeded: {planned}"
     if use.high is not None and use.high > use.limit:
-        return f"{told}; {use.high:.{digits}f} if every call takes the 95th percentile"
-    return f"{told}; replies may lead to more" if use.is_lower_bound else told
+        return f"{planned}; {use.high:.{digits}f} if every call takes the 95th percentile"
+    return f"{planned}; replies may lead to more" if use.is_lower_bound else planned
 
 
 def plan_data(plan: RunPlan) -> dict[str, Any]:

@@ -22,10 +22,10 @@ class SystemsReport:
     Attributes:
         suite: Name of the suite.
         path: The file, relative to pytest's rootdir.
-        table: The numbers.
-        compare_by: The metrics by which systems are compared in groups, which reports show first.
+        table: Values and differences.
+        compare_by: Metrics shown first, and by group.
         joined: Tables of an evaluator with a column for each system.
-        strengths: Of the systems, by evaluators that compared them in pairs.
+        strengths: Strengths of the systems, for each evaluator that compared them in pairs.
     """
 
     suite: str
@@ -36,12 +36,12 @@ class SystemsReport:
     strengths: "Sequence[Strengths]" = ()
 
     def has(self, path: str, base_name: str) -> bool:
-        """Return whether the suite of a path and name, without the system, is this one."""
+        """Return whether a path and a name without system are those of this suite."""
         return (path, base_name) == (self.path, self.suite)
 
     @property
     def title(self) -> str:
-        """What reports call the tables."""
+        """The heading of the tables."""
         return f"{self.suite}: {counted(len(self.table.rows), 'system')}, compared with {self.table.reference}"
 
     @property
@@ -55,8 +55,8 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
 
     Args:
         report: The systems.
-        metrics: Those whose differences are wanted.
-        joined: Whether these stand in one table, else in one for each metric.
+        metrics: Metrics whose differences are wanted.
+        joined: Whether differences share one table instead of one for each metric.
     """
     table, listed = report.table, report.metrics
     rows = [
@@ -86,12 +86,12 @@ def system_tables(report: SystemsReport, *, metrics: Sequence[str], joined: bool
 
 
 def _from_the_end(columns: int, needed: int) -> Sequence[int]:
-    """Return the positions of the columns behind those that are needed, the last first."""
+    """Return the positions of dispensable columns, the last first."""
     return range(columns - 1, needed - 1, -1)
 
 
 def _change(row: "SystemRow", metric: str) -> tuple[str, ...]:
-    """Return a system with its value, and how it differs from the reference, which has nothing there itself."""
+    """Return value and difference of a system; the reference has empty cells for the difference."""
     found, against = row.find(metric), row.against.get(metric)
     known = (
         (number(None), interval(None, None))
@@ -106,7 +106,7 @@ def _change(row: "SystemRow", metric: str) -> tuple[str, ...]:
 
 
 def _cell(row: "SystemRow", metric: str, confidence: float) -> str:
-    """Return the value, with a star where the difference to the reference is established."""
+    """Return the value, starred if the difference from the reference is significant."""
     found = row.find(metric)
     against = row.against.get(metric)
     sure = against is not None and against.p_value is not None and against.p_value <= 1 - confidence

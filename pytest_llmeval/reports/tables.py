@@ -41,12 +41,12 @@ class FilledTable:
         title: The line above it; may be empty.
         headers: Of all columns.
         rows: Texts and numbers; ``None`` for a number that does not exist.
-        metrics: Full names of the metrics whose values it contains.
-        left_out: Rows beyond those that a report can show.
+        metrics: Full names of the metrics that it contains.
+        left_out: Number of rows beyond the limit.
         note: The line below it; may be empty.
-        names: How many columns at its beginning name the row.
-        is_matrix: Whether its metrics are counts of a confusion matrix, of which it says everything.
-        cases: Row and column of a cell of a confusion matrix to the ids of the cases that it counts.
+        names: Number of leading columns that name the row.
+        is_matrix: Whether it is a confusion matrix, whose metrics need no other listing.
+        cases: Row and column of a cell of a confusion matrix to the ids of its cases.
     """
 
     title: str
@@ -73,13 +73,13 @@ class FilledTable:
             above = first
 
     def as_text(self) -> TextTable:
-        """Return the table as text; columns at its end can be left out, but not the first with numbers."""
+        """Return the table as text, whose last columns may be dropped, except for the first with numbers."""
         spare = range(len(self.headers) - 1, self.names, -1)
         return TextTable(self.title, self.headers, list(self.lines()), sorted(self.text_columns), spare)
 
 
 def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
-    """Fill the tables of all evaluators; one without any row is left out.
+    """Fill the tables of all evaluators, leaving out those without rows.
 
     Args:
         metrics: Of the suite.
@@ -144,7 +144,7 @@ def _counted_cases(
 
 
 def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
-    """Return what explains metrics above 1, if a table has one, or one whose interval ends there."""
+    """Return the explanation of metrics above 1, if the table has such a value or bound."""
     if not isinstance(table, MetricTable):
         return ""
     found = [numbers.result.metrics.get(name) for name in numbers.shown(table)]
@@ -154,7 +154,7 @@ def _note(table: ReportTable, numbers: "_ResultNumbers") -> str:
 
 @dataclass(frozen=True)
 class _ResultNumbers:
-    """What one evaluator contributed to a result, under its own names."""
+    """The part of a result that belongs to one evaluator, by the evaluator's own names."""
 
     index: MetricIndex
     label: str
@@ -242,7 +242,7 @@ def _text(cell: Cell) -> str:
 
 
 def _count(value: float) -> float:
-    """Return a count as a whole number where it is one: averages over repeats and shares are none."""
+    """Return a count as an integer if it is one: averages over repeats and shares are not."""
     return int(value) if value == int(value) else value
 
 

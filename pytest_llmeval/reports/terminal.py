@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.core.explanations import cut
 from pytest_llmeval.core.wording import counted, number, printable
 from pytest_llmeval.data.files.writing import write_text
-from pytest_llmeval.reports.asking import asking_lines
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import RunReport, SuiteReport
 from pytest_llmeval.reports.layout import Line, TextTable, draw, width_of
-from pytest_llmeval.reports.metrics import case_table, group_table, listed_metrics, metric_table
-from pytest_llmeval.reports.overview import overview, totals, warnings
+from pytest_llmeval.reports.overview import (
+    MOST_LINES,
+    asking_lines,
+    case_table,
+    cluster_lines,
+    group_table,
+    listed_metrics,
+    metric_table,
+    overview,
+    totals,
+    warnings,
+)
 from pytest_llmeval.scoring.gates import GateResult, SnapshotVerdict
 
 if TYPE_CHECKING:
@@ -23,9 +31,7 @@ if TYPE_CHECKING:
 
 _FILE_WIDTH = 100
 _READABLE = 160
-"""Wider terminals are not used to the end: the eye loses the line."""
-_SAID = 3
-"""Lines about each of the worst cases."""
+"""Longer lines are hard to follow, however wide the terminal."""
 _CUT = len("... (999 more characters)")
 _METRICS = 16
 """Metrics listed without ``-v``."""
@@ -143,33 +149,33 @@ def _cases(suite: SuiteReport, width: int, *, everything: bool) -> Iterator[Line
 
 
 def _worst(suite: SuiteReport, width: int) -> Iterator[Line]:
-    """List the worst cases, each with what is wrong in the words of its evaluators."""
+    """List the worst cases with the findings of evaluators."""
     if suite.worst is None:
         return
     yield Line("")
     yield Line(printable(f"worst cases by {suite.worst.metric}"))
     for case, score in suite.worst.scores.items():
         yield Line(printable(f"{number(score)}  {case}"))
-        said = suite.note(case).said
-        for line in said[:_SAID]:
+        findings = suite.note(case).findings
+        for line in findings[:MOST_LINES]:
             text = f"  {printable(line)}"
             yield Line(text if width_of(text) <= width else cut(text, width - _CUT))
-        if len(said) > _SAID:
-            yield Line(f"  and {counted(len(said) - _SAID, 'line')} more")
+        if len(findings) > MOST_LINES:
+            yield Line(f"  and {counted(len(findings) - MOST_LINES, 'line')} more")
 
 
 def _errors(suite: SuiteReport) -> str:
-    """Return how many cases each bucket holds; one whose name several evaluators use has its evaluator's before it."""
-    often = Counter(each.bucket.name for each in suite.named_buckets)
+    """Return the sizes of buckets; a name that several evaluators use is prefixed with the evaluator."""
+    often = Counter(each.name for each in suite.named_buckets)
     return ", ".join(
-        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.bucket.name] > 1 else ''}{each.bucket.name}"
+        f"{len(each.cases)} {f'{each.evaluator}.' if often[each.name] > 1 else ''}{each.name}"
         for each in suite.named_buckets
         if each.cases
     )
 
 
 def _snapshot(suite: SuiteReport, *, everything: bool) -> Iterator[Line]:
-    """Say what is not as approved, failures first; the rest is counted."""
+    """Yield scores that differ from the approved ones, failures first; the rest is counted."""
     unchanged = [each for each in suite.snapshot if each.kind == "unchanged"]
     changed = [each for each in suite.snapshot if each.kind != "unchanged"]
     changed.sort(key=lambda each: each.outcome != "failed")
@@ -200,7 +206,7 @@ def _gate(gate: GateResult, suite: SuiteReport | None = None) -> Line:
 
 
 def _not_judged(suite: SuiteReport, name: str = "") -> Iterator[Line]:
-    """Say once what all gates of an incomplete suite have in common."""
+    """Yield one line for all gates that were not judged."""
     waiting = [gate for gate in suite.gates if gate.outcome == "not_judged"]
     if waiting:
         where = f"{name}: " if name else ""

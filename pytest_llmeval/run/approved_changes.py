@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.core.results import PASS_RATE, CaseResult
 from pytest_llmeval.core.wording import counted
-from pytest_llmeval.reports.changes import Changes
+from pytest_llmeval.reports.data import Changes
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.compare import differences
 from pytest_llmeval.scoring.comparison.pairing import RunPairing

@@ -11,8 +11,8 @@ from msgspec import structs
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
 from pytest_llmeval.core.wording import suggest
-from pytest_llmeval.reports.buckets import FilledBucket, fill_buckets
-from pytest_llmeval.reports.data import SuiteReport
+from pytest_llmeval.reports.data import Changes, FilledBucket, SuiteReport
+from pytest_llmeval.reports.errors import fill_buckets
 from pytest_llmeval.reports.notes import ReportedTexts, case_notes, without_texts, worst_cases
 from pytest_llmeval.reports.tables import fill_tables
 from pytest_llmeval.run.collecting import RunTerms, fault_of
@@ -31,7 +31,6 @@ from pytest_llmeval.snapshots.stamp import Stamp
 from pytest_llmeval.suite.suite import CANNOT_FAIL, Suite, SuiteKey
 
 if TYPE_CHECKING:
-    from pytest_llmeval.reports.changes import Changes
     from pytest_llmeval.reports.systems import SystemsReport
 
 _MANY_SHARED = 10
@@ -215,7 +214,7 @@ def _regressions(
     return judge_regressions(examine_regressions(suite_run, keeper, snapshot, incomplete, unjudged))
 
 
-def _changes(suite_run: SuiteRun) -> "Changes | None":
+def _changes(suite_run: SuiteRun) -> Changes | None:
     from pytest_llmeval.run.approved_changes import approved_changes
 
     return approved_changes(suite_run)

@@ -1,15 +1,86 @@
 """Results of single cases, read from the columns of all cases."""
 
-__all__ = ("CaseResults", "CaseScores", "ScoreColumns")
+__all__ = ("CaseResults", "CaseScores", "PackedColumns", "ScoreColumns")
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.observation import fits_a_byte
 from pytest_llmeval.core.results import CaseRecord, CaseResult
-from pytest_llmeval.scoring.packed import PackedColumns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_llmeval.core.observation import FloatArray
+
+    Small: TypeAlias = npt.NDArray[np.int8]
+
+_NOTHING = -1
+"""Stands for NaN in a packed column."""
+
+
+class PackedColumns(Mapping[str, "FloatArray"]):
+    """Metric name to one number per case; most columns take a byte for each number.
+
+    A column that holds anything but NaN and whole numbers from 0 to 127 keeps its floats.
+    """
+
+    # Scores of cases are mostly 0, 1 or nothing, and a classification has several columns for each label. Measured with
+    # 100,000 cases of 50 labels (212 metrics): 21 MB in place of 171, and 73 in place of 222 while they are computed.
+    # With a handful of metrics it makes no difference; reading single numbers takes 1.2 to 1.7 times as long.
+
+    __slots__ = ("_columns", "_length")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._columns: dict[str, npt.NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> "FloatArray":
+        import numpy as np
+
+        column = self._columns[name]
+        return _floats(column) if column.dtype == np.int8 else column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def fill(self, name: str, start: int, numbers: "FloatArray") -> None:
+        """Set numbers of a column from a row on; rows never set are NaN."""
+        import numpy as np
+
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = np.full(self._length, _NOTHING, np.int8)
+        rows = slice(start, start + len(numbers))
+        if column.dtype == np.int8:
+            packed = _packed(numbers)
+            if packed is not None:
+                column[rows] = packed
+                return
+            column = self._columns[name] = _floats(column)
+        column[rows] = numbers
+
+    def erase(self, name: str, rows: "int | npt.NDArray[np.bool_]") -> None:
+        """Set some rows of a column to NaN."""
+        import numpy as np
+
+        column = self._columns[name]
+        column[rows] = _NOTHING if column.dtype == np.int8 else np.nan
+
+    def at(self, name: str, row: int) -> float:
+        """Return one number of a column."""
+        import numpy as np
+
+        column = self._columns[name]
+        number = float(column[row])
+        return np.nan if number == _NOTHING and column.dtype == np.int8 else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +89,8 @@ class ScoreColumns:
 
     Attributes:
         scores: Metric name to one number per case, NaN where there is none.
-        owner: Metric name to the label of its evaluator.
-        of_family: Metrics of which only the cases have scores that have the member.
+        owner: Metric name to evaluator label.
+        of_family: Members of families, of which a case has only those that occur in it.
     """
 
     scores: PackedColumns
@@ -28,10 +99,10 @@ class ScoreColumns:
 
 
 class CaseScores(Mapping[str, float | None]):
-    """Metric name to score, ``None`` where it is undefined.
+    """Metric name to score, ``None`` where it is undefined."""
 
-    A dictionary for each case would take most of the memory of many cases, and with many labels nearly all of it.
-    """
+    # Not a dictionary for each case: 100,000 cases of 8 metrics would hold 67 MB in place of 6, and the process with
+    # 212 metrics 1.2 GB in place of 0.2.
 
     __slots__ = ("_columns", "_labels", "_row")
 
@@ -41,7 +112,7 @@ class CaseScores(Mapping[str, float | None]):
         Args:
             columns: Of all cases.
             row: Of the case.
-            labels: Of the evaluators that measured it; it has the metrics of no other.
+            labels: Evaluators that measured it.
         """
         self._columns, self._row, self._labels = columns, row, labels
 
@@ -71,7 +142,7 @@ class CaseScores(Mapping[str, float | None]):
 
 
 class CaseResults(Sequence[CaseResult]):
-    """The results of all cases, each made when it is read: kept, they would take more memory than all columns."""
+    """The results of all cases, each built when it is read."""
 
     __slots__ = ("_columns", "_index", "_records")
 
@@ -120,3 +191,24 @@ class CaseResults(Sequence[CaseResult]):
             details["repeats"] = record.repeats
         metrics = CaseScores(self._columns, row, record.observations)
         return CaseResult(record.id, record.outcome, metrics, details, record.reason, record.duration_s)
+
+
+def _floats(column: "Small") -> "FloatArray":
+    import numpy as np
+
+    numbers = column.astype(float)
+    numbers[column == _NOTHING] = np.nan
+    return numbers
+
+
+def _packed(numbers: "FloatArray") -> "Small | None":
+    """Return numbers as a byte each; ``None`` if that would change one."""
+    import numpy as np
+
+    nothing = np.isnan(numbers)
+    whole = np.where(nothing, 0.0, numbers)
+    if not fits_a_byte(whole):
+        return None
+    packed = whole.astype(np.int8)
+    packed[nothing] = _NOTHING
+    return packed

@@ -1,12 +1,14 @@
-"""Intervals of values: Wilson's for shares of cases, expanded percentiles of resamples for everything else."""
+"""Metric values and their intervals: Wilson's for shares of cases, expanded percentiles of resamples for the rest."""
 
 __all__ = (
+    "CountedMetric",
     "Resampled",
     "Tails",
     "binary_interval",
     "delta_interval",
     "expanded",
     "nominal",
+    "present",
     "resampled_interval",
     "share_interval",
     "unseen_share",
@@ -19,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_llmeval.core.evaluator import Metric
+from pytest_llmeval.core.results import MetricValue
 from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
 
 if TYPE_CHECKING:
@@ -30,16 +33,88 @@ else:
     FloatArray: TypeAlias = Any
 
 _SAME = 1e-9
-"""A pooled value that differs from the mean of the scores by no more is that mean."""
+"""Tolerance for a pooled value to count as the mean of the scores."""
 
 _ROUNDING = 1e-12
 """Values that differ by no more are equal: the rest is rounding."""
 
 _RESOLVED = 25
-"""Fewer resamples beyond a number do not tell how probable it is."""
+"""Fewer resamples beyond a number are too few to estimate its probability."""
 
 _LEAST_UNITS = 2
 _LEAST_LEVEL = 1e-300
+
+
+def present(value: float) -> float | None:
+    """Return a number of a column as users see it: ``None`` where it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedMetric:
+    """All numbers behind one metric over a set of cases, except its interval.
+
+    The only way to a `MetricValue`: tables of cases and merged statistics count in their own ways, and agree on
+    everything that follows from the counts.
+
+    Attributes:
+        metric: Its declaration.
+        signature: How it is computed.
+        pooled: The formula over summed counts; not finite where it is undefined.
+        total: Sum of the cases' own scores.
+        cases: All of them.
+        judged: Cases with a part in the value.
+        scored: Cases with a score of their own.
+        errored: Cases that could not be measured.
+        missing: Cases that did not run.
+        units: Clusters of the judged cases; ``None`` where each case is drawn alone.
+    """
+
+    metric: Metric
+    signature: str
+    pooled: float
+    total: float
+    cases: int
+    judged: int
+    scored: int
+    errored: int
+    missing: int
+    units: int | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The formula over summed counts; ``None`` where it is undefined, or no case has a part in it."""
+        return present(self.pooled) if self.judged else None
+
+    @property
+    def drawn(self) -> int:
+        """What was drawn independently."""
+        return self.judged if self.units is None else self.units
+
+    @property
+    def ranged(self) -> Metric:
+        """The metric with the range that it has over so many cases."""
+        return self.metric.over(self.judged)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is enough to compute an interval from."""
+        return self.value is not None and self.drawn >= _LEAST_UNITS
+
+    def metric_value(self, bounds: tuple[float, float] | None) -> MetricValue:
+        """Return the metric as users get it, with the bounds of its interval where it has one."""
+        low, high = bounds or (None, None)
+        return MetricValue(
+            value=self.value,
+            mean=self.total / self.scored if self.scored else None,
+            low=low,
+            high=high,
+            scored=self.scored,
+            undefined=self.cases - self.scored - self.errored - self.missing,
+            errored=self.errored,
+            missing=self.missing,
+            signature=self.signature,
+        )
 
 
 class Tails(NamedTuple):
@@ -70,7 +145,7 @@ class Resampled:
 
     @property
     def constant(self) -> bool:
-        """Whether all resamples agree, so that they do not tell how the value scatters."""
+        """Whether all resamples agree, so that they carry no information on the spread."""
         return float(self.values.max() - self.values.min()) <= _ROUNDING
 
     @property
@@ -79,7 +154,7 @@ class Resampled:
         return 0.0 if self.constant else float(self.values.std())
 
     def resolves(self, tail: float) -> bool:
-        """Whether the resamples themselves tell beyond which value a share of the distribution lies."""
+        """Whether there are enough resamples to read a quantile from them."""
         return tail * self.values.size >= _RESOLVED or self.constant
 
     def quantile(self, tail: float, side: int) -> float:

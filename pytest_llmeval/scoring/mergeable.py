@@ -1,16 +1,18 @@
-"""Statistics of one evaluator over a set of cases that merge by addition, in memory that does not grow with the set."""
+"""Statistics of one evaluator that merge by addition, whose size does not grow with the cases, and their metrics."""
 
-__all__ = ("FEW", "Statistics", "label_formula")
+__all__ = ("FEW", "Statistics", "label_formula", "merged_values")
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_llmeval.core.evaluator import Evaluator
+from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.core.results import PASS_RATE, CaseRecord, IntervalMethod, MetricValue
+from pytest_llmeval.scoring.intervals import CountedMetric, binary_interval, delta_interval, value_interval
 from pytest_llmeval.scoring.moments import Moments
 from pytest_llmeval.scoring.table import OUTCOME, Table
 
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 FEW = 250
-"""So many distinct rows are kept as they are; of more, sums remain."""
+"""Up to this many distinct rows are kept; more are reduced to sums."""
 
 CountsRow: TypeAlias = tuple[tuple[tuple[str, float], ...], tuple[str, ...], tuple[str, ...]]
-"""What metrics depend on in an observation: counts, undefined and errored metrics, sorted."""
+"""The parts of an observation that metrics depend on: counts, undefined and errored metrics, sorted."""
 
 Formula: TypeAlias = "Callable[[FloatArray], Mapping[str, FloatArray]]"
 
@@ -157,6 +159,71 @@ class Statistics:
 def _bounded(rows: Mapping[CountsRow, int], label: str, evaluator: Evaluator) -> Statistics:
     found = Statistics(rows)
     return found if len(rows) <= FEW else Statistics({}, found.summed(label, evaluator))
+
+
+def merged_values(
+    label: str,
+    evaluator: Evaluator,
+    statistics: Statistics,
+    names: Sequence[str],
+    confidence: float | None,
+    missing: int = 0,
+) -> dict[str, tuple[MetricValue, IntervalMethod | None]]:
+    """Return an evaluator's metrics, each with how its interval was computed.
+
+    Args:
+        label: The evaluator's name in the suite.
+        evaluator: Has the formula.
+        statistics: Of the cases.
+        names: Of all counts that the evaluator has in the whole suite, those of `statistics` among them.
+        confidence: Of the intervals; ``None`` leaves them out.
+        missing: Cases that did not run, which are not in `statistics`' errors.
+    """
+    import numpy as np
+
+    formula = label_formula(label, evaluator, names)
+    sums = statistics.summed(label, evaluator, names)
+    index = MetricIndex.of({label: evaluator})
+
+    @cache
+    def resampled() -> "Mapping[str, FloatArray]":
+        return statistics.resampled(formula, names)
+
+    @cache
+    def deviations() -> Mapping[str, float]:
+        with np.errstate(all="ignore"):
+            return sums.deviations(formula, names)
+
+    def bounds(name: str, each: CountedMetric, level: float) -> tuple[tuple[float, float] | None, IntervalMethod]:
+        known = each.pooled, each.drawn, each.ranged, level
+        if each.scored and sums.binary[name] == each.scored:
+            found = binary_interval(each.pooled, int(each.total), each.scored, *known[1:])
+            if found is not None:
+                return found, "wilson"
+        if statistics.moments is None:
+            return value_interval(resampled()[name], *known), "bootstrap"
+        return delta_interval(deviations()[name], *known), "delta"
+
+    out: dict[str, tuple[MetricValue, IntervalMethod | None]] = {}
+    for name, column in formula(np.array([[sums.totals.get(each, 0.0) for each in names]])).items():
+        owned = index.find(name)
+        metric = Metric(PASS_RATE) if owned is None else owned.metric
+        each = CountedMetric(
+            metric=metric,
+            signature=metric.signature,
+            pooled=float(column[0]),
+            total=sums.scores.get(name, 0.0),
+            cases=sums.cases,
+            judged=sums.cases - sums.absent - sums.unjudged.get(name, 0),
+            scored=sums.scored.get(name, 0),
+            errored=sums.failed.get(name, 0) + (0 if label == OUTCOME else sums.unmeasured - missing),
+            missing=missing,
+        )
+        interval, method = None, None
+        if confidence is not None and each.has_interval:
+            interval, method = bounds(name, each, confidence)
+        out[name] = each.metric_value(interval), method if interval else None
+    return out
 
 
 def label_formula(label: str, evaluator: Evaluator, names: Sequence[str]) -> Formula:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _NUMBERS = ("cases", "unmeasured", "absent", "failed", "unjudged", "scored", "binary")
 
 _STEP = 1e-5
-"""Of the central differences, relative to a total."""
+"""Step of the central differences, relative to a total."""
 
 _COLUMNS = 256
-"""Columns that are differentiated at once."""
+"""Columns to differentiate at once."""
 
 _CANCELLED = 1e-9
-"""A variance that is a smaller share of the terms that it is the sum of is rounding."""
+"""A variance below this share of the sum of its absolute terms is rounding."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Moments:
     def with_sums(
         self, names: Sequence[str], matrix: "FloatArray", scores: "Mapping[str, FloatArray]", weights: Sequence[int]
     ) -> "Moments":
-        """Return these numbers of cases with the sums of rows.
+        """Return these counts of cases with the sums of rows.
 
         Args:
             names: Of the columns.
@@ -105,7 +105,7 @@ class Moments:
     def deviations(
         self, formula: "Callable[[FloatArray], Mapping[str, FloatArray]]", names: Sequence[str]
     ) -> "Mapping[str, float]":
-        """Return by how much values scatter over samples of so many cases, by the delta method.
+        """Return standard deviations of values over samples of this size, by the delta method.
 
         The variance of a function of sums is that of its linear part, whose slopes are central differences.
 

@@ -3,7 +3,6 @@
 __all__ = ("summarize",)
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.metrics import MetricIndex
@@ -38,7 +37,7 @@ def summarize(
         records: One per case of the suite, those that did not run included.
         group_by: Label names; each gives a partition of the cases, those without the label under ``(none)``.
         confidence: Of the intervals; ``None`` leaves them out.
-        faulty: Cases of the suite that have no record because they could not be read; they are missing.
+        faulty: Number of cases that could not be read; they count as missing.
         cluster_by: A label; intervals draw cases with the same value of it together.
 
     Returns:
@@ -49,21 +48,18 @@ def summarize(
     """
     index = MetricIndex.of(evaluators)
     table = Table(index, records)
-    everything = range(len(records))
     groups: dict[str, dict[str, GroupResult]] = {}
     for key in group_by:
         members: dict[str, list[int]] = {}
         for row, record in enumerate(records):
             members.setdefault(record.labels.get(key, UNLABELLED), []).append(row)
         found: dict[str, GroupResult] = {}
-        # In the order of sizes, because resamples of one size are drawn once.
+        # By size: resamples of one size are drawn once.
         for name, rows in sorted(members.items(), key=lambda each: len(each[1])):
             metrics, pass_rate, usage = _split(table, table.metrics(rows, confidence, cluster_by))
             found[name] = GroupResult(len(rows), metrics, pass_rate, rows, usage)
         groups[key] = dict(sorted(found.items()))
-    whole = table.metrics(everything, confidence, cluster_by)
-    whole = {name: replace(each, missing=each.missing + faulty) for name, each in whole.items()}
-    metrics, pass_rate, usage = _split(table, whole)
+    metrics, pass_rate, usage = _split(table, table.metrics(range(len(records)), confidence, cluster_by, faulty))
     columns = ScoreColumns(table.scores, table.owner, table.of_family)
     return Result(
         metrics,
@@ -85,7 +81,7 @@ def _clusters(table: Table, label: str) -> Clusters:
 def _split(
     table: Table, metrics: Mapping[str, MetricValue]
 ) -> tuple[dict[str, MetricValue], MetricValue, dict[str, MetricValue]]:
-    """Take what every suite has apart from what its evaluators measure."""
+    """Separate pass rate and usage from the metrics of evaluators."""
     own = dict(metrics)
     pass_rate = own.pop(PASS_RATE)
     usage = {name: own.pop(name) for name in metrics if table.owner[name] == USAGE}

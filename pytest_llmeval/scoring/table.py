@@ -1,11 +1,11 @@
 """The matrix of a suite: one row per case, one column per count."""
 
-__all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of", "present")
+__all__ = ("OUTCOME", "OUTCOME_EVALUATOR", "Table", "outcome_of")
 
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
+from pytest_llmeval.scoring.case_scores import PackedColumns
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
-from pytest_llmeval.scoring.intervals import share_interval, value_interval
-from pytest_llmeval.scoring.packed import PackedColumns
+from pytest_llmeval.scoring.intervals import CountedMetric, share_interval, value_interval
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
 
 
-_INTERVAL_CASES = 2
 _MOST_VALUES = 500_000
-"""Values that formulas compute at once; a thousand labels have thousands of metrics."""
+"""Values to compute at once: a thousand labels have thousands of metrics."""
 _MOST_KEPT = 2_000_000
-"""Resampled values that are kept at once."""
+"""Resampled values to keep at once."""
 
 OUTCOME = "\x00outcome"
-"""The label of what became of the cases; no evaluator of a suite can have it."""
+"""Label of the outcomes of cases; no evaluator of a suite can have it."""
 
 _NOT_RUN, _PASSED, _NOT_PASSED = (
     Observation(counts) for counts in ({}, {"ran": 1, "passed": 1}, {"ran": 1, "passed": 0})
@@ -170,7 +169,7 @@ class Table:
         return self.owned[name].metric
 
     def _signature(self, name: str) -> str:
-        """Return how a metric was computed, with what only the cases say."""
+        """Return the signature of a metric, with the part that depends on the cases."""
         metric = self.metric(name)
         return f"{metric.signature}|{self._learned(name)}" if metric.learned else metric.signature
 
@@ -184,7 +183,7 @@ class Table:
         return f"{detail}:{self._digests[key]}"
 
     def _leave_out(self, records: Sequence[CaseRecord]) -> "dict[str, npt.NDArray[np.bool_]]":
-        """Take the scores away from cases that have none: many formulas give 0 where nothing was counted.
+        """Erase the scores of cases that have none: many formulas give 0 where nothing was counted.
 
         Returns:
             Metric name to the cases that add nothing to a value, according to their evaluator.
@@ -229,7 +228,7 @@ class Table:
         return np.array([[math.fsum(column) for column in part.T]])
 
     def metrics(
-        self, members: Sequence[int], confidence: float | None, cluster_by: str | None = None
+        self, members: Sequence[int], confidence: float | None, cluster_by: str | None = None, faulty: int = 0
     ) -> dict[str, MetricValue]:
         """Summarise some of the cases.
 
@@ -237,6 +236,7 @@ class Table:
             members: The cases.
             confidence: Of the intervals; ``None`` leaves them out.
             cluster_by: A label; intervals draw cases with the same value of it together.
+            faulty: Further cases that have no row because they could not be read; they are missing.
         """
         import numpy as np
 
@@ -246,46 +246,43 @@ class Table:
         units = unit_numbers([self.records[row] for row in members], cluster_by)
 
         missing = int(self.missing[rows].sum())
-        out: dict[str, MetricValue] = {}
-        undecided: dict[str, tuple[float, int, Metric]] = {}
+        counted: dict[str, CountedMetric] = {}
+        bounds: dict[str, tuple[float, float]] = {}
+        undecided: dict[str, CountedMetric] = {}
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
-            errored = int(self.failed[name][rows].sum())
             judged = np.logical_not(self.absent[label] | self.undefined[name])
-            measured = int(judged[rows].sum())
-            value = present(values[name][0]) if measured else None
-            bounds = None
-            drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
-            if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
-                metric = self.metric(name).over(measured)
-                bounds = share_interval(value, finite, drawn, metric, confidence)
-                if bounds is None:
-                    undecided[name] = value, drawn, metric
-            out[name] = MetricValue(
-                value=value,
-                mean=math.fsum(finite) / finite.size if finite.size else None,
-                low=bounds[0] if bounds else None,
-                high=bounds[1] if bounds else None,
-                scored=int(finite.size),
-                undefined=len(rows) - int(finite.size) - errored - missing,
-                errored=errored,
-                missing=missing,
+            each = counted[name] = CountedMetric(
+                metric=self.metric(name),
                 signature=self._signature(name),
+                pooled=float(values[name][0]),
+                total=math.fsum(finite),
+                cases=len(rows) + faulty,
+                judged=int(judged[rows].sum()),
+                scored=int(finite.size),
+                errored=int(self.failed[name][rows].sum()),
+                missing=missing + faulty,
+                units=None if cluster_by is None else len(set(units[judged[rows]].tolist())),
             )
+            if confidence is not None and each.value is not None and each.has_interval:
+                found = share_interval(each.value, finite, each.drawn, each.ranged, confidence)
+                if found is None:
+                    undecided[name] = each
+                else:
+                    bounds[name] = found
         if undecided and confidence is not None:
-            for name, (low, high) in self._resampled_intervals(by_unit(part, units), undecided, confidence):
-                out[name] = replace(out[name], low=low, high=high)
-        return out
+            bounds.update(self._resampled_intervals(by_unit(part, units), undecided, confidence))
+        return {name: each.metric_value(bounds.get(name)) for name, each in counted.items()}
 
     def _resampled_intervals(
-        self, block: "npt.NDArray[Any]", undecided: Mapping[str, tuple[float, int, Metric]], confidence: float
+        self, block: "npt.NDArray[Any]", undecided: Mapping[str, CountedMetric], confidence: float
     ) -> Iterator[tuple[str, tuple[float, float]]]:
         """Yield the metrics that have an interval by resamples.
 
         Args:
             block: Totals of what is drawn together.
-            undecided: Metric name to its value, of how many independent draws it is, and the metric.
+            undecided: Metrics with a value.
             confidence: Of the intervals.
         """
         import numpy as np
@@ -294,13 +291,14 @@ class Table:
         size = max(1, _MOST_KEPT // len(totals))
         members = sorted(self.of_family & undecided.keys(), key=lambda name: (name.partition("[")[2], name))
         fixed = [name for name in undecided if name not in self.of_family]
-        for each in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
-            columns = {name: np.full(len(totals), np.nan) for name in each}
-            for start, part in self._summarized(totals, frozenset(each)):
+        for names in (fixed, *(members[start : start + size] for start in range(0, len(members), size))):
+            columns = {name: np.full(len(totals), np.nan) for name in names}
+            for start, part in self._summarized(totals, frozenset(names)):
                 for name in part.keys() & columns.keys():
                     columns[name][start : start + len(part[name])] = part[name]
             for name, column in columns.items():
-                bounds = value_interval(column, *undecided[name], confidence)
+                each = undecided[name]
+                bounds = value_interval(column, each.pooled, each.drawn, each.ranged, confidence)
                 if bounds is not None:
                     yield name, bounds
 
@@ -327,12 +325,12 @@ def _is_absent(observation: Observation | None) -> bool:
 
 def _formula(evaluator: Evaluator, sums: Sums) -> "Mapping[str, FloatArray]":
     try:
-        given = dict(evaluator.summarize(sums))
+        found = dict(evaluator.summarize(sums))
     except Exception as error:
         raise EvaluatorError(
             f"evaluator {evaluator.name!r}: summarize failed: {type(error).__name__}: {error}"
         ) from error
-    return {name: _column(evaluator, name, values, sums.length) for name, values in given.items()}
+    return {name: _column(evaluator, name, values, sums.length) for name, values in found.items()}
 
 
 def _column(evaluator: Evaluator, name: str, values: object, length: int) -> "FloatArray":
@@ -363,8 +361,3 @@ def _declared(index: MetricIndex, label: str, values: "Mapping[str, FloatArray]"
     for declared in index.declared[label]:
         for name in sorted(name for name, owner in owners.items() if owner is declared):
             yield name, columns[name]
-
-
-def present(value: float) -> float | None:
-    """Return a number of a column as people get it: ``None`` where it is not finite."""
-    return float(value) if math.isfinite(value) else None

@@ -29,11 +29,11 @@ _Variant: TypeAlias = tuple[str, str]
 
 
 class History(NamedTuple):
-    """What is known of the runs of a suite.
+    """The known runs of a suite.
 
     Attributes:
         timelines: One for the suite, or for each of its variants; sorted.
-        faults: Of lines and score files that were left out.
+        faults: Faults of lines and score files that were left out.
     """
 
     timelines: list[Timeline]
@@ -42,7 +42,7 @@ class History(NamedTuple):
 
 @dataclass(frozen=True)
 class _HistoryLine:
-    """A line of the history of runs, as far as it is read here; earlier versions wrote only the required keys."""
+    """A line of the history of runs. Earlier versions wrote only the required keys."""
 
     time: str
     path: str
@@ -59,7 +59,7 @@ class _HistoryLine:
 def read_history(suite: Path, root: Path) -> History:
     """Read the runs and approvals of a suite.
 
-    Nothing that the files hold makes it fail: what cannot be used is left out, and is a fault with its line.
+    Malformed content never raises: it is left out, and reported as a fault with its line.
 
     Args:
         suite: The suite file, which need not exist any more; or a module of tests that use ``score_snapshot``, of which
@@ -119,7 +119,7 @@ def _lines(root: Path, faults: list[Fault]) -> Iterator[_HistoryLine]:
 
 
 def _read(document: Document) -> "_HistoryLine | Fault":
-    """Return the line of a document, or the first thing that is wrong with it."""
+    """Return the line of a document, or its first fault."""
     if not isinstance(document.data, Mapping):
         return document.fault((), f"found {describe(document.data)}, expected a run of a suite")
     line, faults = check(_HistoryLine, document.data, document, ())
@@ -140,7 +140,7 @@ def _run(line: _HistoryLine) -> Point:
 def _approvals(
     suite: Path, root: Path, faults: list[Fault]
 ) -> Iterator[tuple[_Variant, tuple[list[Point], set[tuple[str, str]]]]]:
-    """Yield the approvals of each score file of a suite, and the changes of judges that it bridges."""
+    """Yield the approvals of each score file of a suite, and its bridged changes of judges."""
     folder = suite.parent / OWN_FOLDER
     try:
         names = sorted(each.name for each in folder.iterdir())
@@ -181,14 +181,14 @@ def _bridged(scores: SuiteScores) -> Iterator[tuple[str, str]]:
 
 
 def _last(point: Point, scores: SuiteScores) -> Point:
-    """Return the last approval, of which a score file keeps all that is known."""
+    """Return the last approval, for which a score file keeps all details."""
     bounds = {name: (each.low, each.high) for name, each in scores.metrics.items()}
     known = {name: (low, high) for name, (low, high) in bounds.items() if low is not None and high is not None}
     return replace(point, intervals=known, cases=scores.cases.count, basis=basis_of(scores.comparable))
 
 
 def _merged(runs: Iterable[Point], approvals: Iterable[Point]) -> list[Point]:
-    """Return runs and approvals in the order of time; a run of the history that was approved is marked."""
+    """Return runs and approvals in order of time; a run that was approved is one point, marked as such."""
     points = list(runs)
     alone = []
     for approval in approvals:

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import recorded_case, recorded_suite, write_run
 
-from pytest_llmeval.cli import comment_text as comment_module
+from pytest_llmeval.cli import comment as comment_module
 from pytest_llmeval.cli import main
-from pytest_llmeval.cli.comment_text import MARKER, Change, Regressed, ReportComparison, comment_text
-from pytest_llmeval.cli.report_file import RecordedRun, read_run
+from pytest_llmeval.cli.comment import MARKER, Change, Regressed, ReportComparison, comment_text
+from pytest_llmeval.reports.data import RunReport
+from pytest_llmeval.reports.reading import read_report
 from pytest_llmeval.scoring.comparison.compare import Difference
 
 Commented = Callable[..., str]
@@ -234,7 +235,7 @@ TEXTS = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=8), max_size=5).map
 ).map("".join)
 
 
-def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RecordedRun, str]:
+def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RunReport, str]:
     """Return a run whose every text is hostile, and its text as an absent baseline."""
     names = [texts[n % len(texts)] + str(n) for n in range(size)]
     listed = [
@@ -246,11 +247,11 @@ def hostile_run(root: Path, texts: list[str], size: int) -> tuple[RecordedRun, s
         suite=texts[0],
         path=texts[-1],
         gates=[gate("failed", name) | {"reason": texts[0]} for name in names],
-        snapshot=[{"metric": texts[0], "kind": "x", "outcome": texts[-1], "reason": texts[0]}],
+        snapshot=[{"metric": texts[0], "kind": texts[-1], "outcome": "failed", "reason": texts[0]}],
         usage={"verdicts": 1},
     )
     run = {"started_at": texts[0], "commit": texts[0]}
-    return read_run(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
+    return read_report(write_run(root / "r.json", suite, faults={texts[0]: texts}, run=run)), texts[-1]
 
 
 class Shown(HTMLParser):
@@ -320,10 +321,10 @@ def test_eight_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: p
     suite = replace(run.suites[0], suite="*" * 80)
     difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
     changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
-    worse = [Regressed(suite, suite.cases[0], "*" * 290, (True, 1.0))] * 300
+    worse = [Regressed(suite, suite.result.cases[0], "*" * 290, (True, 1.0))] * 300
     found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
-    faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=(suite,) * 300)
+    faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)
     written = comment_text(faulty, faulty)
     assert written.count("### ") == 8
     assert 45_000 < len(written) < 60_000

@@ -114,7 +114,7 @@ def test_a_second_time_nothing_changes(init: Init, tmp_path: Path) -> None:
     assert lines[:4] == [
         "left     evals/first.eval.yaml: it exists",
         "left     pyproject.toml: it has settings of pytest",
-        "left     .gitignore: it ignores all that runs write",
+        "left     .gitignore: it ignores all files of runs",
         "left     .github/workflows/evals.yml: it exists",
     ]
 
@@ -143,9 +143,9 @@ def test_files_that_exist_are_left(init: Init, tmp_path: Path) -> None:
         ("tox.ini", "[tox]\n[pytest]\n", "pytest reads its settings from tox.ini"),
         ("setup.cfg", "[tool:pytest]\n", "pytest reads its settings from setup.cfg"),
         ("pyproject.toml", "[tool]\npytest = {}\n", "it has settings of pytest"),
-        ("pyproject.toml", "[[tool]]\n", "it is no TOML that could be extended"),
-        ("pyproject.toml", "tool = 1\n", "it is no TOML that could be extended"),
-        ("pyproject.toml", "[tool\n", "it is no TOML that could be extended"),
+        ("pyproject.toml", "[[tool]]\n", "it is not TOML to which a section can be added"),
+        ("pyproject.toml", "tool = 1\n", "it is not TOML to which a section can be added"),
+        ("pyproject.toml", "[tool\n", "it is not TOML to which a section can be added"),
     ],
 )
 def test_settings_are_added_only_where_there_are_none(

@@ -93,7 +93,7 @@ def test_models_that_the_price_data_call_retired_are_warned_of(
         set_custom_snapshot(None)
     assert code == 0
     assert ["is retired" in line for line in lines[1:]] == [True] * warned
-    said = "t.eval.yaml: warning: systems.a: 'openai:old' is retired, says the installed genai-prices"
+    said = "t.eval.yaml: warning: systems.a: 'openai:old' is retired according to the installed genai-prices"
     assert in_systems[warned:] == [said]
 
 

@@ -35,7 +35,7 @@ def write(root: Path, shard: str, name: str = "", only: tuple[str, ...] = (), ra
 
 
 def test_shards_are_judged_together_and_reported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", "parts", "--report=report.json", "--report=deep/report.html"]) == 0
+    assert main(["merge", "parts", "--report=report.json", "--report=deep/report.html", "--report=scores.csv"]) == 0
     out = capsys.readouterr().out
     assert "5 cases, 1 gate passed" in out
     assert "report written to report.json" in out
@@ -43,6 +43,7 @@ def test_shards_are_judged_together_and_reported(project: Path, capsys: pytest.C
     assert report["suites"][0]["counts"]["passed"] == 5
     assert report["run"]["duration_s"] == 7.5
     assert (project / "deep" / "report.html").is_file()
+    assert len((project / "scores.csv").read_text(encoding="utf-8").splitlines()) == 1 + 5
 
 
 def test_the_suites_may_be_above_the_current_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +264,7 @@ def test_a_folder_without_shards_is_refused(here: Path, capsys: pytest.CaptureFi
     assert "parts: found no *.llmeval, expected the files of all shards" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--report=x.csv"], ["--report=x.llmeval"]])
+@pytest.mark.parametrize("arguments", [["--report=x.xml"], ["--report=x.llmeval"]])
 def test_a_report_of_another_suffix_is_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["merge", "parts", *arguments])

@@ -49,11 +49,28 @@ def test_reports_go_where_they_are_asked_for_and_folders_are_made(capitals: "Pro
         assert f"report written to {capitals.path / name}" in ran.text
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_scores_of_all_cases_are_written_as_csv(capitals: "Project", workers: tuple[str, ...]) -> None:
+    capitals.run("--llmeval-report=scores.csv", *workers)
+    assert (capitals.path / "scores.csv").read_text(encoding="utf-8").splitlines() == [
+        "suite,path,variant,case,outcome,exact_match,f1",
+        "capitals,capitals.eval.yaml,,paris,passed,1.0,1.0",
+        "capitals,capitals.eval.yaml,,東京,passed,1.0,1.0",
+        "capitals,capitals.eval.yaml,,new delhi [in] 🎉,passed,1.0,1.0",
+        "capitals,capitals.eval.yaml,,quito[1],failed,0.0,0.0",
+    ]
+
+
+def test_the_help_lists_every_format(capitals: "Project") -> None:
+    text = " ".join(capitals.run("--help", llmeval=False).text.split())
+    assert "write a report: .csv, .html, .json, .md, .txt, or errors.json" in text
+
+
 @pytest.mark.parametrize("name", ["report.xml", "report"])
 def test_a_suffix_without_a_report_is_a_usage_error(capitals: "Project", name: str) -> None:
     ran = capitals.run("--llmeval", f"--llmeval-report={name}", llmeval=False)
     assert ran.code == pytest.ExitCode.USAGE_ERROR
-    assert "expected one of .html, .json, .md, .txt" in ran.text
+    assert "expected one of .csv, .html, .json, .md, .txt" in ran.text
     assert "Traceback" not in ran.text
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import ROOT
 
-from pytest_llmeval.reports.timeline import Point, Timeline
-from pytest_llmeval.reports.timeline_svg import history_svg
+from pytest_llmeval.reports.timeline import Point, Timeline, history_svg
 
 NAME = "{http://www.w3.org/2000/svg}"
 TIME = datetime(2026, 1, 2, 10, tzinfo=UTC)

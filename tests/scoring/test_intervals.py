@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pytest_llmeval.core.observation import FloatArray, Sums
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.scoring.gates import parse_gate
 from pytest_llmeval.scoring.intervals import (
+    CountedMetric,
     Resampled,
     expanded,
     nominal,
@@ -195,3 +197,32 @@ def test_the_interval_of_a_total_stays_within_what_its_cases_can_add(hits: list[
     assert total.low is not None
     assert total.high is not None
     assert 0 <= total.low < total.high <= 2 * len(hits)
+
+
+def counted(**more: Any) -> CountedMetric:
+    numbers: dict[str, Any] = {"pooled": 0.5, "total": 2.0, "cases": 10, "judged": 5, "scored": 4, "errored": 1}
+    return CountedMetric(metric=Metric("f1"), signature="v:1", **{**numbers, "missing": 2, **more})
+
+
+def test_every_case_is_scored_undefined_errored_or_missing() -> None:
+    found = counted().metric_value((0.25, 0.75))
+    assert (found.scored, found.undefined, found.errored, found.missing) == (4, 3, 1, 2)
+    assert (found.value, found.mean, found.low, found.high, found.signature) == (0.5, 0.5, 0.25, 0.75, "v:1")
+
+
+@pytest.mark.parametrize("more", [{"judged": 0}, {"pooled": math.nan}, {"pooled": math.inf}])
+def test_a_value_that_is_undefined_or_rests_on_no_case_is_none(more: dict[str, Any]) -> None:
+    each = counted(**more)
+    assert each.metric_value(None).value is None
+    assert not each.has_interval
+
+
+def test_a_mean_of_no_score_is_none() -> None:
+    assert counted(scored=0, total=0.0).metric_value(None).mean is None
+
+
+@pytest.mark.parametrize(("more", "drawn"), [({}, 5), ({"units": 3}, 3), ({"judged": 1}, 1), ({"units": 1}, 1)])
+def test_an_interval_takes_two_independent_draws(more: dict[str, Any], drawn: int) -> None:
+    each = counted(**more)
+    assert each.drawn == drawn
+    assert each.has_interval == (drawn > 1)

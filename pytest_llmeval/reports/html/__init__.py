@@ -1,1 +1,1 @@
-"""The HTML report: one file that opens from disk, offline, with every case in it."""
+"""The HTML report: one file with every case, which opens from disk without network."""

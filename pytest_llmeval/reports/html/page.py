@@ -1,31 +1,48 @@
-"""The HTML page: template, style, script and data in one file without references to others."""
+"""The HTML page: template, style, script and compressed data in one file that opens from disk, without network."""
 
-__all__ = ("CUT_FROM", "WARN_FROM", "Page", "to_page")
+__all__ = ("CUT_FROM", "WARN_FROM", "Page", "page_run", "to_page", "write_html")
 
+import gzip
+import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_llmeval.core.explanations import cut
-from pytest_llmeval.reports.html.columns import ViewTexts, case_texts, index_of
-from pytest_llmeval.reports.html.entries import PageRun, entry_of, run_of
-from pytest_llmeval.reports.html.packing import as_json, chunked, embedded_json, pack
+from pytest_llmeval.core.results import CaseResult
+from pytest_llmeval.data.files.writing import write_text
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.html.data import (
+    PageRun,
+    ViewTexts,
+    case_texts,
+    changes_json,
+    entry_of,
+    index_of,
+    past_points,
+    run_of,
+)
+from pytest_llmeval.reports.json import to_json
 from pytest_llmeval.services.secrets import secret_values, without
 
 _MEGABYTE = 1_000_000
 WARN_FROM = 20 * _MEGABYTE
-"""Size from which a page says that it is large."""
+"""Size from which a page warns about it."""
 CUT_FROM = 50 * _MEGABYTE
-"""Size from which texts are left out of a page."""
+"""Size from which texts are dropped."""
 
 _SCRIPTS = (
     *("words.js", "words_zh.js", "dom.js", "data.js", "state.js", "filters.js", "diff.js", "charts.js", "overview.js"),
     *("numbers.js", "table.js", "values.js", "case.js", "compare.js", "main.js"),
 )
 _SHORT = 500
+_CHUNK = 256_000
+"""Characters of JSON in a piece: small enough to unpack while a case opens."""
+_APPROVED = "approved run"
 _QUOTING = ("input", "expected", "prediction", "answers", "details", "lines", "judgings")
 _FAILING = ("failed", "errored")
 
@@ -35,7 +52,7 @@ class Page(NamedTuple):
 
     Attributes:
         html: Its text.
-        note: What was left out of it, or that it is large; empty where neither is so.
+        note: What was left out, or a warning about the size; may be empty.
     """
 
     html: str
@@ -43,7 +60,7 @@ class Page(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A compressed part of the data, by which the script finds it."""
+    """A compressed part of the data, which the script finds by name."""
 
     name: str
     text: str
@@ -53,10 +70,9 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
     """Return the page of some runs.
 
     Args:
-        runs: The first is the one that the page is about.
-        warn_from: Bytes from which the page says that it is large.
-        cut_from: Bytes from which texts are left out: those of cases that passed, then all but their beginnings, then
-            all.
+        runs: The first is the subject of the page.
+        warn_from: Size in bytes from which the page warns about it.
+        cut_from: Size in bytes from which texts are dropped: those of passed cases, then all but beginnings, then all.
     """
     runs = [replace(run, data=_masked(run.data)) for run in runs]
     head, pieces, lacking = _fitting(runs, cut_from)
@@ -66,12 +82,12 @@ def to_page(runs: Sequence[PageRun], *, warn_from: int = WARN_FROM, cut_from: in
 
 
 def _fitting(runs: Sequence[PageRun], limit: int) -> tuple[dict[str, Any], list[_Piece], str]:
-    """Return head and pieces of a page with as many texts as fit, and what it lacks."""
+    """Return head and pieces of a page with as many texts as fit, and a note on what was dropped."""
     for lacking, shortened in _LEVELS:
         head, pieces = _data(runs, shortened)
         if _size(pieces) < limit:
             return head, pieces, lacking
-    return (*_data(runs, _untold), _WITHOUT)
+    return (*_data(runs, _without_texts), _WITHOUT)
 
 
 def _size(pieces: Sequence[_Piece]) -> int:
@@ -106,7 +122,7 @@ def _whole(_outcome: str, texts: ViewTexts) -> ViewTexts:
 
 
 def _failing_only(outcome: str, texts: ViewTexts) -> ViewTexts:
-    return texts if outcome in _FAILING else _untold("", texts)
+    return texts if outcome in _FAILING else _without_texts("", texts)
 
 
 def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
@@ -117,7 +133,7 @@ def _beginnings(outcome: str, texts: ViewTexts) -> ViewTexts:
     return {name: begun(value) if name != "lines" else value for name, value in _failing_only(outcome, texts).items()}
 
 
-def _untold(_outcome: str, texts: ViewTexts) -> ViewTexts:
+def _without_texts(_outcome: str, texts: ViewTexts) -> ViewTexts:
     return {name: value for name, value in texts.items() if name not in _QUOTING}
 
 
@@ -130,7 +146,7 @@ _LEVELS = (
 
 
 def _masked(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a report without the values of secrets, wherever they stand in its texts."""
+    """Return a report with the values of secrets removed from all texts."""
     secrets = secret_values()
     text = as_json(data)
     if not any(secret in text for secret in secrets):
@@ -178,3 +194,94 @@ def _script(assets: Any) -> Iterator[str]:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def write_html(report: RunReport, path: Path) -> str:
+    """Write the report to a file, from the same data as the JSON report.
+
+    Returns:
+        What was left out, or a warning about the size; may be empty.
+    """
+    page = to_page(_with_approved(report))
+    write_text(path, [page.html])
+    return page.note
+
+
+def _with_approved(report: RunReport) -> list[PageRun]:
+    """Return the run, and the approved run of the suites that have one."""
+    approved: list[dict[str, Any]] = []
+    pairs: list[int | None] = []
+    for each in report.suites:
+        cases = each.changes.cases if each.changes else ()
+        pairs.append(len(report.suites) + len(approved) if cases else None)
+        if cases:
+            named = {"suite": each.suite, "path": each.path, **({"variant": each.variant} if each.variant else {})}
+            approved.append({**named, "counts": {}, "cases": _scores(cases)})
+    run = page_run(report, pairs=pairs)
+    return [run, PageRun(_APPROVED, {"suites": approved}, is_baseline=True)] if approved else [run]
+
+
+def page_run(
+    report: RunReport, label: str = "", *, is_baseline: bool = False, pairs: Sequence[int | None] = ()
+) -> PageRun:
+    """Return a run as a page shows it: the JSON report with changes and history.
+
+    Args:
+        report: The run.
+        label: Distinguishes it from the other runs of the page.
+        is_baseline: Whether it only serves as baseline.
+        pairs: For each suite, the index of its counterpart among all suites of the page.
+    """
+    data = to_json(report)
+    suites = [_shown(each, suite) for each, suite in zip(report.suites, data["suites"], strict=True)]
+    return PageRun(label, {**data, "suites": suites}, is_baseline, pairs)
+
+
+def _shown(report: SuiteReport, suite: dict[str, Any]) -> dict[str, Any]:
+    """Return a suite with changes and history, which the JSON report does not have."""
+    changes = {"changes": changes_json(report.changes)} if report.changes else {}
+    return {**suite, **changes, "history": past_points(report.past)}
+
+
+def _scores(cases: Sequence[CaseResult]) -> list[dict[str, Any]]:
+    return [{"id": case.id, "outcome": case.outcome, "metrics": dict(case.metrics)} for case in cases]
+
+
+def as_json(value: Any) -> str:
+    """Return a value as compact JSON; lone surrogates are escaped."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def pack(text: str) -> str:
+    """Compress a text; equal texts give equal results."""
+    return b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii")
+
+
+def chunked(values: Iterable[Any], size: int = _CHUNK) -> Iterator[list[str]]:
+    """Yield values as JSON in pieces of limited length, at least one value each.
+
+    >>> list(chunked(["aaaa", "bbbb", "c"], 10))
+    [['"aaaa"'], ['"bbbb"', '"c"']]
+    """
+    piece: list[str] = []
+    length = 0
+    for value in values:
+        text = as_json(value)
+        if piece and length + len(text) > size:
+            yield piece
+            piece, length = [], 0
+        piece.append(text)
+        length += len(text)
+    if piece:
+        yield piece
+
+
+def embedded_json(value: Any) -> str:
+    r"""Return JSON for a ``script`` element: no text in it can end the element or begin markup.
+
+    >>> embedded_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    escapes = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+    return as_json(value).translate(escapes)

@@ -19,8 +19,7 @@ from pytest_llmeval.core.results import (
     MetricValue,
     Result,
 )
-from pytest_llmeval.scoring.mergeable import Statistics
-from pytest_llmeval.scoring.merged_values import merged_values
+from pytest_llmeval.scoring.mergeable import Statistics, merged_values
 from pytest_llmeval.scoring.table import OUTCOME, OUTCOME_EVALUATOR, outcome_of
 
 _VERSION = 1

@@ -11,10 +11,11 @@ from pytest_llmeval.scoring.clusters import by_unit
 from pytest_llmeval.scoring.comparison.left_out import left_out_of
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.shift import Shift, subject_of
+from pytest_llmeval.scoring.intervals import present
 from pytest_llmeval.scoring.mergeable import Formula
 from pytest_llmeval.scoring.regression import Statistic
 from pytest_llmeval.scoring.resample import SEED, resample_count, resampled_totals
-from pytest_llmeval.scoring.table import Table, present
+from pytest_llmeval.scoring.table import Table
 
 if TYPE_CHECKING:
     import numpy as np

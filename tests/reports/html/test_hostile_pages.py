@@ -7,7 +7,7 @@ import pytest
 from pages import Browser, case, report, suite
 
 from pytest_llmeval.core.wording import printable
-from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 HOSTILE = (

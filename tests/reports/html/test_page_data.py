@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from pages import case, head_of, report, suite
 
-from pytest_llmeval.reports.html.columns import index_of
-from pytest_llmeval.reports.html.entries import PageRun, entry_of, verdict_of
-from pytest_llmeval.reports.html.number_lines import number_line
+from pytest_llmeval.reports.html.data import PageRun, entry_of, index_of, number_line, verdict_of
 from pytest_llmeval.reports.html.page import Page, to_page
 
 METRICS = {"f1": {"value": 0.7, "low": 0.6, "high": 0.8}, "pass_rate": {"value": 1.0, "low": 0.9, "high": 1.0}}

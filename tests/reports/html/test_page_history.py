@@ -7,9 +7,8 @@ from pathlib import Path
 from pages import Browser, case, head_of, report, suite
 
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.data import PageRun, past_points
 from pytest_llmeval.reports.html.page import to_page
-from pytest_llmeval.reports.html.past import past_points
 from pytest_llmeval.reports.timeline import Point, Timeline, timeline_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pages import Browser, case, report, suite
 
-from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 
 ROW = "document.querySelectorAll('[data-row]').length"

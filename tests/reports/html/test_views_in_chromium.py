@@ -10,7 +10,7 @@ from pages import Browser, case, report, suite
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.cli import main
-from pytest_llmeval.reports.html.entries import PageRun
+from pytest_llmeval.reports.html.data import PageRun
 from pytest_llmeval.reports.html.page import to_page
 from pytest_llmeval.run.judging import JUDGES_OFF
 from pytest_llmeval.scoring.gates import parse_gate

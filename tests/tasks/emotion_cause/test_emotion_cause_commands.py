@@ -137,7 +137,7 @@ def test_output_goes_to_a_file_and_replaces_it(capsys: pytest.CaptureFixture[str
 def test_output_that_cannot_be_written_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, (told,) = convert(capsys, [], "internal", "official", 2, "-o", "no/such/folder/out.json")
     assert (code, out) == (1, "")
-    assert told.startswith("no/such/folder/out.json  found no way to write it")
+    assert told.startswith("no/such/folder/out.json  cannot be written")
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,6 @@ def test_a_corpus_that_cannot_be_read_or_a_set_that_cannot_be_written_is_told(
     assert not Path("set.jsonl").exists()
     name = write([judgement(1), judgement(2)])
     assert main(["retrieval", "build-set", name, "-o", "no/set.jsonl", *all_of(2)]) == 1
-    assert "no/set.jsonl  found no way to write it" in capsys.readouterr().err
+    assert "no/set.jsonl  cannot be written" in capsys.readouterr().err
     assert main(["retrieval", "build-set", name, "-o", ".", *all_of(2)]) == 1
-    assert ".  found no way to write it" in capsys.readouterr().err
+    assert ".  cannot be written" in capsys.readouterr().err

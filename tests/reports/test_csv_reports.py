@@ -1,0 +1,80 @@
+"""Scores as CSV: a row for each case, a column for each metric, and no cell that a spreadsheet would run."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval import Case, get_evaluator, score
+from pytest_llmeval.reports.csv import csv_rows, write_csv
+from pytest_llmeval.reports.data import RunReport, SuiteReport
+
+
+def suite(name: str, metrics: list[str], *cases: Case, variant: str = "") -> SuiteReport:
+    result = score(get_evaluator("text", metrics=metrics), cases)
+    return SuiteReport(name, f"{name}.eval.yaml", result, [], len(cases), variant=variant)
+
+
+def run_of(*suites: SuiteReport) -> RunReport:
+    return RunReport("now", 1.0, "1", None, suites)
+
+
+RIGHT, HALF = Case("a", expected="x", prediction="x"), Case("b", expected="x y", prediction="x")
+UNKNOWN = Case("c", prediction="x")
+
+
+def test_cases_are_rows_and_metrics_of_all_suites_columns(tmp_path: Path) -> None:
+    run = run_of(
+        suite("one", ["f1"], RIGHT, HALF),
+        suite("two[small]", ["exact_match", "f1"], RIGHT, UNKNOWN, variant="small"),
+    )
+    write_csv(run, tmp_path / "scores.csv")
+    assert (tmp_path / "scores.csv").read_bytes().decode("utf-8").split("\n") == [
+        "suite,path,variant,case,outcome,f1,exact_match",
+        "one,one.eval.yaml,,a,passed,1.0,",
+        "one,one.eval.yaml,,b,passed,0.6666666666666666,",
+        "two,two[small].eval.yaml,small,a,passed,1.0,1.0",
+        "two,two[small].eval.yaml,small,c,passed,,",
+        "",
+    ]
+
+
+def test_a_run_without_suites_is_a_header(tmp_path: Path) -> None:
+    write_csv(run_of(), tmp_path / "scores.csv")
+    assert (tmp_path / "scores.csv").read_text(encoding="utf-8") == "suite,path,variant,case,outcome\n"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝"])
+def test_text_that_begins_as_a_formula_is_quoted(start: str) -> None:
+    hostile = suite("s", ["f1"], Case(f"{start}cmd|'/c calc'!A0", expected="x", prediction="x"))
+    _, row = csv_rows(run_of(hostile))
+    assert row[3] == f"'{start}cmd|'/c calc'!A0"
+
+
+def test_negative_scores_stay_numbers() -> None:
+    one = suite("s", ["f1"], RIGHT)
+    cases = [replace(one.result.cases[0], metrics={"f1": -0.5})]
+    _, row = csv_rows(run_of(replace(one, result=replace(one.result, cases=cases))))
+    assert row[5] == -0.5
+
+
+def test_a_metric_with_the_name_of_a_column_has_another_header() -> None:
+    one = suite("s", ["f1"], RIGHT)
+    metrics = {"case": one.result.metrics["f1"]}
+    header, _ = csv_rows(run_of(replace(one, result=replace(one.result, metrics=metrics))))
+    assert header == ["suite", "path", "variant", "case", "outcome", "metric:case"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_id_is_one_cell_of_one_row(name: str) -> None:
+    rows = csv_rows(run_of(suite("s", ["f1"], Case(name, expected="x", prediction="x"), RIGHT)))
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    read = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
+    assert [row[3] for row in read][2] == "a"
+    assert read[1][3] in (name, f"'{name}")
+    assert not read[1][3].startswith(("=", "+", "-", "@", "\t", "\r"))
