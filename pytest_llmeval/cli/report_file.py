@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from msgspec import structs
 from pydantic import Field
 
 from pytest_llmeval.core.case import Case
@@ -231,7 +232,7 @@ def score_records(suite: RecordedSuite, evaluator: RecordedScores) -> list[CaseR
     """Return the cases of a report as records, whose only counts are the scores."""
     label = suite.clusters.label if suite.clusters else ""
     return [
-        replace(
+        structs.replace(
             _record(case, evaluator), labels=case.labels | ({label: case.cluster} if case.cluster is not None else {})
         )
         for case in suite.cases
