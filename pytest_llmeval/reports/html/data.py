@@ -133,10 +133,10 @@ def _pass_rate(suite: Mapping[str, Any]) -> dict[str, Any]:
     clusters = suite.get("clusters") or {}
     label = clusters.get("label")
     records = [CaseRecord(case["id"], outcome=case["outcome"]) for case in suite["cases"]]
-    records = [each if each.outcome in _NOT_RUN else replace(each, errors={"": ""}) for each in records]
+    records = [each if each.outcome in _NOT_RUN else structs.replace(each, errors={"": ""}) for each in records]
     if label:
         named = {case["id"]: {label: case["cluster"]} for case in suite["cases"] if "cluster" in case}
-        records = [replace(each, labels=named.get(each.id, {})) for each in records]
+        records = [structs.replace(each, labels=named.get(each.id, {})) for each in records]
     rate = summarize({}, records, cluster_by=label).pass_rate
     return {name: getattr(rate, name) for name in ("value", "low", "high", "scored", "missing")}
 

@@ -4,9 +4,11 @@ __all__ = ("COMPONENTS", "Narrative")
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
@@ -178,7 +180,7 @@ class Narrative(NarrativeEvaluator):
             undefined = {**found.undefined, **own.undefined}
             if not own.undefined and self._weights[name]:
                 undefined.pop("overall_score", None)
-            found = replace(
+            found = structs.replace(
                 found,
                 counts={**found.counts, **own.counts},
                 details={**found.details, **own.details},
