@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
-from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Story
+from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Scalar, Story
 from pytest_llmeval.tasks.narrative.rules import Resolver, name_key, nearest
 
 ALIGN = ("id", "time_order")
@@ -37,6 +37,7 @@ class Matching:
     Attributes:
         fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+            Events that share none of these fields are aligned by their position.
         match: ``strict``: only main names count, no aliases, and none may be fuzzy.
 
     Raises:
@@ -104,9 +105,34 @@ class Alignment:
         return [event for event in self.predicted.events if id(event) not in taken]
 
     @cached_property
+    def notes(self) -> list[str]:
+        """What readers of the scores should know of the alignment."""
+        if not self._by_position:
+            return []
+        number, names = len(self._by_position), self.matching.align
+        events = "1 event is" if number == 1 else f"{number} events are"
+        lacking = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not on both sides"
+        return [f"{events} aligned by position: {lacking}"]
+
+    @cached_property
     def _aligned(self) -> list[tuple[Event, Event]]:
-        stages = [_ALIGNMENTS[name] for name in self.matching.align]
+        return [*self._by_fields, *self._by_position]
+
+    @cached_property
+    def _by_fields(self) -> list[tuple[Event, Event]]:
+        stages = [stage for name in self.matching.align for stage in _ALIGNMENTS[name]]
         return _pair_in_stages(self.gold.events, self.predicted.events, stages)
+
+    @cached_property
+    def _by_position(self) -> list[tuple[Event, Event]]:
+        """Pair events at the same place of both lists that no field can align, since one of the two lacks each."""
+        taken = {id(each) for pair in self._by_fields for each in pair}
+        return [
+            (gold, predicted)
+            for gold, predicted in zip(self.gold.events, self.predicted.events, strict=False)
+            if id(gold) not in taken and id(predicted) not in taken
+            if not any(_has(gold, name) and _has(predicted, name) for name in self.matching.align)
+        ]
 
     @cached_property
     def relationships(self) -> list[list[RelationshipPair]]:
@@ -191,14 +217,32 @@ def _archetype_preference(gold: Character, predicted: Character) -> tuple[int, i
     return int(bool(gold.archetype) and gold.archetype == predicted.archetype), int(not gold.archetype)
 
 
-def _by_id(gold: list[Event], predicted: list[Event]) -> Pairs:
-    pairs = first_pairs([event.id for event in predicted], [event.id for event in gold])
-    return [(right, answered) for answered, right in pairs]
+def _by_scalar(name: str, key: Callable[[Scalar | None], Scalar | None]) -> Callable[[list[Event], list[Event]], Pairs]:
+    def stage(gold: list[Event], predicted: list[Event]) -> Pairs:
+        right, answered = ([key(getattr(event, name)) for event in side] for side in (gold, predicted))
+        return [(row, column) for column, row in first_pairs(answered, right)]
+
+    return stage
 
 
-def _by_time_order(gold: list[Event], predicted: list[Event]) -> Pairs:
-    pairs = first_pairs([event.time_order for event in predicted], [event.time_order for event in gold])
-    return [(right, answered) for answered, right in pairs]
+def _as_it_is(value: Scalar | None) -> Scalar | None:
+    return value
+
+
+def _as_written(value: Scalar | None) -> Scalar | None:
+    """Return a number as the text that it is written as; models write ``"1"`` for 1."""
+    if value is None or value[0] != "number":
+        return value if value is None or value[0] != "text" else ("text", value[1].strip())
+    number = value[1]
+    return "text", str(int(number) if isinstance(number, float) and number.is_integer() else number)
+
+
+def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
+    return [_by_scalar(name, _as_it_is), _by_scalar(name, _as_written)]
+
+
+def _has(event: Event, name: str) -> bool:
+    return getattr(event, name) is not None
 
 
 def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
@@ -211,7 +255,7 @@ def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
     return [(right[row][-1], answered[column][-1]) for row, column, _ in pairs]
 
 
-_ALIGNMENTS = {"id": _by_id, "time_order": _by_time_order, "span": _by_span}
+_ALIGNMENTS = {"id": _by_either("id"), "time_order": _by_either("time_order"), "span": [_by_span]}
 
 
 def relationship_pairs(

@@ -12,6 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
@@ -20,7 +21,7 @@ from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
 from pytest_llmeval.tasks.narrative.quotes import repair_spans, warn_of_drift
-from pytest_llmeval.tasks.narrative.rules import listed
+from pytest_llmeval.tasks.narrative.rules import handle_missing_ground_truth, listed
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _TAXONOMIES = ("relationship", "sentiment", "action")
 _EXPECTED = "expected a JSON v3 document (an object)"
+_UNREAD = "unread"
+"""The detail that says that nothing of a prediction could be read."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class NarrativeEvaluator(Evaluator):
     """Base of the evaluators of JSON v3 annotations.
 
     ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may be in a fenced block. In
-    a prediction whatever has a wrong form is malformed and counts as absent. ``input`` is the text of the story;
+    a prediction whatever has a wrong form is malformed and counts as absent; of a system's prediction, such as
+    ``{answer, usage}``, the answer is read. ``input`` is the text of the story;
     where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 
     What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction. A
@@ -45,6 +49,8 @@ class NarrativeEvaluator(Evaluator):
         normalize: Fold labels of both sides into those of the taxonomies: bilingual, long and short forms, and letter
             case. Unknown labels stay as they are.
     """
+
+    own_keys = (*PARTS, "version", "metadata", "source_info")
 
     normalize: bool = field(default=False, kw_only=True)
 
@@ -96,7 +102,11 @@ class NarrativeEvaluator(Evaluator):
         details = {**observation.details, **changes}
         if stories.gold.faults:
             details["gt_faults"] = list(stories.gold.faults)
+        if notes := stories.notes:
+            details["notes"] = notes
         faults = stories.predicted.faults
+        if faults and not (stories.predicted.characters or stories.predicted.events):
+            details[_UNREAD] = True
         return replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
@@ -136,6 +146,23 @@ class NarrativeEvaluator(Evaluator):
     def tables(self) -> "Sequence[ReportTable]":
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair; a prediction of which nothing can be read has no score, and ``malformed`` says why."""
+        details, scores = self._evaluated(prediction, ground_truth, text)
+        return {**details, **scores}
+
+    def _evaluated(
+        self, prediction: Any, ground_truth: Any, text: Any
+    ) -> tuple[dict[str, Any], Mapping[str, float | None]]:
+        found = own_or_answer(prediction, self.own_keys)
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
+        details, scores = dict(observation.details), self.scores(observation)
+        if observation.malformed is not None:
+            details["malformed"] = observation.malformed
+        return details, dict.fromkeys(scores) if _UNREAD in details else scores
+
+    handle_missing_ground_truth = staticmethod(handle_missing_ground_truth)
 
     def get_metrics_summary(self, results: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the metrics out of what `evaluate` returned."""

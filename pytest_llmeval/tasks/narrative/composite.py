@@ -62,6 +62,7 @@ class Narrative(NarrativeEvaluator):
     * ``event_precision``, ``event_recall``, ``event_f1``: events that are aligned; ``extra_events``: how many are not;
     * ``event_accuracy``: share of the gold events that are aligned, have all given fields of the action right and every
       relationship with its given levels and exactly its sentiments (text spans are no part of it);
+      ``judged_event_accuracy``: the same, without events whose ground truth has neither action nor relationship;
     * ``taxonomy_validity``: share of the predicted labels that the taxonomies have. It changes no other metric.
 
     All of these but ``extra_events`` are in [0, 1].
@@ -254,10 +255,10 @@ class Narrative(NarrativeEvaluator):
 
         Returns:
             ``overall_score``, ``component_scores``, ``detailed_results`` (what the component's own evaluator returns),
-            ``summary`` (events), ``taxonomy_validity`` and ``invalid_labels``. ``None`` where nothing can be judged.
+            ``summary`` (events), ``taxonomy_validity`` and ``invalid_labels``. ``None`` where nothing can be judged,
+            and everywhere where nothing of the prediction can be read; ``malformed`` says what has a wrong form.
         """
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=prediction))
-        scores, details = self.scores(observation), dict(observation.details)
+        details, scores = self._evaluated(prediction, ground_truth, text)
         results: dict[str, Any] = {
             "overall_score": scores["overall_score"],
             "component_scores": {component: scores[_score_name(component)] for component in self._names},

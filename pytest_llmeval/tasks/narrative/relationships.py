@@ -69,7 +69,7 @@ class Relationships(NarrativeEvaluator):
         tally = _Tally()
         for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
             tally.add(event, partner, pairs)
-        details = tally.details() | gap_details("relationships", stories.gold, None if tally.judged_events else _ABSENT)
+        details = tally.details() | gap_details("relationships", stories.gold)
         if not tally.judged_events:
             return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _ABSENT))
         undefined = {
@@ -104,7 +104,7 @@ class _Tally:
         self.judged_events = 0
         self.skipped_events = 0
         self.missing: list[dict[str, Any]] = []
-        self.spurious: list[dict[str, Any]] = []
+        self.extra: list[dict[str, Any]] = []
         self.unjudged: list[dict[str, Any]] = []
         self.wrong: list[dict[str, Any]] = []
 
@@ -130,7 +130,7 @@ class _Tally:
         usable = [each for each in predicted if each.is_usable and id(each) not in paired]
         unusable = [each for each in predicted if not each.is_usable]
         self.unjudged += [_shown(event, each) for each in unusable[:excused]]
-        self.spurious += [_shown(event, each) for each in (*usable, *unusable[excused:])]
+        self.extra += [_shown(event, each) for each in (*usable, *unusable[excused:])]
 
     def _add_pair(self, event: Event, right: Relationship, answer: Relationship) -> None:
         self.counts["paired"] += 1
@@ -148,12 +148,12 @@ class _Tally:
     def details(self) -> dict[str, Any]:
         return {
             "missing_relationships": self.missing,
-            "extra_relationships": self.unjudged,
-            "spurious_relationships": self.spurious,
+            "extra_relationships": self.extra,
+            "unjudged_relationships": self.unjudged,
             "wrong_levels": self.wrong,
             "n_events_evaluated": self.judged_events,
             "n_events_skipped": self.skipped_events,
-            "n_extra_relationships": len(self.unjudged),
+            "n_extra_relationships": len(self.unjudged),  # the original's name
             "total_relationships_pred": self.counts["predicted"],
             "total_relationships_gt": self.counts["gold"],
             "total_relationships_correct": self.counts["paired"],

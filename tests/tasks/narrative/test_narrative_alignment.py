@@ -120,8 +120,12 @@ def test_events_are_aligned_by_id_then_by_time_order() -> None:
 
 @pytest.mark.parametrize("empty", [None, "", " ", []])
 def test_an_empty_id_or_time_order_aligns_nothing(empty: Any) -> None:
-    gold, predicted = events({"id": empty, "time_order": empty}), events({"id": empty, "time_order": empty})
-    assert set(partners(gold, predicted).values()) == {None}
+    gold, predicted = events({"id": "a", "time_order": 1}), events({"id": "b", "time_order": 1}, {"id": empty})
+    gold["narrative_events"].append({"id": empty, "time_order": 7})
+    predicted["narrative_events"].append({"id": "c", "time_order": empty})
+    found = aligned(gold, predicted)
+    assert [answer.label if answer else None for _, answer in found.events] == ["b", "narrative_events[1]"]
+    assert found.notes == ["1 event is aligned by position: id and time_order are not on both sides"]
 
 
 def test_repeated_ids_are_aligned_in_order() -> None:
