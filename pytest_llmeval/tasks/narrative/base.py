@@ -75,8 +75,11 @@ class NarrativeEvaluator(Evaluator):
             "align": f"align:{','.join(self._matching.align)}",
         }
         flags = {"normalize": "labels:normalized", "repair_spans": "spans:repaired"}
+        pairing = ["pairing:many"] if self._matching.pairing == "many" else []
         named = [part for name, part in parts.items() if name in own]
-        return "|".join([*named, *(part for name, part in flags.items() if getattr(self, name, False)), version])
+        return "|".join(
+            [*named, *pairing, *(part for name, part in flags.items() if getattr(self, name, False)), version]
+        )
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what has a wrong form in the ground truth."""

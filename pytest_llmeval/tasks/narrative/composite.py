@@ -16,7 +16,7 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
 from pytest_llmeval.tasks.narrative.events import describe_events, observe_events, summarize_events
@@ -73,6 +73,7 @@ class Narrative(NarrativeEvaluator):
             Each gets the whole documents; its first metric, in [0, 1], is its score.
         relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels too.
         match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: relationships between the same characters are paired many-to-many.
         repair_spans: As in `narrative.text_span`.
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
@@ -91,6 +92,7 @@ class Narrative(NarrativeEvaluator):
     components: dict[str, Any] | None = field(default=None, kw_only=True)
     relationship_score: Literal["pairs", "labelled"] = field(default="pairs", kw_only=True)
     match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
     repair_spans: bool = field(default=False, kw_only=True)
     fuzzy: float | None = None
     align: tuple[str, ...] = ALIGN
@@ -134,8 +136,8 @@ class Narrative(NarrativeEvaluator):
         names: dict[str, Any] = {"match": self.match, "normalize": self.normalize}
         evaluators = (
             Characters(self.fuzzy, **names),
-            Relationships(self.fuzzy, self.align, **names),
-            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy, **names),
+            Relationships(self.fuzzy, self.align, pairing=self.pairing, **names),
+            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy, pairing=self.pairing, **names),
             ActionLayer(self.align, normalize=self.normalize),
             TextSpan(self.tolerance, self.align, normalize=self.normalize, repair_spans=self.repair_spans),
         )

@@ -10,6 +10,7 @@ from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
 from pytest_llmeval.tasks.narrative.action_layer import is_action_right
 from pytest_llmeval.tasks.narrative.alignment import Alignment, EventPair, RelationshipPair
+from pytest_llmeval.tasks.narrative.document import Relationship
 from pytest_llmeval.tasks.narrative.relationships import is_labelled_right
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def describe_events(signature: str) -> list[Metric]:
 
 def observe_events(stories: Alignment) -> Observation:
     """Count the events of two stories; undefined if the ground truth has none."""
-    together = list(zip(stories.events, stories.relationships, strict=True))
-    correct = sum(_is_correct(pair, relationships) for pair, relationships in together)
-    judged = [(pair, relationships) for pair, relationships in together if pair[0].action or relationships]
+    together = list(zip(stories.events, stories.relationships, stories.feelings, strict=True))
+    correct = sum(_is_correct(*each) for each in together)
+    judged = [each for each in together if each[0][0].action or each[1]]
     missing = [event.label for event, partner in stories.events if partner is None]
     extra = [event.label for event in stories.extra_events]
     total, predicted = len(stories.events), len(stories.predicted.events)
@@ -64,13 +65,17 @@ def summarize_events(sums: "Sums") -> "Mapping[str, FloatArray]":
     return rates | {_EXTRA: np.where(sums["events.judged"] > 0, predicted - matched, np.nan)}
 
 
-def _is_correct(pair: EventPair, relationships: Sequence[RelationshipPair]) -> bool:
+def _is_correct(
+    pair: EventPair, relationships: Sequence[RelationshipPair], feelings: Sequence[RelationshipPair]
+) -> bool:
     event, partner = pair
-    return partner is not None and is_action_right(event, partner) and all(map(_is_exact, relationships))
+    return (
+        partner is not None
+        and is_action_right(event, partner)
+        and all(answer is not None and is_labelled_right(right, answer) for right, answer in relationships)
+        and all(answer is not None and _feels_the_same(right, answer) for right, answer in feelings)
+    )
 
 
-def _is_exact(pair: RelationshipPair) -> bool:
-    right, answer = pair
-    if answer is None or not is_labelled_right(right, answer):
-        return False
+def _feels_the_same(right: Relationship, answer: Relationship) -> bool:
     return not right.sentiments or right.sentiments == answer.sentiments

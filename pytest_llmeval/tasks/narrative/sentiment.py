@@ -10,7 +10,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, RelationshipPair
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import sentiment_lines
@@ -39,6 +39,7 @@ class Sentiment(NarrativeEvaluator):
     Attributes:
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: the sentiments of all relationships between the same characters are compared as one set.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         sentiment_taxonomy: File of your own with the polarity of sentiments; ``None``: the shipped one.
     """
@@ -47,6 +48,7 @@ class Sentiment(NarrativeEvaluator):
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
     align: tuple[str, ...] = ALIGN
     sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
 
@@ -62,11 +64,11 @@ class Sentiment(NarrativeEvaluator):
     def observe(self, stories: Alignment) -> Observation:
         """Count the sentiments of two stories."""
         tally = _Tally(narrative_taxonomy(sentiments=self.sentiment_taxonomy).polarity)
-        for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
+        for (event, partner), pairs, links in zip(stories.events, stories.feelings, stories.links, strict=True):
             for right, answer in pairs:
                 tally.add(event, right, answer)
             if partner:
-                tally.add_others(event, partner, pairs)
+                tally.add_others(event, partner, pairs, {id(answer) for _, answer in links})
         details = tally.details() | gap_details("sentiment", stories.gold)
         if not tally.judged:
             return Observation(gap_counts(details), details, dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
@@ -121,9 +123,8 @@ class _Tally:
             self.counts["polarity_total"] += 1
             self.counts["polarity_correct"] += expected == self._polarities(found)
 
-    def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair]) -> None:
+    def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair], paired: set[int]) -> None:
         """Add what the partner of an event has beside its pairs, and count the event if none of it is judged."""
-        paired = {id(answer) for _, answer in pairs}
         for each in partner.relationships:
             if id(each) not in paired:
                 self._leave_open(event, each)

@@ -52,9 +52,18 @@ def test_different_names_have_different_keys(left: str, right: str) -> None:
     assert name_key(left) != name_key(right)
 
 
-def test_names_are_split_at_semicolons_of_both_widths() -> None:
+def test_names_are_split_at_separators_of_both_widths() -> None:
     assert split_names(" a ;b； ;c d;") == ["a", "b", "c d"]
-    assert split_names("a, b") == ["a, b"]
+    assert split_names("老翁、卢教，孟兴,姜婆/工头／民夫") == ["老翁", "卢教", "孟兴", "姜婆", "工头", "民夫"]
+
+
+def test_aliases_and_sentiments_have_these_separators() -> None:
+    fields = {"agent": "A", "target": "B", "sentiment": "positive,negative"}
+    story = read_story(
+        {"characters": [{"name": "A", "alias": "牛郎、老大"}], "narrative_events": [{"relationships": [fields]}]}
+    )
+    assert story.characters[0].aliases == ("牛郎", "老大")
+    assert story.events[0].relationships[0].sentiments == {"positive", "negative"}
 
 
 def test_the_nearest_name_is_the_first_of_the_most_like() -> None:
