@@ -14,7 +14,7 @@ __all__ = (
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
@@ -138,7 +138,7 @@ class Alignment:
 
     @cached_property
     def _by_fields(self) -> list[tuple[Event, Event]]:
-        stages = [stage for name in self.matching.align for stage in _ALIGNMENTS[name]]
+        stages = list(chain.from_iterable(_ALIGNMENTS[name] for name in self.matching.align))
         return _pair_in_stages(self.gold.events, self.predicted.events, stages)
 
     @cached_property
@@ -308,7 +308,11 @@ def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
     return [(right[row][-1], answered[column][-1]) for row, column, _ in pairs]
 
 
-_ALIGNMENTS = {"id": _by_either("id"), "time_order": _by_either("time_order"), "span": [_by_span]}
+_ALIGNMENTS: dict[str, list[Callable[[list[Event], list[Event]], Pairs]]] = {
+    "id": _by_either("id"),
+    "time_order": _by_either("time_order"),
+    "span": [_by_span],
+}
 
 
 def relationship_links(
@@ -334,8 +338,9 @@ def relationship_links(
         for each in relationships:
             if each.is_usable:
                 groups.setdefault(_ends(each, resolve), ([], []))[side].append(each)
-    pair = product if many else _best_relationships
-    return [link for rights, answers in groups.values() for link in pair(rights, answers)]
+    if many:
+        return [link for rights, answers in groups.values() for link in product(rights, answers)]
+    return [link for rights, answers in groups.values() for link in _best_relationships(rights, answers)]
 
 
 def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:

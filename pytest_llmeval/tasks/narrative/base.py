@@ -1,6 +1,6 @@
 """The base class of the evaluators of story annotations."""
 
-__all__ = ("NarrativeEvaluator", "mean_of_present", "read_gold")
+__all__ = ("NarrativeEvaluator", "mean_of_present", "parsed_prediction", "read_gold")
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,6 +196,12 @@ def read_gold(case: Case) -> Story:
     if gold is None:
         raise EvaluatorError(_wrong(case.expected))
     return read_story(gold)
+
+
+def parsed_prediction(value: Any) -> tuple[Mapping[str, Any], str | None]:
+    """Return the document that a prediction is or has, and else an empty one with what is wrong."""
+    found = parse_document(value)
+    return ({}, _wrong(value)) if found is None else (found, None)
 
 
 def _given_text(case: Case) -> str:

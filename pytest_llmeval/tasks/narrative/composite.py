@@ -285,7 +285,11 @@ class Narrative(NarrativeEvaluator):
         """Return means over what `evaluate` returned for several stories; see `report.aggregate_results`."""
         return report.aggregate_results(results)
 
-    def generate_report(self, results: Mapping[str, Any], output_path: "str | os.PathLike[str] | None" = None) -> str:
+    def generate_report(
+        self,
+        results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        output_path: "str | os.PathLike[str] | None" = None,
+    ) -> str:
         """Return, and write, a report of what `evaluate` returned; see `report.generate_report`."""
         return report.generate_report(results, output_path)
 
