@@ -127,7 +127,8 @@ Comparator: TypeAlias = Annotated[
 def options_digest(options: Any) -> str:
     """Return the part of a signature that stands for options too long to be written out; empty without any.
 
-    >>> options_digest({"total": "number"}) == options_digest({"total": ComparatorOptions(number=NumberOptions(tolerance=1.0))})
+    >>> tolerant = ComparatorOptions(number=NumberOptions(tolerance=1.0))
+    >>> options_digest({"total": "number"}) == options_digest({"total": tolerant})
     False
     """
     if not options:

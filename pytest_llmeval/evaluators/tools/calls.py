@@ -3,7 +3,7 @@
 __all__ = ("MissingTraceError", "ToolCall", "read_expected", "read_trace")
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pytest_llmeval.evaluators.answers import describe_found
@@ -14,13 +14,40 @@ _FAILED: Final = frozenset(
 )
 """What a status says of a call that gave no result."""
 
+_BUILT_IN: Final = (
+    *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
+    *("local_shell_call", "shell_call", "apply_patch_call"),
+)
 _CALLS: Final = frozenset(
-    ("function_call", "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "builtin-tool-call")
+    (
+        *("function_call", "custom_tool_call", "mcp_call", *_BUILT_IN),  # OpenAI's responses
+        *("tool_use", "server_tool_use", "mcp_tool_use"),  # Anthropic's blocks
+        *("tool-call", "builtin-tool-call"),  # pydantic-ai's parts
+        *("tool_call", "server_tool_call"),  # OpenTelemetry's parts
+    )
 )
 _RESULTS: Final = frozenset(
-    ("function_call_output", "tool_result", "mcp_tool_result", "tool-return", "builtin-tool-return", "retry-prompt")
+    (
+        *("function_call_output", "custom_tool_call_output", "computer_call_output"),
+        *("tool_result", "mcp_tool_result", "web_search_tool_result", "code_execution_tool_result"),
+        *("tool-return", "builtin-tool-return", "retry-prompt", "tool-result"),
+        *("tool_call_response", "server_tool_call_response"),
+    )
 )
-"""What items of messages call themselves: OpenAI's responses, Anthropic's blocks, pydantic-ai's parts."""
+_OTHERS: Final = frozenset(
+    (
+        *("text", "input_text", "output_text", "summary_text", "refusal", "reasoning", "thinking", "redacted_thinking"),
+        *("image", "image_url", "input_image", "input_audio", "audio", "video", "file", "input_file", "document"),
+        *("blob", "uri", "search_result", "container_upload", "system-prompt", "user-prompt", "item_reference"),
+        *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "compaction"),
+    )
+)
+"""What a part of a message calls itself if it is neither a call nor a result."""
+
+_GEMINI: Final = ("text", "inlineData", "inline_data", "fileData", "file_data", "executableCode", "codeExecutionResult")
+
+_ROLES: Final = frozenset(("ai", "human", "system", "tool"))
+"""What LangChain's messages have as their type in place of a role."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=str)
 _OTHER_ARGUMENTS: Final = ("args", "input")
@@ -56,11 +83,12 @@ def read_trace(trace: Any) -> list[ToolCall]:
     """Return the calls of a trace, in order.
 
     Args:
-        trace: A list of calls, or of messages of OpenAI, Anthropic or pydantic-ai; or an object with ``tool_calls`` or
-            ``messages``. What is no call, or whose arguments are no object, has a `ToolCall.fault`.
+        trace: A list of calls, or of messages of OpenAI, Anthropic, Gemini, LangChain, pydantic-ai or OpenTelemetry; or
+            an object with ``tool_calls`` or ``messages``. What is no call, or whose arguments are no object, has a
+            `ToolCall.fault`.
 
     Raises:
-        MissingTraceError: It is none of these.
+        MissingTraceError: It is none of these, or a message has a part of another form, which may be a call.
     """
     if isinstance(trace, dict):
         for part in ("tool_calls", "messages"):
@@ -73,7 +101,7 @@ def read_trace(trace: Any) -> list[ToolCall]:
     if not isinstance(trace, list | tuple):
         raise MissingTraceError(f"found {describe_found(trace)}, expected a list of tool calls or messages")
     if any(_is_message(each) for each in trace):
-        trace = [item for message in trace for item in _items(message)]
+        trace = [item for number, message in enumerate(trace) for item in _items(message, f"messages[{number}]")]
     return _joined(trace)
 
 
@@ -106,28 +134,64 @@ def _type(item: Mapping[str, Any]) -> Any:
 
 
 def _is_message(item: Any) -> bool:
-    return isinstance(item, dict) and ("role" in item or item.get("kind") in ("request", "response"))
+    if not isinstance(item, dict):
+        return False
+    if "role" in item or item.get("kind") in ("request", "response"):
+        return True
+    # A call may have the type "tool", too, but then it has a name and no content.
+    return (item.get("type") in _ROLES and "content" in item) or isinstance(item.get("parts"), list | tuple)
 
 
-def _items(message: Any) -> Iterator[Any]:
-    """Yield the calls and results of a message, in order."""
-    if not isinstance(message, dict):
-        return
+def _items(message: Any, place: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the calls and results of a message, in order.
+
+    Raises:
+        MissingTraceError: Something in it is neither of them nor text or the like.
+    """
     if not _is_message(message):
-        if _type(message) in _CALLS | _RESULTS:
-            yield message
+        yield from _item(message, place)
         return
-    if message.get("role") == "tool":
+    if message.get("role", message.get("type")) == "tool" and not isinstance(message.get("parts"), list | tuple):
         yield {"type": "tool_result", "id": message.get("tool_call_id"), "status": message.get("status")}
-    for part in ("content", "parts"):
-        for each in _listed(message.get(part)):
-            if isinstance(each, dict) and _type(each) in _CALLS | _RESULTS:
-                yield each
-    yield from _listed(message.get("tool_calls"))
+    for name in ("content", "parts"):
+        content = message.get(name)
+        if isinstance(content, dict):
+            raise MissingTraceError(f"{place}.{name}: found an object, expected text or a list of parts")
+        for number, part in enumerate(content if isinstance(content, list | tuple) else ()):
+            yield from _item(part, f"{place}.{name}[{number}]")
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, list | tuple):
+        raise MissingTraceError(f"{place}.tool_calls: found {describe_found(calls)}, expected a list of calls")
+    yield from calls or ()
+    if isinstance(call := message.get("function_call"), dict):  # OpenAI's form before there were several calls
+        yield call
 
 
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
+def _item(part: Any, place: str) -> Iterator[Mapping[str, Any]]:
+    """Yield a part of a message if it is a call or a result."""
+    if isinstance(part, str):
+        return
+    if isinstance(part, dict):
+        kind = _type(part)
+        if kind in _CALLS | _RESULTS:
+            yield part
+            return
+        if isinstance(call := part.get("functionCall", part.get("function_call")), dict):  # Gemini
+            yield call
+            return
+        if isinstance(part.get("functionResponse", part.get("function_response")), dict):
+            return
+        # Parts of Gemini have no type, only a key that says what they are.
+        if kind in _OTHERS or (kind is None and any(name in part for name in _GEMINI)):
+            return
+    if isinstance(part, dict):
+        found = f"a part of type {kind!r}" if kind else f"a part with {', '.join(map(str, part)) or 'no keys'}"
+    else:
+        found = describe_found(part)
+    raise MissingTraceError(
+        f"{place}: found {found}, expected text, a tool call or its result as OpenAI, Anthropic, Gemini, LangChain, "
+        "pydantic-ai or OpenTelemetry write them"
+    )
 
 
 def _joined(items: Iterable[Any]) -> list[ToolCall]:
@@ -176,6 +240,10 @@ def _call(item: Any, index: int) -> ToolCall:
     function = item.get("function")
     inner = function if isinstance(function, dict) else item
     name = inner.get("name", inner.get("tool_name"))
+    if name is None and (kind := _type(item)) in _BUILT_IN:  # OpenAI runs these itself, and names them by their type
+        return ToolCall(kind.removesuffix("_call"), {}, _failed(item))
+    if _type(item) == "custom_tool_call" and isinstance(item.get("input"), str):
+        return ToolCall(str(name), {"input": item["input"]}, _failed(item))  # its input is text of any form
     if not isinstance(name, str) or not name:
         return ToolCall("", {}, fault=f"[{index}].name: found {describe_found(name)}, expected the name of a tool")
     arguments = inner.get("arguments")

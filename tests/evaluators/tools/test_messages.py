@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_llmeval.evaluators.tools.calls import read_trace
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.evaluators.tools.calls import MissingTraceError, ToolCall, read_trace
+from pytest_llmeval.suite.registry import get_evaluator
 
 OPENAI = [
     {"role": "user", "content": "Refunds?"},
@@ -126,3 +128,84 @@ def test_a_result_belongs_to_the_last_call_with_its_id() -> None:
         ]
     )
     assert [call.failed for call in calls] == [False, True]
+
+
+OPENTELEMETRY = [
+    {"role": "user", "parts": [{"type": "text", "content": "Refunds?"}]},
+    {
+        "role": "assistant",
+        "parts": [
+            {"type": "reasoning", "content": "I look that up."},
+            {"type": "tool_call", "id": "1", "name": "lookup", "arguments": {"topic": "refunds"}},
+            {"type": "tool_call", "id": "2", "name": "now", "arguments": {}},
+        ],
+        "finish_reason": "tool_call",
+    },
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "30 days"}]},
+]
+GEMINI = [
+    {"role": "user", "parts": [{"text": "Refunds?"}]},
+    {
+        "role": "model",
+        "parts": [
+            {"functionCall": {"name": "lookup", "args": {"topic": "refunds"}}},
+            {"functionCall": {"name": "now", "args": {}}},
+        ],
+    },
+    {"role": "user", "parts": [{"functionResponse": {"name": "lookup", "response": {"days": 30}}}]},
+]
+LANGCHAIN = [
+    {"type": "human", "content": "Refunds?"},
+    {
+        "type": "ai",
+        "content": "",
+        "tool_calls": [
+            {"name": "lookup", "args": {"topic": "refunds"}, "id": "1", "type": "tool_call"},
+            {"name": "now", "args": {}, "id": "2", "type": "tool_call"},
+        ],
+    },
+    {"type": "tool", "content": "30 days", "tool_call_id": "1"},
+]
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [OPENTELEMETRY, GEMINI, LANGCHAIN, [{"parts": OPENTELEMETRY[1]["parts"]}]],
+    ids=["opentelemetry", "gemini", "langchain", "no role"],
+)
+def test_calls_are_read_from_other_messages(trace: Any) -> None:
+    assert read_trace(trace) == [ToolCall("lookup", {"topic": "refunds"}), ToolCall("now", {})]
+    assert read_trace({"messages": trace}) == read_trace(trace)
+
+
+def test_calls_that_openai_runs_itself_are_named_by_their_type() -> None:
+    items = [
+        {"role": "user", "content": "Refunds?"},
+        {"type": "web_search_call", "id": "1", "status": "completed", "action": {"query": "refunds"}},
+        {"type": "custom_tool_call", "call_id": "2", "name": "grep", "input": "refund.*"},
+        {"role": "assistant", "function_call": {"name": "old", "arguments": '{"a": 1}'}, "content": None},
+    ]
+    assert read_trace(items) == [
+        ToolCall("web_search", {}),
+        ToolCall("grep", {"input": "refund.*"}),
+        ToolCall("old", {"a": 1}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ({"role": "assistant", "parts": [{"type": "call", "tool": "x"}]}, "messages[0].parts[0]: found a part of type"),
+        ({"role": "assistant", "content": [{"tool": "x"}]}, "messages[0].content[0]: found a part with tool"),
+        ({"role": "assistant", "content": [7]}, "messages[0].content[0]: found number 7"),
+        ({"role": "assistant", "content": {"type": "tool_use"}}, "messages[0].content: found an object"),
+        ({"role": "assistant", "tool_calls": {"name": "x"}}, "messages[0].tool_calls: found an object"),
+    ],
+)
+def test_a_part_of_another_form_is_no_trace_without_calls(message: Any, found: str) -> None:
+    with pytest.raises(MissingTraceError) as caught:
+        read_trace([message])
+    assert found in str(caught.value)
+    measured = get_evaluator("tools").measure(Case("a", expected=["lookup"]).answered({"messages": [message]}))
+    assert measured.counts == {}
+    assert found in measured.errored["tool_recall"]
