@@ -37,7 +37,7 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     if not callable(ask):
         several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
         hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
-        wanted = "expected an object with a method 'complete' or 'chat', or a callable"
+        wanted = "expected an object with a method 'complete', or a callable, or one with a method 'chat'"
         raise JudgeError(f"found {type(judge).__name__} as the judge, {wanted}{hint}")
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
 
