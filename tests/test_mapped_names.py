@@ -1,4 +1,4 @@
-"""The pages that map other systems to this one: every row runs, and every name of their documents is there."""
+"""The pages for authors of the evaluation package and of himga.eval: every row runs, every name is mapped."""
 
 import re
 from pathlib import Path
