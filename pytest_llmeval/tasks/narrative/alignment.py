@@ -284,10 +284,12 @@ def _as_it_is(value: Scalar | None) -> Scalar | None:
 
 def _as_written(value: Scalar | None) -> Scalar | None:
     """Return a number as the text that it is written as; models write ``"1"`` for 1."""
-    if value is None or value[0] != "number":
-        return value if value is None or value[0] != "text" else ("text", value[1].strip())
-    number = value[1]
-    return "text", str(int(number) if isinstance(number, float) and number.is_integer() else number)
+    if value is None or value[0] == "boolean":
+        return value
+    written = value[1]
+    if isinstance(written, float) and written.is_integer():
+        written = int(written)
+    return "text", str(written).strip()
 
 
 def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:

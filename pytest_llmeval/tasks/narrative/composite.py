@@ -282,7 +282,7 @@ class Narrative(NarrativeEvaluator):
         return {"overall_score": overall, **scores, "event_accuracy": events}
 
     def aggregate_results(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return means over what `evaluate` returned for several stories; see `report.aggregate_results`."""
+        """Return means of scores and sums of counts over several stories; see `report.aggregate_results`."""
         return report.aggregate_results(results)
 
     def generate_report(
