@@ -21,6 +21,7 @@ from pytest_llmeval.core.parts import (
     PredictionParts,
     describe_prediction,
     expectation,
+    own_or_answer,
     search,
 )
 from pytest_llmeval.core.wording import counted
@@ -121,6 +122,7 @@ class Reading(Struct, frozen=True, dict=True):
         second: The part that is read where the prediction lacks the first.
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
         reads_expected: Whether it reads the whole of what is expected.
+        own_keys: Keys of the objects that it reads as a whole; of others it reads the answer, if they have one.
     """
 
     part: str = WHOLE
@@ -131,6 +133,7 @@ class Reading(Struct, frozen=True, dict=True):
     second: str | None = None
     turn: Turn | None = None
     reads_expected: bool = False
+    own_keys: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -151,7 +154,7 @@ class Reading(Struct, frozen=True, dict=True):
         if on is not None:
             return cls(evaluator.part, on, parts, turn=turn, reads_expected=evaluator.reads_expected)
         lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
-        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected)
+        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected, evaluator.own_keys)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -199,7 +202,9 @@ class Reading(Struct, frozen=True, dict=True):
             return self._of_turns.view(case)  # transcripts have their parts under the names
         if self._name == WHOLE:
             known = case.origin is not None or self.parts == Parts()
-            return case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
+            case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
+            found = own_or_answer(case.prediction, self.own_keys, self.parts)
+            return case if found is case.prediction else replace(case, prediction=found)
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case

@@ -1,6 +1,6 @@
 """Judges, models that grade answers: questions, clients, stored verdicts, limits."""
 
-__all__ = ("batch_judge", "is_unanswerable", "judge_answer")
+__all__ = ("batch_judge", "import_cache", "is_unanswerable", "judge_answer")
 
 from typing import Any
 

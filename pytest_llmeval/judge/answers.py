@@ -1,21 +1,27 @@
 """Judging answers in Python: a single one, or the results of a benchmark."""
 
-__all__ = ("Judgeable", "batch_judge", "is_unanswerable", "judge_answer")
+__all__ = ("Judgeable", "batch_judge", "import_cache", "is_unanswerable", "judge_answer")
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pytest_llmeval.core.errors import LlmevalError
+from pytest_llmeval.core.errors import Fault, LlmevalError, SuiteError
+from pytest_llmeval.core.parts import Parts
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.judge.contract import Question, Verdict
 from pytest_llmeval.judge.direct import DirectJudges, Judgeable, Panel
 from pytest_llmeval.judge.questions.modes import get_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, is_unanswerable, route
+
+if TYPE_CHECKING:
+    from pytest_llmeval.judge.score_file import ScoreFile
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_MODES: Final = tuple(sorted({*MODE_OF_TYPE.values(), "abstention"}))
@@ -48,8 +54,8 @@ class AnsweredQuestion(Protocol):
         """The right answer."""
 
     @property
-    def prediction(self) -> str:
-        """The answer."""
+    def prediction(self) -> Any:
+        """The answer, or an object with it under ``answer``."""
 
 
 def judge_answer(
@@ -65,7 +71,7 @@ def judge_answer(
     Args:
         question: What was asked.
         ground_truth: The right answer.
-        prediction: The answer.
+        prediction: The answer, or an object with it under ``answer``.
         llm: The judge. A function gets the request, whose ``str`` is the whole prompt, and returns (or awaits) text.
         mode: ``continuous``, ``adversarial`` (a rule that needs no judge), ``temporal_reasoning``,
             ``knowledge_update``, ``preference``, ``default_binary`` or ``abstention``.
@@ -74,7 +80,7 @@ def judge_answer(
         A score from 0 to 1; 0 or 1 in all modes but ``continuous``.
 
     Raises:
-        ValueError: The mode is unknown, or it needs a judge and there is none.
+        ValueError: The mode is unknown, it needs a judge and there is none, or the prediction is no text.
         JudgeError: The judge gave no verdict.
 
     Example:
@@ -82,7 +88,10 @@ def judge_answer(
         0.8
     """
     _check_mode(mode, _ANSWER_MODES)
-    task = _AnswerTask(mode, question, ground_truth, prediction)
+    answer = _answer_text(prediction)
+    if answer is None:
+        raise ValueError(f"found {type(prediction).__name__} as the prediction, expected text")
+    task = _AnswerTask(mode, question, ground_truth, answer)
     _check_judge(llm, [task])
     if (score := task.by_rule()) is not None:
         return score
@@ -111,7 +120,8 @@ def batch_judge(
     """Judge the results of a run, as many at once as allowed.
 
     Args:
-        results: From `run_eval`. One with an ``error``, which was not answered, is not judged.
+        results: From `run_eval`. One with an ``error``, which was not answered, is not judged, and neither is one whose
+            prediction has no text.
         llm: The judge, as for `judge_answer`. A plain function runs in several threads at once. A client is closed at
             the end, if it can be; those of this package may be used again.
         mode: ``auto``: by each result's question type, ``abstention`` where the question id ends in ``_abs``; or one
@@ -119,7 +129,7 @@ def batch_judge(
         cache_path: A JSON file ``{sample_id/question_id#digest: score}``; the digest is that of mode, question, right
             answer and answer. Only missing results are judged and added, even if the judging is interrupted; what got
             no verdict is judged again the next time. The judge is no part of the key: use another file for another
-            judge.
+            judge. A file ``{question_id: score}`` is read as well: ids that belong to one result get its full key.
         max_workers: How many calls are made at once.
 
     Returns:
@@ -129,46 +139,119 @@ def batch_judge(
     Raises:
         ValueError: An unknown mode, no judge although a score is missing that only one can give, or `max_workers`
             below 1.
-        SuiteError: The file is damaged; it is left unchanged.
+        SuiteError: The file is damaged, or has question ids that belong to several results, or all to none; it is left
+            unchanged, and nothing is asked. See `import_cache`.
         OSError: The file cannot be written.
     """
     _check_mode(mode, [_AUTO, *_ANSWER_MODES])
     if max_workers < 1:
         raise ValueError(f"found max_workers {max_workers}, expected at least 1")
-    answered = [row for row, each in enumerate(results) if not getattr(each, "error", "")]
-    judged = _judged([results[row] for row in answered], llm, mode, cache_path, max_workers)
-    by_row = dict(zip(answered, judged, strict=True))
+    answers = _answers(results)
+    answered = [(results[row], text) for row, text in answers.items()]
+    judged = _judged(answered, llm, mode, cache_path, max_workers)
+    by_row = dict(zip(answers, judged, strict=True))
     return [by_row.get(row) for row in range(len(results))]
 
 
+def import_cache(
+    old: str | Path, results: Sequence[AnsweredQuestion], new: str | Path, *, mode: str = _AUTO
+) -> list[str]:
+    """Copy scores that are kept by question id alone into a file for `batch_judge`.
+
+    A question id says nothing of the answer: the scores have to be those of these results.
+
+    Args:
+        old: A JSON file ``{question_id: score}``, or ``{sample_id/question_id: score}``; it is left unchanged.
+        results: What was judged.
+        new: The file for `batch_judge`; it may exist, and keeps the scores that it has.
+        mode: As for `batch_judge`.
+
+    Returns:
+        The ids that belong to no result, or to several results that differ; their scores are not copied.
+
+    Raises:
+        SuiteError: A file is damaged.
+        ValueError: The mode is unknown.
+        OSError: The file cannot be written.
+    """
+    from pytest_llmeval.judge.score_file import ScoreFile
+
+    _check_mode(mode, [_AUTO, *_ANSWER_MODES])
+    answered = [(results[row], text) for row, text in _answers(results).items()]
+    names = _keys_of_ids([each for each, _ in answered], _tasks(answered, mode))
+    given, target = ScoreFile.open(Path(old)), ScoreFile.open(Path(new))
+    ids = given.plain_ids
+    found = {name: keys for name in ids if len(keys := names.get(name, set())) == 1}
+    given.move({name: next(iter(keys)) for name, keys in found.items()})
+    for key, score in given.scores.items():
+        if key not in ids and key not in target.scores:
+            target.add(key, score)
+    target.save()
+    return [name for name in ids if name not in found]
+
+
+def _answers(results: Sequence[AnsweredQuestion]) -> dict[int, str]:
+    """Return the answers of those results that have one; others are logged unless an error says why."""
+    texts = {row: _answer_text(each.prediction) for row, each in enumerate(results) if not getattr(each, "error", "")}
+    if lacking := [row for row, text in texts.items() if text is None]:
+        first = results[lacking[0]]
+        found = f"{first.question_id}: found {type(first.prediction).__name__}, expected text"
+        _LOG.warning("%d of %d predictions are no answer; the first: %s", len(lacking), len(texts), found)
+    return {row: text for row, text in texts.items() if text is not None}
+
+
+def _answer_text(prediction: Any) -> str | None:
+    """Return the answer of a prediction as text; ``None`` if it has none."""
+    answer = Parts().find("answer", prediction)
+    if isinstance(answer, bool | int | float):
+        return json.dumps(answer)
+    return answer if isinstance(answer, str) else None
+
+
+def _tasks(answered: Sequence[tuple[AnsweredQuestion, str]], mode: str) -> "list[_AnswerTask]":
+    return [
+        _AnswerTask(
+            route(each.question_type, each.question_id) if mode == _AUTO else mode,
+            each.question,
+            each.ground_truth,
+            text,
+        )
+        for each, text in answered
+    ]
+
+
+def _keys(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> list[str]:
+    from pytest_llmeval.judge.score_file import score_key
+
+    return [
+        score_key(each.sample_id, each.question_id, astuple(task)) for each, task in zip(results, tasks, strict=True)
+    ]
+
+
+def _keys_of_ids(results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> dict[str, set[str]]:
+    from pytest_llmeval.judge.score_file import keys_of_ids
+
+    keys = _keys(results, tasks)
+    return keys_of_ids((each.sample_id, each.question_id, key) for each, key in zip(results, keys, strict=True))
+
+
 def _judged(
-    results: Sequence[AnsweredQuestion],
+    answered: Sequence[tuple[AnsweredQuestion, str]],
     llm: Judgeable | Panel | None,
     mode: str,
     cache_path: str | Path | None,
     max_workers: int,
 ) -> list[float | None]:
-    tasks = [
-        _AnswerTask(
-            route(each.question_type, each.question_id) if mode == _AUTO else mode,
-            each.question,
-            each.ground_truth,
-            each.prediction,
-        )
-        for each in results
-    ]
+    tasks = _tasks(answered, mode)
     if cache_path is None:
         scores: list[float | None] = [None] * len(tasks)
         _judge_missing(tasks, llm, max_workers, scores, keep=lambda _row, _score: None)
         return scores
-    from pytest_llmeval.judge.score_file import ScoreFile, score_key
-
-    keys = [
-        score_key(each.sample_id, each.question_id, astuple(task)) for each, task in zip(results, tasks, strict=True)
-    ]
+    results = [each for each, _ in answered]
+    keys = _keys(results, tasks)
     once = dict(zip(keys, tasks, strict=True))
     order = list(once)
-    file = ScoreFile.open(Path(cache_path))
+    file = _opened(Path(cache_path), results, tasks)
     scores = [file.scores.get(key) for key in order]
 
     def keep(row: int, score: float) -> None:
@@ -182,6 +265,32 @@ def _judged(
         file.save()
     by_key = dict(zip(order, scores, strict=True))
     return [by_key[key] for key in keys]
+
+
+def _opened(path: Path, results: Sequence[AnsweredQuestion], tasks: "Sequence[_AnswerTask]") -> "ScoreFile":
+    """Open a file of scores; those that are kept by question id alone move to the results that they belong to."""
+    from pytest_llmeval.judge.score_file import ScoreFile
+
+    file = ScoreFile.open(path)
+    if not (ids := file.plain_ids):
+        return file
+    names = _keys_of_ids(results, tasks)
+    found = {name: names[name] for name in ids if name in names}
+    several = [name for name, keys in found.items() if len(keys) > 1]
+    known = {*file.scores, *chain.from_iterable(found.values())}
+    is_bought_again = not found and any(
+        key not in known and task.by_rule() is None for key, task in zip(_keys(results, tasks), tasks, strict=True)
+    )
+    if several or is_bought_again:
+        wrong = several or ids
+        what = (
+            f"found {len(wrong)} question ids, such as {wrong[0]!r}, of {'several results' if several else 'no result'}"
+        )
+        expected = "expected ids of one result each: qa.import_cache(old, results, new) copies what can be told apart"
+        raise SuiteError([Fault(str(path), 0, 0, "", f"{what}; {expected}")])
+    file.move({name: next(iter(keys)) for name, keys in found.items()})
+    _LOG.info("%d scores of %s were kept by question id; their keys are complete now", len(found), path)
+    return file
 
 
 @dataclass(frozen=True, slots=True)

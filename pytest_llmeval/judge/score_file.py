@@ -1,10 +1,11 @@
 """A JSON file of scores, ``{key: score}``, completed from run to run."""
 
-__all__ = ("ScoreFile", "score_key", "scored_ids")
+__all__ = ("ScoreFile", "keys_of_ids", "score_key", "scored_ids")
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +40,19 @@ def scored_ids(key: str) -> list[str]:
     return [f"{found[1]}/{found[2]}", found[2]] if found is not None else [key]
 
 
+def keys_of_ids(questions: Iterable[tuple[str, str, str]]) -> dict[str, set[str]]:
+    """Return what the questions that an id may mean are kept under.
+
+    Args:
+        questions: Id of the conversation, id of the question in it, and `score_key` of each.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for sample, question, key in questions:
+        for name in (question, f"{sample}/{question}"):
+            found[name].add(key)
+    return dict(found)
+
+
 @dataclass
 class ScoreFile:
     """The file and its scores.
@@ -51,6 +65,7 @@ class ScoreFile:
     path: Path
     scores: dict[str, float] = field(default_factory=dict)
     _new: dict[str, float] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
 
     @classmethod
     def open(cls, path: Path) -> "ScoreFile":
@@ -68,6 +83,19 @@ class ScoreFile:
         self.scores[key] = self._new[key] = score
 
     @property
+    def plain_ids(self) -> list[str]:
+        """The keys that are ids of questions, as other programs write them."""
+        return [key for key in self.scores if _KEY.fullmatch(key) is None]
+
+    def move(self, names: Mapping[str, str]) -> None:
+        """Move scores from one key to another, until `save` in memory; a score that is there already stays."""
+        for name, key in names.items():
+            self._moved.add(name)
+            score = self.scores.pop(name)
+            if key not in self.scores:
+                self.add(key, score)
+
+    @property
     def unsaved(self) -> int:
         """How many scores the file does not have yet."""
         return len(self._new)
@@ -79,9 +107,13 @@ class ScoreFile:
             OSError: It cannot be written.
             SuiteError: It has been damaged in the meantime, and is left unchanged.
         """
-        if self._new:
-            rewrite(self.path, lambda: _text({**_read(self.path), **self._new}))
+        if self._new or self._moved:
+            rewrite(self.path, lambda: _text(self._merged(_read(self.path))))
             self._new.clear()
+            self._moved.clear()
+
+    def _merged(self, there: Mapping[str, float]) -> dict[str, float]:
+        return {key: score for key, score in {**there, **self._new}.items() if key not in self._moved}
 
 
 def _text(scores: Mapping[str, float]) -> str:

@@ -32,7 +32,7 @@ def fill_buckets(metrics: MetricIndex, cases: Sequence[CaseResult]) -> list[Fill
     for label, evaluator in metrics.evaluators.items():
         own = evaluator.error_buckets()
         for each in own or _imperfect(metrics, label):
-            named = replace(each, metric=metrics.full_name(label, each.metric))
+            named = structs.replace(each, metric=metrics.full_name(label, each.metric))
             held = [case for case in cases if each.holds(case.metrics.get(named.metric), case.details.get(label, {}))]
             filled.append(FilledBucket(named.name, named.metric, named.limit, label, held, general=not own))
     return filled

@@ -48,7 +48,7 @@ def improved(mode: str, reply: str, original: float | None) -> float | None:
     """What a reply means here: as in the original, but one that cannot be read has no score."""
     text = reply.strip()
     if mode != "continuous":
-        word = re.match(r"(yes|no)\b", text.lower())
+        word = re.match(r"(?:\*\*|the answer is )?(yes|no)\b", text.lower())
         return None if word is None else float(word.group(1) == "yes")
     if text.startswith("```json\n") and text.endswith("\n```"):
         text = text.removeprefix("```json\n").removesuffix("\n```")
@@ -72,12 +72,17 @@ def test_most_replies_are_read_as_by_the_original() -> None:
     same = [row for row in recorded if score_of(row["mode"], row["reply"]) == row["expected"]]
     other = [row for row in recorded if score_of(row["mode"], row["reply"]) not in (None, row["expected"])]
     assert len(same) > len(recorded) / 3
-    assert all("```" in row["reply"] for row in other)
+    assert all("```" in row["reply"] or row["reply"] in ("**yes**", "the answer is yes") for row in other)
 
 
 @pytest.mark.parametrize("row", rows("unanswerable.jsonl"), ids=lambda row: repr(row["text"])[:30])
-def test_the_rule_for_unanswerable_questions_is_that_of_the_original(row: dict[str, Any]) -> None:
-    assert is_unanswerable(row["text"]) is row["expected"]
+def test_the_original_rule_for_unanswerable_questions_is_kept(row: dict[str, Any]) -> None:
+    assert is_unanswerable(row["text"], original=True) is row["expected"]
+
+
+def test_the_rule_for_unanswerable_questions_differs_from_the_original_in_the_writing_alone() -> None:
+    found = [row["text"] for row in rows("unanswerable.jsonl") if is_unanswerable(row["text"]) is not row["expected"]]
+    assert found == ["None.", "Unanswerable.", "I can\u2019t answer", "I don't know", "I do not know"]
 
 
 def test_question_types_are_routed_as_by_the_original() -> None:

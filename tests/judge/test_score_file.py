@@ -17,7 +17,7 @@ from pytest_llmeval import SuiteError
 from pytest_llmeval.core.errors import BudgetError, JudgeError
 from pytest_llmeval.judge.contract import JudgeRequest
 from pytest_llmeval.judge.score_file import ScoreFile
-from pytest_llmeval.tasks.memory_qa.qa import batch_judge
+from pytest_llmeval.tasks.memory_qa.qa import EvalResult, batch_judge, import_cache
 
 LOG = "pytest_llmeval.judge.answers"
 
@@ -54,12 +54,56 @@ def test_a_complete_file_needs_no_judge_and_is_not_written(tmp_path: Path) -> No
     )
 
 
-def test_other_scores_of_the_file_stay_and_an_id_alone_is_no_key(tmp_path: Path) -> None:
+def test_scores_under_question_ids_are_read_and_get_full_keys(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
-    path.write_text('{"other": 1, "q1": 0.5, "问题": 0}')
-    assert batch_judge(RESULTS[:2], llm=Scripted(scored(0.2, 0)), cache_path=path) == [0.2, 0.0]
-    assert kept(path) == {"other": 1, "q1": 0.5, "s/q0": 0.2, "s/q1": 0.0, "问题": 0}
+    path.write_text('{"q0": 0.5, "s/q1": 0.25, "other": 1, "问题": 0}')
+    judge = Scripted([AssertionError("asked"), AssertionError("asked"), *scored(0.2)])
+    assert batch_judge(RESULTS[:3], llm=judge, cache_path=path) == [0.5, 0.25, 0.2]
+    assert kept(path) == {"other": 1, "s/q0": 0.5, "s/q1": 0.25, "s/q2": 0.2, "问题": 0}
     assert "问题" in path.read_text(encoding="utf-8")
+    assert len(json.loads(path.read_text(encoding="utf-8"))) == 5
+    assert batch_judge(RESULTS[:3], llm=None, cache_path=path) == [0.5, 0.25, 0.2]
+
+
+def test_a_score_with_a_full_key_goes_before_one_under_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    batch_judge(RESULTS[:1], llm=Scripted(scored(0.2)), cache_path=path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"q0": 0.9}))
+    assert batch_judge(RESULTS[:1], llm=None, cache_path=path) == [0.2]
+    assert kept(path) == {"s/q0": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("text", "results", "message"),
+    [
+        ('{"q0": 0.5}', [result(0, sample="a"), result(0, sample="b")], "'q0', of several results; expected"),
+        ('{"q0": 0.5}', [result(0), result(0, answer="Rome")], "'q0', of several results; expected"),
+        ('{"a_q0": 0.5, "a_q1": 1}', RESULTS, "found 2 question ids, such as 'a_q0', of no result; expected"),
+    ],
+)
+def test_ids_that_cannot_be_told_apart_are_reported_and_nothing_is_asked_or_written(
+    tmp_path: Path, text: str, results: list[EvalResult], message: str
+) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(text)
+    judge = Scripted([AssertionError("asked")] * 5)
+    with pytest.raises(SuiteError, match=message) as caught:
+        batch_judge(results, llm=judge, cache_path=path)
+    assert "qa.import_cache" in str(caught.value)
+    assert (judge.prompts, path.read_text()) == ([], text)
+
+
+def test_import_cache_copies_what_can_be_told_apart(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text('{"q0": 0.5, "a/q1": 0.75, "q1": 1, "gone": 0}')
+    results = [result(0, sample="a"), result(1, sample="a"), result(1, sample="b")]
+    assert import_cache(old, results, new) == ["q1", "gone"]
+    assert kept(new) == {"a/q0": 0.5, "a/q1": 0.75}
+    assert old.read_text() == '{"q0": 0.5, "a/q1": 0.75, "q1": 1, "gone": 0}'
+    assert batch_judge(results, llm=Scripted(["", *scored(0.1)]), cache_path=new) == [0.5, 0.75, 0.1]
+    old.write_text('{"q0": 0.1, "b/q1": 1}')
+    assert import_cache(str(old), results, str(new)) == []
+    assert kept(new) == {"a/q0": 0.5, "a/q1": 0.75, "b/q1": 0.1}
 
 
 def test_no_result_gets_the_score_of_another_conversation_answer_or_mode(tmp_path: Path) -> None:

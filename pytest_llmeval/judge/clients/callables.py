@@ -22,7 +22,8 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
 
     Args:
         judge: Has a method ``complete``, or can be called; either gets the request and returns, or awaits, text or a
-            `JudgeReply`. Functions that are not async run in threads.
+            `JudgeReply`. Or it has a method ``chat``, which gets a list of ``{"role": ..., "content": ...}``. Functions
+            that are not async run in threads.
         timeout: Seconds that one call may take; ``None`` waits for ever.
 
     Raises:
@@ -31,14 +32,28 @@ def as_client(judge: Any, *, timeout: float | None = None) -> AsyncJudge:
     __tracebackhide__ = True
     if isinstance(judge, type):
         raise JudgeError(f"found the class {judge.__name__}, expected an instance of it as the judge")
-    complete = getattr(judge, "complete", None)
-    ask = complete if callable(complete) else judge
+    complete, chat = getattr(judge, "complete", None), getattr(judge, "chat", None)
+    ask = complete if callable(complete) else _chatting(chat) if callable(chat) else judge
     if not callable(ask):
         several = isinstance(judge, list | tuple | dict) or hasattr(judge, "judges")
         hint = "; a panel is 'judges' of a suite, or Panel in Python" if several else ""
-        wanted = "expected an object with a method 'complete', or a callable"
+        wanted = "expected an object with a method 'complete', or a callable, or one with a method 'chat'"
         raise JudgeError(f"found {type(judge).__name__} as the judge, {wanted}{hint}")
     return _CallableJudge(ask, getattr(judge, "aclose", None), timeout)
+
+
+def _chatting(chat: Callable[[list[dict[str, str]]], Any]) -> Callable[[JudgeRequest], Any]:
+    if inspect.iscoroutinefunction(chat):
+
+        async def asked(request: JudgeRequest) -> Any:
+            return await chat(_messages(request))
+
+        return asked
+    return lambda request: chat(_messages(request))
+
+
+def _messages(request: JudgeRequest) -> list[dict[str, str]]:
+    return [{"role": each.role, "content": each.content} for each in request.messages]
 
 
 @dataclass(frozen=True)

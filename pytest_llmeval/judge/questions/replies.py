@@ -205,8 +205,13 @@ FLAGS: Final = (
 """The defects that an explanation can have."""
 
 _HIGHEST_GRADE: Final = 100.0
-_WORD = re.compile(r"(yes|no)\b[\s.,:;!\-\u2013\u2014]*")
-_WORD_ALONE = re.compile(r"^[^\w\n]*(yes|no)[^\w\n]*$", re.MULTILINE)
+_WORD = re.compile(r"(?P<marks>[*`]*)(?P<word>yes|no)\b[.,:;!]?(?P=marks)[\s.,:;!\-\u2013\u2014]*")
+_WORD_ALONE = re.compile(r"^[^\w\n]*(?P<word>yes|no)[^\w\n]*$", re.MULTILINE)
+_LED_WORD = re.compile(
+    r"[*`]*(?:(?:(?:so|thus|hence|therefore|overall),?\s+)?(?:the|my)\s+)?(?:final\s+)?(?:answer|verdict)[*`]*"
+    r"(?:\s+is|\s*:)[*`]*:?\s*[*`]*(?P<word>yes|no)[*`]*(?:\s*[.,;:!\u2013\u2014\n][.,;:!\u2013\u2014*`\s]*|$)"
+)
+_ANY_WORD = re.compile(r"\b(?P<word>yes|no)\b")
 
 
 def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,9 +287,10 @@ def read_score(reply: str) -> Verdict:
 
 
 def read_yes_no(reply: str) -> Verdict:
-    """Read a reply that begins with the word yes (1) or no (0), in upper or lower case.
+    """Read a reply that begins with the word yes (1) or no (0), in upper or lower case, plain, bold or as code.
 
-    The thoughts of a reasoning model that begin the reply, up to the first ``</think>``, are ignored.
+    It may also begin as ``The answer is yes.`` or ``Verdict: no``; then the other word must not occur at all. The
+    thoughts of a reasoning model that begin the reply, up to the first ``</think>``, are ignored.
 
     Raises:
         JudgeError: It begins with anything else, or says the opposite, too: behind another ``</think>``, which may be a
@@ -292,13 +298,17 @@ def read_yes_no(reply: str) -> Verdict:
     """
     text = _answer(reply).strip()
     word = _WORD.match(text.lower())
+    others = _further_words(text.lower())
+    if word is None:
+        # The answer of which such a sentence speaks may be the right one, so nothing else may be said after it.
+        word, others = _LED_WORD.match(text.lower()), _ANY_WORD.finditer(text.lower())
     if word is None:
         raise unreadable(reply, "found no verdict, expected a reply that begins with the word yes or no")
-    for other in _further_words(text.lower()):
-        if other[1] != word[1]:
+    for other in others:
+        if other["word"] != word["word"]:
             found = f"{shortened(word.group().strip(), _QUOTED)!r} and {shortened(other.group().strip(), _QUOTED)!r}"
             raise unreadable(reply, f"found two contradicting verdicts, {found}, expected one")
-    return Verdict(float(word[1] == "yes"), plain(text[word.end() :]))
+    return Verdict(float(word["word"] == "yes"), plain(text[word.end() :]))
 
 
 def _answer(reply: str) -> str:

@@ -73,25 +73,41 @@ def instruction_language(text: str, label: str | None = None) -> str:
     return "zh" if han >= _HAN_IN_A_WORD * others else "en"
 
 
+_TYPOGRAPHIC = str.maketrans("\u2019\u02bc\uff07", "'''")
+_FINAL_MARKS = " .!。！．"
+
+
 @cache
-def _unanswerable() -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the values and the phrases, of all languages."""
+def _unanswerable(original: bool) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """Return the values, the phrases of all languages, and the phrases that look like one of those, but are none."""
     data = load_taxonomy("unanswerable")
-    return frozenset(data["values"]), tuple(phrase for each in data["phrases"].values() for phrase in each)
+    if original:
+        return frozenset(data["values"]), tuple(data["original_phrases"]), ()
+    phrases = [phrase for each in data["phrases"].values() for phrase in each]
+    return frozenset(data["values"]), tuple(phrases), tuple(data["exceptions"])
 
 
-def is_unanswerable(text: str) -> bool:
+def is_unanswerable(text: str, *, original: bool = False) -> bool:
     """Return whether a text declares a question unanswerable.
 
-    That is so if the text, without regard to case and outer white space, is empty, is one of ``n/a``, ``na``,
-    ``none``, ``null`` and ``unanswerable``, or contains a phrase such as ``not mentioned``, ``no information`` or
-    ``无法回答``: fourteen English phrases, the twelve of HiMGA's judge for LoCoMo among them, and Chinese ones, as
-    ``taxonomies/unanswerable.yaml`` lists them.
+    That is so if the text, without regard to case, outer white space, the form of apostrophes and final full stops, is
+    empty, is one of ``n/a``, ``na``, ``none``, ``null`` and ``unanswerable``, or contains a phrase such as
+    ``not mentioned``, ``I don't know`` or ``无法回答``, as ``taxonomies/unanswerable.yaml`` lists them. ``unknown`` is
+    such a phrase, but ``the unknown`` is not.
+
+    Args:
+        text: The answer.
+        original: Apply the rule of HiMGA's judge for LoCoMo to the letter: twelve English phrases, anywhere, and the
+            values without a full stop.
 
     Example:
         >>> is_unanswerable("It is not mentioned."), is_unanswerable("我不知道。"), is_unanswerable("In Paris.")
         (True, True, False)
     """
     text = text.strip().lower()
-    values, phrases = _unanswerable()
+    values, phrases, exceptions = _unanswerable(original)
+    if not original:
+        text = text.translate(_TYPOGRAPHIC).rstrip(_FINAL_MARKS)
+    for each in exceptions:
+        text = text.replace(each, " ")
     return text in values or any(phrase in text for phrase in phrases)

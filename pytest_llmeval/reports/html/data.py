@@ -16,8 +16,10 @@ __all__ = (
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import structs
 
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord
 from pytest_llmeval.reports.data import Changes

@@ -43,7 +43,7 @@ class _Conversation:
         return self.agent
 
 
-def as_target(agent_factory: Callable[[], Agent], *, fresh: bool = False) -> Callable[[Any], Awaitable[str]]:
+def as_target(agent_factory: Callable[[], Agent], *, fresh: bool = False) -> Callable[[Any], Awaitable[Any]]:
     """Return a target for suites that answers questions by memory agents, as `run_eval` drives them.
 
     Each process makes an agent for each conversation: its memory is reset, it reads the conversation, and it answers
@@ -58,15 +58,15 @@ def as_target(agent_factory: Callable[[], Agent], *, fresh: bool = False) -> Cal
     """
     conversations: dict[str, _Conversation] = {}
 
-    async def answer(value: Any) -> str:
+    async def answer(value: Any) -> Any:
         question, sample = _parts(value)
         if fresh:
             agent = await _Conversation(sample).prepare(agent_factory)
-            return str(await _called(lambda: agent.answer(question)))
+            return await _called(lambda: agent.answer(question))
         conversation = conversations.setdefault(sample.sample_id, _Conversation(sample))
         async with conversation.turn:
             agent = await conversation.prepare(agent_factory)
-            return str(await _called(lambda: agent.answer(question)))
+            return await _called(lambda: agent.answer(question))
 
     answer.__module__ = sys._getframe(1).f_globals.get("__name__", __name__)  # noqa: SLF001 (as namedtuple: a suite may name only what its own module defines)
     return answer

@@ -16,8 +16,10 @@ from pytest_llmeval.tasks.memory_qa.qa import QAPair, QuestionType, Sample
 
 _SOURCES: dict[str, type[FileSource]] = {"locomo": LocomoSource, "longmemeval": LongMemEvalSource}
 
+_FILES = {"locomo": "locomo10.json", "longmemeval": "such as longmemeval_s.json"}
 
-def load_dataset(name: str, path: str | Path, **options: Any) -> list[Sample]:
+
+def load_dataset(name: str, path: str | Path | None = None, **options: Any) -> list[Sample]:
     """Return the samples of a benchmark's official file, as `run_eval` takes them.
 
     A sample of LoCoMo is a conversation with all of its questions; one of LongMemEval is a question with the sessions
@@ -25,16 +27,18 @@ def load_dataset(name: str, path: str | Path, **options: Any) -> list[Sample]:
 
     Args:
         name: ``locomo`` or ``longmemeval``.
-        path: The file; nothing is downloaded.
+        path: The file, which is required: nothing is downloaded.
         options: Of the source, such as ``question_types=("temporal",)``.
 
     Raises:
-        ValueError: The benchmark is unknown.
+        ValueError: The benchmark is unknown, or there is no path.
         TypeError: The source has no such option.
         SuiteError: With every fault of the file.
     """
     if name not in _SOURCES:
         raise ValueError(unknown_name("benchmark", name, _SOURCES))
+    if path is None:
+        raise ValueError(f"found no path, expected load_dataset({name!r}, PATH) with the official file, {_FILES[name]}")
     source = _SOURCES[name](path=str(Path(path).absolute()), **options)
     faults: list[Fault] = []
     cases = source.load(Path(), faults)

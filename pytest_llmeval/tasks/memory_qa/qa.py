@@ -13,6 +13,7 @@ __all__ = (
     "Sample",
     "batch_judge",
     "compute_metrics",
+    "import_cache",
     "is_unanswerable",
     "judge_answer",
     "run_eval",
@@ -29,7 +30,9 @@ from typing import Any, Protocol
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import MissingDataError, format_error
-from pytest_llmeval.judge.answers import batch_judge, is_unanswerable, judge_answer
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.judge.answers import batch_judge, import_cache, is_unanswerable, judge_answer
 from pytest_llmeval.run.score import score
 from pytest_llmeval.services.secrets import presentable
 from pytest_llmeval.suite.registry import default_registry, get_evaluator
@@ -83,7 +86,7 @@ class EvalResult:
     """One question and its answer; plain data, so ``asdict`` saves it and ``EvalResult(**row)`` reads it back.
 
     Attributes:
-        prediction: The answer; empty where there is none.
+        prediction: The answer, or an object with it under ``answer``; empty where there is none.
         error: Why there is none; then no metric has a score.
     """
 
@@ -92,7 +95,7 @@ class EvalResult:
     question_type: QuestionType
     question: str
     ground_truth: str
-    prediction: str
+    prediction: Any
     error: str = ""
 
 
@@ -113,8 +116,8 @@ class Agent(Protocol):
     def ingest_sample(self, sample: Sample) -> None:
         """Read a sample's conversation into memory."""
 
-    def answer(self, question: str) -> str:
-        """Answer a question from memory."""
+    def answer(self, question: str) -> Any:
+        """Answer a question from memory: text, or an object with it under ``answer``."""
 
 
 def run_eval(
@@ -173,12 +176,14 @@ def _prepared(agent: Agent, sample: Sample) -> str:
 
 
 def _asked(agent: Agent, sample: Sample, pair: QAPair, failure: str) -> EvalResult:
-    prediction = ""
+    prediction: Any = ""
     if not failure:
         try:
-            prediction = agent.answer(pair.question)
+            prediction = Parts().find("answer", agent.answer(pair.question))
         except Exception as error:  # noqa: BLE001 (as above)
             failure = presentable(format_error(error))
+        if not isinstance(prediction, str):
+            prediction, failure = "", f"the agent returned {describe_found(prediction)}, expected text"
     return EvalResult(
         sample_id=sample.sample_id,
         question_id=pair.question_id,

@@ -70,12 +70,18 @@ class ActionLayer(NarrativeEvaluator):
         }
         details: dict[str, Any] = {
             "wrong_fields": [wrong for pair in judged for wrong in _wrong_fields(*pair)],
+            "unjudged_fields": [
+                {"event": event.label, "field": field, "predicted": value}
+                for event, partner in stories.events
+                for field, value in (partner.action.items() if partner else ())
+                if field not in event.action
+            ],
             "missing_events": [event.label for event, partner in judged if partner is None],
             "field_counts": {field: {"correct": right[field], "total": len(given[field])} for field in ACTION_FIELDS},
             **matches,
             "n_events_evaluated": len(judged),
             "n_events_skipped": len(skipped),
-        } | gap_details("action_layer", stories.gold, None if judged else _ABSENT)
+        } | gap_details("action_layer", stories.gold)
         if not judged:
             return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _ABSENT))
         counts = gap_counts(details) | matches | {"events": len(judged)}

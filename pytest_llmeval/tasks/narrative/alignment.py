@@ -1,15 +1,25 @@
 """Alignment of two annotations: characters, events, and relationships within an event."""
 
-__all__ = ("ALIGN", "Alignment", "EventPair", "Matching", "NameMatch", "RelationshipPair", "relationship_pairs")
+__all__ = (
+    "ALIGN",
+    "Alignment",
+    "EventPair",
+    "Matching",
+    "NameMatch",
+    "Pairing",
+    "RelationshipPair",
+    "relationship_links",
+)
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, TypeVar, get_args
+from itertools import chain, product
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.spans import best_pairs, first_pairs, pair_spans
-from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Story
+from pytest_llmeval.tasks.narrative.document import Character, Event, Relationship, Scalar, Story
 from pytest_llmeval.tasks.narrative.rules import Resolver, name_key, nearest
 
 ALIGN = ("id", "time_order")
@@ -17,6 +27,9 @@ ALIGN = ("id", "time_order")
 
 NameMatch: TypeAlias = Literal["aliases", "strict"]
 """Which names of a character count: its aliases too, or its main name alone."""
+
+Pairing: TypeAlias = Literal["one", "many"]
+"""Whether a relationship is paired with one of the other side, or with every one between the same characters."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """Places in the gold list and in the predicted list."""
@@ -37,7 +50,10 @@ class Matching:
     Attributes:
         fuzzy: How like two names must be to be equal, in (0, 1], as in `nearest`; ``None``: their keys are equal.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
+            Events that share none of these fields are aligned by their position.
         match: ``strict``: only main names count, no aliases, and none may be fuzzy.
+        pairing: ``one``: a relationship has one partner at most; ``many``: it has every relationship of the other side
+            between the same characters.
 
     Raises:
         ValueError: An option has an impossible value.
@@ -46,12 +62,15 @@ class Matching:
     fuzzy: float | None = None
     align: Sequence[str] = ALIGN
     match: NameMatch = "aliases"
+    pairing: Pairing = "one"
 
     def __post_init__(self) -> None:
         if self.fuzzy is not None and not 0 < self.fuzzy <= 1:
             raise ValueError(f"fuzzy: found {self.fuzzy!r}, expected a number above 0 and at most 1, or null")
         if self.match not in (known := get_args(NameMatch)):
             raise ValueError(f"match: {unknown_name('way', self.match, known)}")
+        if self.pairing not in (known := get_args(Pairing)):
+            raise ValueError(f"pairing: {unknown_name('way', self.pairing, known)}")
         if self.match == "strict" and self.fuzzy is not None:
             raise ValueError(f"fuzzy: found {self.fuzzy!r} with match: strict, expected match: aliases")
         for name in self.align:
@@ -104,16 +123,76 @@ class Alignment:
         return [event for event in self.predicted.events if id(event) not in taken]
 
     @cached_property
+    def notes(self) -> list[str]:
+        """What readers of the scores should know of the alignment."""
+        if not self._by_position:
+            return []
+        number, names = len(self._by_position), self.matching.align
+        events = "1 event is" if number == 1 else f"{number} events are"
+        lacking = f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} not on both sides"
+        return [f"{events} aligned by position: {lacking}"]
+
+    @cached_property
     def _aligned(self) -> list[tuple[Event, Event]]:
-        stages = [_ALIGNMENTS[name] for name in self.matching.align]
+        return [*self._by_fields, *self._by_position]
+
+    @cached_property
+    def _by_fields(self) -> list[tuple[Event, Event]]:
+        stages = list(chain.from_iterable(_ALIGNMENTS[name] for name in self.matching.align))
         return _pair_in_stages(self.gold.events, self.predicted.events, stages)
 
     @cached_property
-    def relationships(self) -> list[list[RelationshipPair]]:
-        """For each gold event its usable relationships with their partners."""
+    def _by_position(self) -> list[tuple[Event, Event]]:
+        """Pair events at the same place of both lists that no field can align, since one of the two lacks each."""
+        taken = {id(each) for pair in self._by_fields for each in pair}
         return [
-            relationship_pairs(gold.relationships, predicted.relationships if predicted else (), self._resolver)
+            (gold, predicted)
+            for gold, predicted in zip(self.gold.events, self.predicted.events, strict=False)
+            if id(gold) not in taken and id(predicted) not in taken
+            if not any(_has(gold, name) and _has(predicted, name) for name in self.matching.align)
+        ]
+
+    @cached_property
+    def relationships(self) -> list[list[RelationshipPair]]:
+        """For each gold event its usable relationships with their partners, the best one of several."""
+        found = []
+        for (gold, _), links in zip(self.events, self.links, strict=True):
+            best: dict[int, Relationship] = {}
+            for right, answer in sorted(links, key=_unlikeness):
+                best.setdefault(id(right), answer)
+            found.append([(each, best.get(id(each))) for each in gold.relationships if each.is_usable])
+        return found
+
+    @cached_property
+    def links(self) -> list[list[tuple[Relationship, Relationship]]]:
+        """For each gold event the gold and predicted relationships that belong together."""
+        return [
+            relationship_links(
+                gold.relationships,
+                predicted.relationships if predicted else (),
+                self._resolver,
+                many=self.matching.pairing == "many",
+            )
             for gold, predicted in self.events
+        ]
+
+    @cached_property
+    def feelings(self) -> list[list[RelationshipPair]]:
+        """As `relationships`; where many belong together, they are one relationship with the sentiments of all."""
+        if self.matching.pairing == "one":
+            return self.relationships
+        return [self._united(pairs, links) for pairs, links in zip(self.relationships, self.links, strict=True)]
+
+    def _united(
+        self, pairs: Sequence[RelationshipPair], links: Sequence[tuple[Relationship, Relationship]]
+    ) -> list[RelationshipPair]:
+        groups: dict[tuple[str, str], tuple[list[Relationship], dict[int, Relationship]]] = {}
+        for right, _ in pairs:
+            groups.setdefault(_ends(right, self._resolver), ([], {}))[0].append(right)
+        for right, answer in links:
+            groups[_ends(right, self._resolver)][1][id(answer)] = answer
+        return [
+            (_union(rights), _union(list(answers.values())) if answers else None) for rights, answers in groups.values()
         ]
 
     @cached_property
@@ -191,14 +270,34 @@ def _archetype_preference(gold: Character, predicted: Character) -> tuple[int, i
     return int(bool(gold.archetype) and gold.archetype == predicted.archetype), int(not gold.archetype)
 
 
-def _by_id(gold: list[Event], predicted: list[Event]) -> Pairs:
-    pairs = first_pairs([event.id for event in predicted], [event.id for event in gold])
-    return [(right, answered) for answered, right in pairs]
+def _by_scalar(name: str, key: Callable[[Scalar | None], Scalar | None]) -> Callable[[list[Event], list[Event]], Pairs]:
+    def stage(gold: list[Event], predicted: list[Event]) -> Pairs:
+        right, answered = ([key(getattr(event, name)) for event in side] for side in (gold, predicted))
+        return [(row, column) for column, row in first_pairs(answered, right)]
+
+    return stage
 
 
-def _by_time_order(gold: list[Event], predicted: list[Event]) -> Pairs:
-    pairs = first_pairs([event.time_order for event in predicted], [event.time_order for event in gold])
-    return [(right, answered) for answered, right in pairs]
+def _as_it_is(value: Scalar | None) -> Scalar | None:
+    return value
+
+
+def _as_written(value: Scalar | None) -> Scalar | None:
+    """Return a number as the text that it is written as; models write ``"1"`` for 1."""
+    if value is None or value[0] == "boolean":
+        return value
+    written = value[1]
+    if isinstance(written, float) and written.is_integer():
+        written = int(written)
+    return "text", str(written).strip()
+
+
+def _by_either(name: str) -> list[Callable[[list[Event], list[Event]], Pairs]]:
+    return [_by_scalar(name, _as_it_is), _by_scalar(name, _as_written)]
+
+
+def _has(event: Event, name: str) -> bool:
+    return getattr(event, name) is not None
 
 
 def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
@@ -211,36 +310,48 @@ def _by_span(gold: list[Event], predicted: list[Event]) -> Pairs:
     return [(right[row][-1], answered[column][-1]) for row, column, _ in pairs]
 
 
-_ALIGNMENTS = {"id": _by_id, "time_order": _by_time_order, "span": _by_span}
+_ALIGNMENTS: dict[str, list[Callable[[list[Event], list[Event]], Pairs]]] = {
+    "id": _by_either("id"),
+    "time_order": _by_either("time_order"),
+    "span": [_by_span],
+}
 
 
-def relationship_pairs(
-    gold: Sequence[Relationship], predicted: Sequence[Relationship], resolve: Callable[[str], str]
-) -> list[RelationshipPair]:
-    """Pair the relationships of an event one-to-one.
+def relationship_links(
+    gold: Sequence[Relationship],
+    predicted: Sequence[Relationship],
+    resolve: Callable[[str], str],
+    *,
+    many: bool = False,
+) -> list[tuple[Relationship, Relationship]]:
+    """Pair the relationships of an event.
 
-    Only relationships between the same two characters in the same direction are paired, as many as possible; then with
-    the most equal levels 1, then levels 2, then common sentiments.
+    Only relationships between the same two characters in the same direction are paired: as many as possible one-to-one,
+    then with the most equal levels 1, then levels 2, then common sentiments; or all of them.
 
     Args:
         gold: The right ones.
         predicted: Those to be judged.
         resolve: Tells whom a name means.
-
-    Returns:
-        Each usable gold relationship with its partner, if it has one.
+        many: Whether all of them are paired.
     """
-    usable = list(filter(_is_usable, gold))
     groups: dict[tuple[str, str], tuple[list[Relationship], list[Relationship]]] = {}
-    for side, relationships in enumerate((usable, filter(_is_usable, predicted))):
+    for side, relationships in enumerate((gold, predicted)):
         for each in relationships:
-            ends = (resolve(name_key(each.agent)), resolve(name_key(each.target)))
-            groups.setdefault(ends, ([], []))[side].append(each)
-    partner: dict[int, Relationship] = {}
-    for rights, answers in groups.values():
-        for right, answer in _best_relationships(rights, answers):
-            partner[id(right)] = answer
-    return [(each, partner.get(id(each))) for each in usable]
+            if each.is_usable:
+                groups.setdefault(_ends(each, resolve), ([], []))[side].append(each)
+    if many:
+        return [link for rights, answers in groups.values() for link in product(rights, answers)]
+    return [link for rights, answers in groups.values() for link in _best_relationships(rights, answers)]
+
+
+def _ends(each: Relationship, resolve: Callable[[str], str]) -> tuple[str, str]:
+    return resolve(name_key(each.agent)), resolve(name_key(each.target))
+
+
+def _union(relationships: Sequence[Relationship]) -> Relationship:
+    """Return the first of some relationships with the sentiments of all."""
+    return replace(relationships[0], sentiments=frozenset().union(*(each.sentiments for each in relationships)))
 
 
 def _best_relationships(
@@ -248,20 +359,24 @@ def _best_relationships(
 ) -> list[tuple[Relationship, Relationship]]:
     rows, columns = sorted(gold, key=_content), sorted(predicted, key=_content)
     edges = {
-        (row, column): (
-            int(bool(right.level1) and right.level1 == answer.level1),
-            int(bool(right.level2) and right.level2 == answer.level2),
-            len(right.sentiments & answer.sentiments),
-        )
+        (row, column): _likeness(right, answer)
         for row, right in enumerate(rows)
         for column, answer in enumerate(columns)
     }
     return [(rows[row], columns[column]) for row, column in best_pairs(edges)]
 
 
+def _likeness(right: Relationship, answer: Relationship) -> tuple[int, int, int]:
+    return (
+        int(bool(right.level1) and right.level1 == answer.level1),
+        int(bool(right.level2) and right.level2 == answer.level2),
+        len(right.sentiments & answer.sentiments),
+    )
+
+
+def _unlikeness(link: tuple[Relationship, Relationship]) -> tuple[Any, ...]:
+    return (*(-each for each in _likeness(*link)), _content(link[1]))
+
+
 def _content(each: Relationship) -> tuple[str, str, list[str], str, str]:
     return (each.level1, each.level2, sorted(each.sentiments), each.agent, each.target)
-
-
-def _is_usable(each: Relationship) -> bool:
-    return each.is_usable

@@ -1,6 +1,6 @@
 """The base class of the evaluators of story annotations."""
 
-__all__ = ("NarrativeEvaluator", "mean_of_present", "read_gold")
+__all__ = ("NarrativeEvaluator", "mean_of_present", "parsed_prediction", "read_gold")
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.narrative.alignment import Alignment, Matching
 from pytest_llmeval.tasks.narrative.document import PARTS, Story, is_blank, json_fault, parse_document, read_story
@@ -22,7 +23,7 @@ from pytest_llmeval.tasks.narrative.gaps import GAPS, gaps_table
 from pytest_llmeval.tasks.narrative.labels import NarrativeTaxonomy, narrative_taxonomy
 from pytest_llmeval.tasks.narrative.normalizing import normalize_labels
 from pytest_llmeval.tasks.narrative.quotes import repair_spans, warn_of_drift
-from pytest_llmeval.tasks.narrative.rules import listed
+from pytest_llmeval.tasks.narrative.rules import handle_missing_ground_truth, listed
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _TAXONOMIES = ("relationship", "sentiment", "action")
 _EXPECTED = "expected a JSON v3 document (an object)"
+_UNREAD = "unread"
+"""The detail that says that nothing of a prediction could be read."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class NarrativeEvaluator(Evaluator):
     """Base of the evaluators of JSON v3 annotations.
 
     ``expected`` and ``prediction`` are JSON v3 documents: objects, or JSON texts, which may be in a fenced block. In
-    a prediction whatever has a wrong form is malformed and counts as absent. ``input`` is the text of the story;
+    a prediction whatever has a wrong form is malformed and counts as absent; of a system's prediction, such as
+    ``{answer, usage}``, the answer is read. ``input`` is the text of the story;
     where it is not given, ``source_info.text_content`` is, of the ground truth or else of the prediction.
 
     What the ground truth leaves empty (null, missing, blank, ``[]``, ``{}``) is never an error of the prediction. A
@@ -47,6 +51,8 @@ class NarrativeEvaluator(Evaluator):
         normalize: Fold labels of both sides into those of the taxonomies: bilingual, long and short forms, and letter
             case. Unknown labels stay as they are.
     """
+
+    own_keys = (*PARTS, "version", "metadata", "source_info")
 
     normalize: bool = field(default=False, kw_only=True)
 
@@ -71,8 +77,11 @@ class NarrativeEvaluator(Evaluator):
             "align": f"align:{','.join(self._matching.align)}",
         }
         flags = {"normalize": "labels:normalized", "repair_spans": "spans:repaired"}
+        pairing = ["pairing:many"] if self._matching.pairing == "many" else []
         named = [part for name, part in parts.items() if name in own]
-        return "|".join([*named, *(part for name, part in flags.items() if getattr(self, name, False)), version])
+        return "|".join(
+            [*named, *pairing, *(part for name, part in flags.items() if getattr(self, name, False)), version]
+        )
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what has a wrong form in the ground truth."""
@@ -98,7 +107,11 @@ class NarrativeEvaluator(Evaluator):
         details = {**observation.details, **changes}
         if stories.gold.faults:
             details["gt_faults"] = list(stories.gold.faults)
+        if notes := stories.notes:
+            details["notes"] = notes
         faults = stories.predicted.faults
+        if faults and not (stories.predicted.characters or stories.predicted.events):
+            details[_UNREAD] = True
         return structs.replace(observation, details=details, malformed=listed(faults, "; ") if faults else None)
 
     def error_buckets(self) -> Sequence[ErrorBucket]:
@@ -139,6 +152,23 @@ class NarrativeEvaluator(Evaluator):
         """Return the table of the gaps in the ground truth."""
         return [gaps_table({self.name.rpartition(".")[-1]: GAPS})]
 
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one pair; a prediction of which nothing can be read has no score, and ``malformed`` says why."""
+        details, scores = self._evaluated(prediction, ground_truth, text)
+        return {**details, **scores}
+
+    def _evaluated(
+        self, prediction: Any, ground_truth: Any, text: Any
+    ) -> tuple[dict[str, Any], Mapping[str, float | None]]:
+        found = own_or_answer(prediction, self.own_keys)
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
+        details, scores = dict(observation.details), self.scores(observation)
+        if observation.malformed is not None:
+            details["malformed"] = observation.malformed
+        return details, dict.fromkeys(scores) if _UNREAD in details else scores
+
+    handle_missing_ground_truth = staticmethod(handle_missing_ground_truth)
+
     def get_metrics_summary(self, results: Mapping[str, Any]) -> dict[str, float | None]:
         """Return the metrics out of what `evaluate` returned."""
         return {metric.name: results[metric.name] for metric in self.describe() if metric.name in results}
@@ -168,6 +198,12 @@ def read_gold(case: Case) -> Story:
     if gold is None:
         raise EvaluatorError(_wrong(case.expected))
     return read_story(gold)
+
+
+def parsed_prediction(value: Any) -> tuple[Mapping[str, Any], str | None]:
+    """Return the document that a prediction is or has, and else an empty one with what is wrong."""
+    found = parse_document(value)
+    return ({}, _wrong(value)) if found is None else (found, None)
 
 
 def _given_text(case: Case) -> str:

@@ -68,7 +68,7 @@ class Characters(NarrativeEvaluator):
             "n_ground_truth": len(gold),
             "archetype_correct": len(judged) - len(wrong),
             "archetype_total": len(judged),
-        } | gap_details("characters", stories.gold, None if gold else _ABSENT)
+        } | gap_details("characters", stories.gold)
         counts = gap_counts(details)
         if not gold:
             return Observation(counts, details, dict.fromkeys((*_FOUND, _ARCHETYPE), _ABSENT))

@@ -18,7 +18,7 @@ from pytest_llmeval.core.wording import unknown_name
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.tasks.narrative import report
 from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, mean_of_present
 from pytest_llmeval.tasks.narrative.characters import Characters
 from pytest_llmeval.tasks.narrative.events import describe_events, observe_events, summarize_events
@@ -64,6 +64,7 @@ class Narrative(NarrativeEvaluator):
     * ``event_precision``, ``event_recall``, ``event_f1``: events that are aligned; ``extra_events``: how many are not;
     * ``event_accuracy``: share of the gold events that are aligned, have all given fields of the action right and every
       relationship with its given levels and exactly its sentiments (text spans are no part of it);
+      ``judged_event_accuracy``: the same, without events whose ground truth has neither action nor relationship;
     * ``taxonomy_validity``: share of the predicted labels that the taxonomies have. It changes no other metric.
 
     All of these but ``extra_events`` are in [0, 1].
@@ -74,6 +75,7 @@ class Narrative(NarrativeEvaluator):
             Each gets the whole documents; its first metric, in [0, 1], is its score.
         relationship_score: ``pairs``: ``relationship_f1``; ``labelled``: ``labelled_f1``, which needs the levels too.
         match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: relationships between the same characters are paired many-to-many.
         repair_spans: As in `narrative.text_span`.
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
@@ -92,6 +94,7 @@ class Narrative(NarrativeEvaluator):
     components: dict[str, Any] | None = field(default=None, kw_only=True)
     relationship_score: Literal["pairs", "labelled"] = field(default="pairs", kw_only=True)
     match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
     repair_spans: bool = field(default=False, kw_only=True)
     fuzzy: float | None = None
     align: tuple[str, ...] = ALIGN
@@ -135,8 +138,8 @@ class Narrative(NarrativeEvaluator):
         names: dict[str, Any] = {"match": self.match, "normalize": self.normalize}
         evaluators = (
             Characters(self.fuzzy, **names),
-            Relationships(self.fuzzy, self.align, **names),
-            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy, **names),
+            Relationships(self.fuzzy, self.align, pairing=self.pairing, **names),
+            Sentiment(self.fuzzy, self.align, self.sentiment_taxonomy, pairing=self.pairing, **names),
             ActionLayer(self.align, normalize=self.normalize),
             TextSpan(self.tolerance, self.align, normalize=self.normalize, repair_spans=self.repair_spans),
         )
@@ -256,10 +259,10 @@ class Narrative(NarrativeEvaluator):
 
         Returns:
             ``overall_score``, ``component_scores``, ``detailed_results`` (what the component's own evaluator returns),
-            ``summary`` (events), ``taxonomy_validity`` and ``invalid_labels``. ``None`` where nothing can be judged.
+            ``summary`` (events), ``taxonomy_validity`` and ``invalid_labels``. ``None`` where nothing can be judged,
+            and everywhere where nothing of the prediction can be read; ``malformed`` says what has a wrong form.
         """
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=prediction))
-        scores, details = self.scores(observation), dict(observation.details)
+        details, scores = self._evaluated(prediction, ground_truth, text)
         results: dict[str, Any] = {
             "overall_score": scores["overall_score"],
             "component_scores": {component: scores[_score_name(component)] for component in self._names},
@@ -281,10 +284,14 @@ class Narrative(NarrativeEvaluator):
         return {"overall_score": overall, **scores, "event_accuracy": events}
 
     def aggregate_results(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return means over what `evaluate` returned for several stories; see `report.aggregate_results`."""
+        """Return means of scores and sums of counts over several stories; see `report.aggregate_results`."""
         return report.aggregate_results(results)
 
-    def generate_report(self, results: Mapping[str, Any], output_path: "str | os.PathLike[str] | None" = None) -> str:
+    def generate_report(
+        self,
+        results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        output_path: "str | os.PathLike[str] | None" = None,
+    ) -> str:
         """Return, and write, a report of what `evaluate` returned; see `report.generate_report`."""
         return report.generate_report(results, output_path)
 

@@ -19,13 +19,13 @@ from pytest_llmeval.tasks.narrative.document import Character
 
 STORY_BUCKETS = {
     "missing": ("missing_characters", "missing_relationships", "missing_sentiments", "missing_events"),
-    "extra": ("extra_characters", "spurious_relationships", "extra_sentiments", "extra_events"),
+    "extra": ("extra_characters", "extra_relationships", "extra_sentiments", "extra_events"),
     "mislabelled": ("wrong_archetypes", "wrong_levels", "wrong_fields"),
 }
 """Bucket to the details whose content puts a story into it."""
 
 _MISSING = "missing_relationships"
-_SPURIOUS = "spurious_relationships"
+_EXTRA = "extra_relationships"
 _FEW = 0.5
 """Overlap below which a span is said not to be found."""
 
@@ -47,7 +47,7 @@ def character_lines(details: Mapping[str, Any], gold: Sequence[Character]) -> li
 def relationship_lines(details: Mapping[str, Any]) -> list[str]:
     """Name missing and extra relationships, and those with other labels."""
     lines = [f"event {each['event']}: missing relationship: {_ends(each)}{_levels(each)}" for each in details[_MISSING]]
-    lines += [f"event {each['event']}: extra relationship: {_ends(each)}{_levels(each)}" for each in details[_SPURIOUS]]
+    lines += [f"event {each['event']}: extra relationship: {_ends(each)}{_levels(each)}" for each in details[_EXTRA]]
     return lines + [
         f"event {each['event']}: relationship {_ends(each)}: found {each['field'].removeprefix('relationship_')} "
         f"{each['predicted'] or 'none'}, expected {each['expected']}"

@@ -35,11 +35,11 @@ def gap_details(part: str, gold: Story, nothing: str | None = None) -> dict[str,
     Args:
         part: Such as ``relationships``.
         gold: The ground truth.
-        nothing: The reason where the part has nothing to judge.
+        nothing: The reason where the part has nothing to judge for lack of anything else.
     """
     gaps = list(_FINDERS[part](gold))
     whole = [gap for gap in gaps if gap["field"] in _WHOLE]
-    reason = nothing if nothing is not None or not whole else f"the ground truth has {_described(whole)}"
+    reason = f"the ground truth has {_described(whole)}" if whole and nothing is None else nothing
     return {"gt_incomplete": bool(whole), "gt_incomplete_reason": reason, "gt_gaps": gaps}
 
 

@@ -1,6 +1,13 @@
-"""The functions of the original evaluation package, under their names."""
+"""The classes and functions of the original evaluation package, under their names."""
 
 __all__ = (
+    "ActionLayerEvaluator",
+    "BaseEvaluator",
+    "CharacterEvaluator",
+    "CompositeEvaluator",
+    "RelationshipEvaluator",
+    "SentimentEvaluator",
+    "TextSpanEvaluator",
     "calculate_overlap_ratio",
     "calculate_precision_recall_f1",
     "calculate_set_metrics",
@@ -15,22 +22,134 @@ __all__ = (
     "text_to_sentence_indices",
 )
 
+import json
+import math
 import os
-from collections.abc import Iterable, Sequence
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_llmeval.core.errors import SuiteError
+from pytest_llmeval.core.case import Case
+from pytest_llmeval.core.errors import EvaluatorError, SuiteError, format_error
+from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.data.files.documents import load_json
+from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.spans import end_mark_spans, overlap_ratio, sentence_index
+from pytest_llmeval.tasks.narrative.action_layer import ActionLayer
+from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator, parsed_prediction
+from pytest_llmeval.tasks.narrative.characters import Characters
+from pytest_llmeval.tasks.narrative.composite import Narrative
 from pytest_llmeval.tasks.narrative.json_v3 import annotation_problems
 from pytest_llmeval.tasks.narrative.labels.files import read_actions, read_relationships, read_sentiments
+from pytest_llmeval.tasks.narrative.relationships import Relationships
 from pytest_llmeval.tasks.narrative.rules import (
     calculate_precision_recall_f1,
     calculate_set_metrics,
     handle_missing_ground_truth,
     name_key,
 )
+from pytest_llmeval.tasks.narrative.sentiment import Sentiment
+from pytest_llmeval.tasks.narrative.text_span import TextSpan
+
+if TYPE_CHECKING:
+    from pytest_llmeval.core.observation import FloatArray, Sums
+
+ActionLayerEvaluator = ActionLayer
+CharacterEvaluator = Characters
+CompositeEvaluator = Narrative
+RelationshipEvaluator = Relationships
+SentimentEvaluator = Sentiment
+TextSpanEvaluator = TextSpan
+
+_NOTHING: Mapping[str, Any] = {"characters": [], "narrative_events": []}
+
+
+class BaseEvaluator(Evaluator):
+    """Base of evaluators of your own that were written for the original package: two methods, no counts.
+
+    `evaluate` gets two documents and the text. Each number that `get_metrics_summary` returns is a metric, whose value
+    over several stories is the mean of those that have one; ``None`` is undefined. A registered subclass is named by
+    its attribute ``name``, or else by its class: ``ThemesEvaluator`` is ``themes``.
+
+    Attributes:
+        metrics: The names of the metrics; without any, `get_metrics_summary` says them for two empty documents.
+    """
+
+    own_keys = NarrativeEvaluator.own_keys
+    metrics: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Evaluator") or cls.__name__).lower()
+
+    @abstractmethod
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score a prediction against the ground truth."""
+
+    @abstractmethod
+    def get_metrics_summary(self, results: dict[str, Any]) -> Mapping[str, float | None]:
+        """Return the metrics out of what `evaluate` returned."""
+
+    handle_missing_ground_truth = staticmethod(handle_missing_ground_truth)
+
+    def made(self) -> "Evaluator":
+        """Return the evaluator, made by its own ``__init__`` unless it is a dataclass with options."""
+        return self if fields(self) else type(self)()
+
+    def describe(self) -> Sequence[Metric]:
+        """Return the metrics of the summary, of any range.
+
+        Raises:
+            EvaluatorError: Their names are unknown.
+        """
+        return [Metric(name, low=None, high=None, signature=f"v:{self.version}") for name in self._names]
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        if self.metrics:
+            return tuple(self.metrics)
+        try:
+            return tuple(self.get_metrics_summary(self.evaluate(dict(_NOTHING), dict(_NOTHING), "")))
+        except Exception as error:
+            message = f"{type(self).__name__}: evaluate failed for two empty documents ({format_error(error)})"
+            raise EvaluatorError(f"{message}; set metrics = (...)") from error
+
+    def measure(self, case: Case) -> Observation:
+        """Evaluate one story; a prediction that is no document is malformed, and scored as an empty one.
+
+        Raises:
+            EvaluatorError: The summary has a metric that is not described, or a value that is no number.
+        """
+        predicted, malformed = parsed_prediction(case.prediction)
+        text = case.input if isinstance(case.input, str) else None
+        results = self.evaluate(predicted, case.expected, text)
+        summary: Mapping[str, Any] = self.get_metrics_summary(results)
+        counts: dict[str, float] = {}
+        for name, value in summary.items():
+            if name not in self._names:
+                raise EvaluatorError(f"found the metric {name!r}, expected one of: {', '.join(self._names)}")
+            if value is None:
+                continue
+            if not (isinstance(value, Real) and math.isfinite(value)):
+                raise EvaluatorError(f"{name}: found {value!r}, expected a finite number or None")
+            counts |= {name: float(value), f"{name}.stories": 1}
+        undefined = {name: "the evaluator gave no value" for name in self._names if name not in counts}
+        details = json.loads(json.dumps(results, default=str))
+        return Observation(counts, details, undefined, malformed)
+
+    def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
+        """Return the means over stories."""
+        return {name: ratio(sums[name], sums[f"{name}.stories"]) for name in self._names}
+
+
+BaseEvaluator.register(NarrativeEvaluator)  # type: ignore[type-abstract]
 
 
 def load_ground_truth(json_path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, RelationshipPair
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import relationship_lines
@@ -35,6 +35,8 @@ class Relationships(NarrativeEvaluator):
     Predicted relationships of an event are paired one-to-one with gold ones between the same characters (aliases are
     resolved), preferring equal levels 1, then levels 2, then common sentiments.
 
+    With ``pairing: many`` every relationship between the same characters is found, however many there are of it.
+
     * ``relationship_*``: of the pairs; recall is ``relationship_pair_coverage`` too;
     * ``labelled_*``: a pair counts if it has every level that gold gives;
     * ``level1_accuracy``, ``level2_accuracy``: over the pairs whose gold has the level; none predicted is wrong.
@@ -44,6 +46,7 @@ class Relationships(NarrativeEvaluator):
     Attributes:
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: relationships between the same characters are paired many-to-many.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         relationship_taxonomy: File of your own with the labels for `normalize`; ``None``: the shipped one.
     """
@@ -52,6 +55,7 @@ class Relationships(NarrativeEvaluator):
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
     align: tuple[str, ...] = ALIGN
     relationship_taxonomy: str | None = field(default=None, kw_only=True, metadata={"path": True})
 
@@ -67,9 +71,9 @@ class Relationships(NarrativeEvaluator):
     def observe(self, stories: Alignment) -> Observation:
         """Count the relationships of two stories."""
         tally = _Tally()
-        for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
-            tally.add(event, partner, pairs)
-        details = tally.details() | gap_details("relationships", stories.gold, None if tally.judged_events else _ABSENT)
+        for (event, partner), pairs, links in zip(stories.events, stories.relationships, stories.links, strict=True):
+            tally.add(event, partner, pairs, links)
+        details = tally.details() | gap_details("relationships", stories.gold)
         if not tally.judged_events:
             return Observation(gap_counts(details), details, dict.fromkeys(_NAMES, _ABSENT))
         undefined = {
@@ -86,11 +90,15 @@ class Relationships(NarrativeEvaluator):
 
     def summarize(self, sums: "Sums") -> "Mapping[str, FloatArray]":
         """Return precision, recall and F1 of all relationships pooled, and the shares of right levels."""
+        import numpy as np
+
         predicted, gold = sums["predicted"], sums["gold"]
         metrics: dict[str, FloatArray] = {}
-        for names, hits in ((_PAIRED, sums["paired"]), (_LABELLED, sums["labelled"])):
-            parts = (precision(hits, predicted, gold), recall(hits, gold), f1(hits, predicted, gold))
-            metrics |= dict(zip(names, parts, strict=True))
+        for names, kind in ((_PAIRED, "paired"), (_LABELLED, "labelled")):
+            hits, more = sums[kind], sums[f"{kind}.more"]
+            found, covered = precision(hits + more, predicted, gold), recall(hits, gold)
+            both = np.where(more == 0, f1(hits, predicted, gold), ratio(2 * found * covered, found + covered))
+            metrics |= dict(zip(names, (found, covered, both), strict=True))
         accuracies = {f"{level}_accuracy": ratio(sums[f"{level}.right"], sums[level]) for level in _LEVELS}
         return metrics | accuracies | {_COVERAGE: metrics["relationship_recall"]}
 
@@ -104,11 +112,17 @@ class _Tally:
         self.judged_events = 0
         self.skipped_events = 0
         self.missing: list[dict[str, Any]] = []
-        self.spurious: list[dict[str, Any]] = []
+        self.extra: list[dict[str, Any]] = []
         self.unjudged: list[dict[str, Any]] = []
         self.wrong: list[dict[str, Any]] = []
 
-    def add(self, event: Event, partner: Event | None, pairs: Sequence[RelationshipPair]) -> None:
+    def add(
+        self,
+        event: Event,
+        partner: Event | None,
+        pairs: Sequence[RelationshipPair],
+        links: Sequence[tuple[Relationship, Relationship]],
+    ) -> None:
         predicted = partner.relationships if partner else ()
         if not pairs:
             self.unjudged += [_shown(event, each) for each in predicted]
@@ -126,11 +140,18 @@ class _Tally:
                 self.missing.append(_shown(event, right))
             else:
                 self._add_pair(event, right, answer)
-        paired = {id(answer) for _, answer in pairs}
+        self._add_more("paired", links)
+        self._add_more("labelled", [link for link in links if is_labelled_right(*link)])
+        paired = {id(answer) for _, answer in links}
         usable = [each for each in predicted if each.is_usable and id(each) not in paired]
         unusable = [each for each in predicted if not each.is_usable]
         self.unjudged += [_shown(event, each) for each in unusable[:excused]]
-        self.spurious += [_shown(event, each) for each in (*usable, *unusable[excused:])]
+        self.extra += [_shown(event, each) for each in (*usable, *unusable[excused:])]
+
+    def _add_more(self, kind: str, links: Sequence[tuple[Relationship, Relationship]]) -> None:
+        """Count by how many the predicted relationships that are found outnumber the gold ones."""
+        if more := len({id(answer) for _, answer in links}) - len({id(right) for right, _ in links}):
+            self.counts[f"{kind}.more"] = self.counts.get(f"{kind}.more", 0) + more
 
     def _add_pair(self, event: Event, right: Relationship, answer: Relationship) -> None:
         self.counts["paired"] += 1
@@ -148,12 +169,12 @@ class _Tally:
     def details(self) -> dict[str, Any]:
         return {
             "missing_relationships": self.missing,
-            "extra_relationships": self.unjudged,
-            "spurious_relationships": self.spurious,
+            "extra_relationships": self.extra,
+            "unjudged_relationships": self.unjudged,
             "wrong_levels": self.wrong,
             "n_events_evaluated": self.judged_events,
             "n_events_skipped": self.skipped_events,
-            "n_extra_relationships": len(self.unjudged),
+            "n_extra_relationships": len(self.unjudged),  # the original's name
             "total_relationships_pred": self.counts["predicted"],
             "total_relationships_gt": self.counts["gold"],
             "total_relationships_correct": self.counts["paired"],

@@ -7,9 +7,9 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.core.wording import number
 from pytest_llmeval.data.files.writing import write_text
@@ -20,29 +20,39 @@ if TYPE_CHECKING:
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$@])")
 
 
+_KEPT = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
+
+
 def aggregate_results(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return means over stories, each over those where the value exists.
+    """Return means of scores and sums of counts over stories, each over those where the value exists.
 
     Args:
         results: What `Narrative.evaluate` returned for each story.
 
     Returns:
         ``overall_score``, ``component_scores``, ``detailed_results`` and ``summary`` as in the results, with the mean
-        of every number (counts included); ``taxonomy_validity``; and ``n_evaluations``. ``None`` where no story
-        has a value. ``files`` has the scores of each story whose result has a ``file``. For metrics
-        pooled over stories see `pytest_llmeval.score`.
+        of every score and the sum of every count; ``taxonomy_validity``. ``None`` where no story has a value.
+        ``n_scored`` has beside each mean the number of its stories, ``gt_incomplete`` the gaps in the ground truth by
+        part, ``files`` the scores of each story, by its ``file`` or else its number; ``n_evaluations`` and
+        ``n_malformed`` count stories. For metrics pooled over stories see `pytest_llmeval.score`.
     """
-    kept = ("overall_score", "component_scores", "detailed_results", "summary", "taxonomy_validity")
-    means = {key: _mean([result[key] for result in results if key in result]) for key in kept}
-    rows = [_row(result) for result in results if "file" in result]
-    counts = {"gt_incomplete": _gaps(results), "n_evaluations": len(results)}
-    return means | counts | ({"files": rows} if rows else {})
+    columns = {key: [result[key] for result in results if key in result] for key in _KEPT}
+    rows = [_row(result, number) for number, result in enumerate(results, 1)]
+    if any("malformed" in result for result in results):
+        rows = [row | {"malformed": result.get("malformed", "")} for row, result in zip(rows, results, strict=True)]
+    return {key: _combined(column, _mean_or_sum) for key, column in columns.items()} | {
+        "n_scored": {key: _combined(column, _scored) for key, column in columns.items()},
+        "gt_incomplete": _gaps(results),
+        "n_evaluations": len(results),
+        "n_malformed": sum("malformed" in result for result in results),
+        "files": rows,
+    }
 
 
-def _row(result: Mapping[str, Any]) -> dict[str, Any]:
+def _row(result: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return the scores of one story on one level."""
     events = (result.get("summary") or {}).get("event_accuracy")
-    scores = {"file": result["file"], "overall_score": result.get("overall_score")}
+    scores = {"file": result.get("file", f"#{number}"), "overall_score": result.get("overall_score")}
     return scores | dict(result.get("component_scores") or {}) | {"event_accuracy": events}
 
 
@@ -58,30 +68,48 @@ def _gaps(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     return gaps
 
 
-def _mean(values: Sequence[Any]) -> Any:
-    """Return the mean of numbers, or of mappings key by key; what is neither is left out."""
+def _combined(values: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) -> Any:
+    """Combine numbers, or mappings key by key; what is neither is left out."""
     mappings = [value for value in values if isinstance(value, Mapping)]
     if not mappings:
-        present = [value for value in values if _is_number(value)]
-        return math.fsum(present) / len(present) if present else None
-    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+        return combine([value for value in values if _is_number(value)])
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping if key != "gt_incomplete_reason")
     columns = {key: [mapping[key] for mapping in mappings if key in mapping] for key in keys}
-    return {key: _mean(column) for key, column in columns.items() if all(map(_is_averaged, column))}
+    found = {key: _combined(column, combine) for key, column in columns.items() if all(map(_is_combined, column))}
+    return {key: value for key, value in found.items() if value is not _COUNT}
+
+
+_COUNT: Final = object()
+"""What stands for counts among the numbers of stories that have a score."""
+
+
+def _mean_or_sum(values: Sequence[int | float]) -> int | float | None:
+    """Return the sum of whole numbers, which are counts, and the mean of others, which are scores."""
+    if not values:
+        return None
+    return sum(values) if all(isinstance(value, int) for value in values) else math.fsum(values) / len(values)
+
+
+def _scored(values: Sequence[int | float]) -> Any:
+    return _COUNT if values and all(isinstance(value, int) for value in values) else len(values)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_averaged(value: Any) -> bool:
+def _is_combined(value: Any) -> bool:
     return value is None or _is_number(value) or isinstance(value, Mapping)
 
 
-def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[str] | None" = None) -> str:
+def generate_report(
+    results: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    output_path: "str | os.PathLike[str] | None" = None,
+) -> str:
     """Write what `Narrative.evaluate` or `aggregate_results` returned.
 
     Args:
-        results: The results.
+        results: The results; a list of those of several stories is aggregated.
         output_path: A file whose name ends in ``.json``, ``.md`` or, for the scores of each story, ``.csv``; its
             folder is made. ``None``: nothing is written.
 
@@ -95,7 +123,7 @@ def generate_report(results: Mapping[str, Any], output_path: "str | os.PathLike[
     suffix = ".md" if output_path is None else PurePath(output_path).suffix.lower()
     if suffix not in _WRITERS:
         raise ValueError(f"found the path {str(output_path)!r}, expected a path that ends in .json, .md or .csv")
-    report = _WRITERS[suffix](results)
+    report = _WRITERS[suffix](results if isinstance(results, Mapping) else aggregate_results(results))
     if output_path is not None:
         Path(output_path).parent.mkdir(parents=True, exist_ok=True)
         write_text(Path(output_path), [report])
@@ -107,14 +135,36 @@ def _json(results: Mapping[str, Any]) -> str:
 
 
 def _markdown(results: Mapping[str, Any]) -> str:
-    lines = ["# Narrative evaluation", "", f"Overall score: **{number(results.get('overall_score'))}**", ""]
-    lines += _table("component", "score", results.get("component_scores") or {})
-    lines += ["## Summary", "", *_table("", "", _flat(results, ("summary", "taxonomy_validity", "n_evaluations")))]
+    lines = ["# Narrative evaluation", ""]
+    if results.get("n_evaluations") == 0:
+        return "\n".join([*lines, "No story was evaluated.", ""])
+    scored = results.get("n_scored", {})
+    stories = f" ({scored['overall_score']} of {results['n_evaluations']} stories)" if scored else ""
+    lines += [f"Overall score: **{number(results.get('overall_score'))}**{stories}", ""]
+    if "malformed" in results:
+        lines += [f"The prediction is malformed: {_text(results['malformed'])}", ""]
+    lines += _table("component", "score", results.get("component_scores") or {}, scored.get("component_scores"))
+    lines += ["## Summary", "", *_summary(results, scored)]
+    if files := results.get("files"):
+        header = list(dict.fromkeys(key for row in files for key in row))
+        lines += ["## Stories", "", *_rows(header, [[row.get(key) for key in header] for row in files])]
+    gaps = results.get("gt_incomplete") or _gaps([results])
+    if rows := [(part, each["stories"], each["values"]) for part, each in gaps.items() if each["values"]]:
+        lines += ["## Gaps in the ground truth (not judged)", "", *_rows(("part", "stories", "values missing"), rows)]
     for component, found in (results.get("detailed_results") or {}).items():
-        lines += [f"## {_text(component)}", "", *_table("", "", found)]
+        counts = (scored.get("detailed_results") or {}).get(component)
+        lines += [f"## {_text(component)}", "", *_table("", "", found, counts)]
     if invalid := results.get("invalid_labels"):
         lines += ["## Labels outside the taxonomies", "", *_items(invalid), ""]
+    if notes := results.get("notes"):
+        lines += ["## Notes", "", *(f"- {_text(note)}" for note in notes), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _summary(results: Mapping[str, Any], scored: Mapping[str, Any]) -> list[str]:
+    keys = ("summary", "taxonomy_validity")
+    found = _flat(results, (*keys, "n_evaluations", "n_malformed"))
+    return _table("", "", found, _flat(scored, keys) if scored else None)
 
 
 def _flat(results: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
@@ -125,9 +175,20 @@ def _flat(results: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def _table(left: str, right: str, values: Mapping[str, Any]) -> list[str]:
-    rows = [f"| {_text(key)} | {_cell(value)} |" for key, value in values.items()]
-    return [f"| {left} | {right} |", "|---|---|", *rows, ""]
+def _table(left: str, right: str, values: Mapping[str, Any], scored: Mapping[str, Any] | None = None) -> list[str]:
+    """Write names and values; `scored`, if given, has the number of stories on which a mean rests."""
+    if scored is None:
+        return _rows((left, right), values.items())
+    return _rows((left, right, "stories"), [(key, value, _stories(scored.get(key))) for key, value in values.items()])
+
+
+def _stories(scored: Any) -> Any:
+    return scored if isinstance(scored, int) else ""
+
+
+def _rows(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    return [f"| {' | '.join(map(_text, header))} |", "|" + "---|" * len(header), *lines, ""]
 
 
 def _cell(value: Any) -> str:
@@ -157,9 +218,10 @@ def _text(value: Any) -> str:
 
 def _csv(results: Mapping[str, Any]) -> str:
     """Return a row for each story: those of `aggregate_results`, or the one of `Narrative.evaluate`."""
-    rows = results.get("files") or [_row({"file": ""} | dict(results))]
+    rows = results["files"] if "files" in results else [_row({"file": ""} | dict(results), 1)]
+    header = list(dict.fromkeys(key for row in rows for key in row)) or ["file", "overall_score"]
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer = csv.DictWriter(stream, header, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()

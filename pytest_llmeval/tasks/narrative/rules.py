@@ -92,7 +92,7 @@ def listed(items: Sequence[str], separator: str = ", ") -> str:
     return separator.join(items[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-_SEPARATOR = re.compile("[;；]")
+_SEPARATOR = re.compile("[;；,，、/／]")
 
 
 def name_key(name: str) -> str:
@@ -105,7 +105,7 @@ def name_key(name: str) -> str:
 
 
 def split_names(text: str) -> list[str]:
-    """Split a text at ``;`` and ``；`` into trimmed names, blank ones left out."""
+    """Split a text at ``;``, ``,``, ``、`` and ``/``, of any width, into trimmed names, blank ones left out."""
     return [name for part in _SEPARATOR.split(text) if (name := part.strip())]
 
 

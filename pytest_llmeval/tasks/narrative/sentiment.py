@@ -10,7 +10,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.evaluators.measures.confusion import f1, precision, ratio, recall
-from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch
+from pytest_llmeval.tasks.narrative.alignment import ALIGN, Alignment, NameMatch, Pairing, RelationshipPair
 from pytest_llmeval.tasks.narrative.base import NarrativeEvaluator
 from pytest_llmeval.tasks.narrative.document import Event, Relationship
 from pytest_llmeval.tasks.narrative.explaining import sentiment_lines
@@ -39,6 +39,7 @@ class Sentiment(NarrativeEvaluator):
     Attributes:
         fuzzy: Least likeness at which names are equal, as in `narrative.characters`.
         match: ``strict``: only main names count, no aliases.
+        pairing: ``many``: the sentiments of all relationships between the same characters are compared as one set.
         align: By what events are aligned: ``id``, ``time_order``, ``span``; each sees what those before it left over.
         sentiment_taxonomy: File of your own with the polarity of sentiments; ``None``: the shipped one.
     """
@@ -47,6 +48,7 @@ class Sentiment(NarrativeEvaluator):
 
     fuzzy: float | None = None
     match: NameMatch = field(default="aliases", kw_only=True)
+    pairing: Pairing = field(default="one", kw_only=True)
     align: tuple[str, ...] = ALIGN
     sentiment_taxonomy: str | None = field(default=None, metadata={"path": True})
 
@@ -62,12 +64,12 @@ class Sentiment(NarrativeEvaluator):
     def observe(self, stories: Alignment) -> Observation:
         """Count the sentiments of two stories."""
         tally = _Tally(narrative_taxonomy(sentiments=self.sentiment_taxonomy).polarity)
-        for (event, partner), pairs in zip(stories.events, stories.relationships, strict=True):
+        for (event, partner), pairs, links in zip(stories.events, stories.feelings, stories.links, strict=True):
             for right, answer in pairs:
                 tally.add(event, right, answer)
-            if partner and not pairs:
-                tally.skipped += len(partner.relationships)
-        details = tally.details() | gap_details("sentiment", stories.gold, None if tally.judged else _ABSENT)
+            if partner:
+                tally.add_others(event, partner, pairs, {id(answer) for _, answer in links})
+        details = tally.details() | gap_details("sentiment", stories.gold)
         if not tally.judged:
             return Observation(gap_counts(details), details, dict.fromkeys((*_FOUND, _POLARITY), _ABSENT))
         no_polarity = {} if tally.counts["polarity_total"] else {_POLARITY: _NO_POLARITY}
@@ -96,6 +98,8 @@ class _Tally:
         self.counts = dict.fromkeys(names, 0)
         self.judged = 0
         self.skipped = 0
+        self.skipped_events = 0
+        self.unjudged: list[dict[str, Any]] = []
         self.missing: list[dict[str, Any]] = []
         self.extra: list[dict[str, Any]] = []
 
@@ -103,6 +107,7 @@ class _Tally:
         found = answer.sentiments if answer else frozenset()
         if not right.sentiments:
             self.skipped += bool(found)
+            self._leave_open(event, answer)
             return
         self.judged += 1
         missed, surplus = right.sentiments - found, found - right.sentiments
@@ -118,6 +123,21 @@ class _Tally:
             self.counts["polarity_total"] += 1
             self.counts["polarity_correct"] += expected == self._polarities(found)
 
+    def add_others(self, event: Event, partner: Event, pairs: Sequence[RelationshipPair], paired: set[int]) -> None:
+        """Add what the partner of an event has beside its pairs, and count the event if none of it is judged."""
+        for each in partner.relationships:
+            if id(each) not in paired:
+                self._leave_open(event, each)
+        if not pairs:
+            self.skipped += len(partner.relationships)
+        if not any(right.sentiments for right, _ in pairs):
+            self.skipped_events += any(each.sentiments for each in partner.relationships)
+
+    def _leave_open(self, event: Event, answer: Relationship | None) -> None:
+        if answer is not None and answer.sentiments:
+            where = {"event": event.label, "agent": answer.agent, "target": answer.target}
+            self.unjudged.append(where | {"sentiment": sorted(answer.sentiments)})
+
     def _polarities(self, sentiments: Iterable[str]) -> set[str]:
         return {polarity for each in sentiments if (polarity := self._polarity(each))}
 
@@ -125,6 +145,8 @@ class _Tally:
         return {
             "missing_sentiments": self.missing,
             "extra_sentiments": self.extra,
+            "unjudged_sentiments": self.unjudged,
+            "n_events_skipped": self.skipped_events,
             "n_relationships_skipped": self.skipped,
             **self.counts,
         }

@@ -85,7 +85,8 @@ class TextSpan(NarrativeEvaluator):
         if not gold or not stories.text:
             reason = _NO_TEXT if gold else _ABSENT
             undefined = dict.fromkeys([metric.name for metric in self.describe()], reason)
-            nothing = _no_details(len(excluded)) | gap_details("text_span", stories.gold, reason)
+            gaps = gap_details("text_span", stories.gold, _NO_TEXT if gold else None)
+            nothing = _no_details(excluded) | gaps
             return Observation(gap_counts(nothing), nothing, undefined)
         sentences = end_mark_spans(stories.text)
         right, found = (_boundaries(_spans(events), sentences) for events in (gold, predicted))
@@ -101,11 +102,15 @@ class TextSpan(NarrativeEvaluator):
         counts |= {"overlap": math.fsum(overlaps), "spans": len(overlaps)}
         details: dict[str, Any] = {
             "overlap_scores": sorted(overlaps, reverse=True),
+            "event_overlaps": [
+                {"event": event.label, "overlap": overlap} for event, overlap in zip(gold, overlaps, strict=True)
+            ],
             "mean_overlap": math.fsum(overlaps) / len(overlaps),
             "predicted_boundaries": found,
             "ground_truth_boundaries": right,
             "n_predicted": len(found),
             "n_ground_truth": len(right),
+            "unjudged_spans": excluded,
             "n_spans_excluded": len(excluded),
         } | gap_details("text_span", stories.gold)
         counts |= gap_counts(details)
@@ -163,13 +168,15 @@ def _drifts(stories: Alignment) -> dict[str, Any]:
     return {"drifted_spans": found} | ({"wrong": wrong} if wrong else {})
 
 
-def _no_details(excluded: int) -> dict[str, Any]:
+def _no_details(excluded: list[str]) -> dict[str, Any]:
     return {
         "overlap_scores": [],
+        "event_overlaps": [],
         "mean_overlap": None,
         "predicted_boundaries": [],
         "ground_truth_boundaries": [],
         "n_predicted": 0,
         "n_ground_truth": 0,
-        "n_spans_excluded": excluded,
+        "unjudged_spans": excluded,
+        "n_spans_excluded": len(excluded),
     }

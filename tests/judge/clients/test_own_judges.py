@@ -36,8 +36,33 @@ class CallableObject:
         return f"{request.messages[-1].content} yes"
 
 
+class Chat:
+    """As clients of chat models are: options that the judge leaves to them."""
+
+    def chat(self, messages: list[dict[str, str]], *, max_tokens: int = 1024) -> str:
+        assert max_tokens == 1024
+        assert all(each.keys() == {"role", "content"} for each in messages)
+        return f"{messages[-1]['content']} yes"
+
+
+class AsyncChat:
+    async def chat(self, messages: list[dict[str, str]]) -> str:
+        return Chat().chat(messages)
+
+
 @pytest.mark.parametrize(
-    "judge", [Plain(), Async(), Returns(), CallableObject(), Plain().complete, Async().complete, Returns().complete]
+    "judge",
+    [
+        Plain(),
+        Async(),
+        Returns(),
+        CallableObject(),
+        Chat(),
+        AsyncChat(),
+        Plain().complete,
+        Async().complete,
+        Returns().complete,
+    ],
 )
 def test_any_shape_of_judge_answers(judge: Any) -> None:
     assert once(as_client(judge)).text == "Is it right? yes"

@@ -35,7 +35,36 @@ def test_some_phrases_say_so_anywhere(phrase: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["no", "None.", "Unanswerable.", "I don't know", "not  mentioned", "nan", "n / a", "在巴黎", "无"]
+    "text",
+    [
+        "I can\u2019t answer",
+        "N/A.",
+        "None.",
+        "Unanswerable!",
+        "The question is unanswerable.",
+        "I don't know",
+        "I don\u2019t know.",
+        "I do not know that",
+        "Unknown.",
+        "The cause is unknown to me",
+        "The unknown soldier is not mentioned.",
+    ],
+)
+def test_other_ways_of_writing_say_so_too(text: str) -> None:
+    assert is_unanswerable(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no", "The unknown soldier", "Tomb of the Unknown Soldier", "not  mentioned", "nan", "n / a", "在巴黎", "无"],
 )
 def test_what_is_only_like_them_does_not(text: str) -> None:
     assert not is_unanswerable(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "original"),
+    [("N/A.", False), ("I don't know", False), ("The unknown soldier", True), ("不知道", False), ("NOT FOUND", True)],
+)
+def test_the_original_rule_is_kept_to_the_letter(text: str, original: bool) -> None:
+    assert is_unanswerable(text, original=True) is original

@@ -131,3 +131,11 @@ def test_the_table_has_a_row_for_each_system_and_a_column_for_each_type_and_over
     ]
     with pytest.raises(ValueError, match=r"system 'two': found the unknown metric 'f2'.*did you mean 'f1'"):
         to_table({"two": two}, "f2")
+
+
+@pytest.mark.parametrize("name", ["locomo", "longmemeval"])
+def test_a_benchmark_without_a_path_says_that_one_is_needed(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"found no path, expected load_dataset\('{name}', PATH\) with the official file"
+    ):
+        load_dataset(name)

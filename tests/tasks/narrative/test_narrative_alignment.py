@@ -52,9 +52,18 @@ def test_different_names_have_different_keys(left: str, right: str) -> None:
     assert name_key(left) != name_key(right)
 
 
-def test_names_are_split_at_semicolons_of_both_widths() -> None:
+def test_names_are_split_at_separators_of_both_widths() -> None:
     assert split_names(" a ;b； ;c d;") == ["a", "b", "c d"]
-    assert split_names("a, b") == ["a, b"]
+    assert split_names("老翁、卢教，孟兴,姜婆/工头／民夫") == ["老翁", "卢教", "孟兴", "姜婆", "工头", "民夫"]
+
+
+def test_aliases_and_sentiments_have_these_separators() -> None:
+    fields = {"agent": "A", "target": "B", "sentiment": "positive,negative"}
+    story = read_story(
+        {"characters": [{"name": "A", "alias": "牛郎、老大"}], "narrative_events": [{"relationships": [fields]}]}
+    )
+    assert story.characters[0].aliases == ("牛郎", "老大")
+    assert story.events[0].relationships[0].sentiments == {"positive", "negative"}
 
 
 def test_the_nearest_name_is_the_first_of_the_most_like() -> None:
@@ -120,8 +129,12 @@ def test_events_are_aligned_by_id_then_by_time_order() -> None:
 
 @pytest.mark.parametrize("empty", [None, "", " ", []])
 def test_an_empty_id_or_time_order_aligns_nothing(empty: Any) -> None:
-    gold, predicted = events({"id": empty, "time_order": empty}), events({"id": empty, "time_order": empty})
-    assert set(partners(gold, predicted).values()) == {None}
+    gold, predicted = events({"id": "a", "time_order": 1}), events({"id": "b", "time_order": 1}, {"id": empty})
+    gold["narrative_events"].append({"id": empty, "time_order": 7})
+    predicted["narrative_events"].append({"id": "c", "time_order": empty})
+    found = aligned(gold, predicted)
+    assert [answer.label if answer else None for _, answer in found.events] == ["b", "narrative_events[1]"]
+    assert found.notes == ["1 event is aligned by position: id and time_order are not on both sides"]
 
 
 def test_repeated_ids_are_aligned_in_order() -> None:

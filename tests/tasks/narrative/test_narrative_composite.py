@@ -56,6 +56,7 @@ def test_the_result_has_the_fields_of_the_requirement() -> None:
     assert found["summary"] == {
         "total_events": 2,
         "correct_events": 2,
+        "judged_events": 2,
         "matched_events": 2,
         "predicted_events": 2,
         "missing_events": [],
@@ -64,6 +65,7 @@ def test_the_result_has_the_fields_of_the_requirement() -> None:
         "event_precision": 1,
         "event_recall": 1,
         "event_f1": 1,
+        "judged_event_accuracy": 1,
     }
 
 

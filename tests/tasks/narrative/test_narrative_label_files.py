@@ -291,3 +291,39 @@ def test_bilingual_labels_of_sentiments_are_read_in_either_order(tmp_path: Path)
     sentiments = narrative_taxonomy(sentiments=written(tmp_path, "s.csv", text)).sentiments
     assert sentiments.names["喜爱"] == "fond"
     assert sentiments.names["厌恶"] == sentiments.names["厌恶（bitter）"] == "bitter"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Level 1 (required),Level 2 Tag [see the guide]",
+        "一级分类（必填）,二级标签 (Level 2 Tag)（选填）",
+        "Level 1 [v2] (top),Level 2 (sub) Tag",
+        "【Level 1】level1,level2【下级】",
+    ],
+)
+def test_headers_may_have_remarks_in_brackets(tmp_path: Path, header: str) -> None:
+    taxonomy = narrative_taxonomy(relationships=written(tmp_path, "r.csv", f"{header}\nCrew,captain\n"))
+    assert taxonomy.relationships.names == {"Crew": "Crew"}
+    assert taxonomy.relationships.members["Crew"].names == {"captain": "captain"}
+    table = f"| {header.replace(',', ' | ')} |\n|---|---|\n| Crew | captain |\n"
+    taxonomy = narrative_taxonomy(relationships=written(tmp_path, "r.md", table))
+    assert taxonomy.relationships.names == {"Crew": "Crew"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.csv", "标签 (Tag),中文名称\nhostile,仇视\nCalm,平静\n敌对,\n"),
+        ("s.yaml", "sentiments: [{label: hostile}, {label: Calm}, {label: 敌对}]"),
+    ],
+)
+def test_sentiments_without_polarity_have_that_of_the_shipped_ones(tmp_path: Path, name: str, text: str) -> None:
+    taxonomy = narrative_taxonomy(sentiments=written(tmp_path, name, text))
+    assert taxonomy.sentiments.names.keys() >= {"hostile", "Calm", "敌对"}
+    assert [taxonomy.polarity(label) for label in ("hostile", "Calm", "敌对")] == ["negative", None, "negative"]
+
+
+def test_a_list_of_sentiments_needs_labels(tmp_path: Path) -> None:
+    found = faults(tmp_path, "sentiments", "s.csv", "name of it,polarity\nx,positive\n")
+    assert found == ["0:0 : found the columns 'name of it', 'polarity', expected the column 'label'"]

@@ -88,3 +88,14 @@ def test_labels_of_a_users_file_are_folded(tmp_path: Any) -> None:
     path.write_text("level1,level2\n船(Crew),captain\n", encoding="utf-8")
     part = get_evaluator("narrative.relationships", normalize=True, relationship_taxonomy=str(path))
     assert part.evaluate(story("CREW", "Captain", ""), story("船(Crew)", "captain", ""))["labelled_f1"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("积极", "positive"), ("积极（positive）", "positive"), ("负面", "negative"), ("中性", "neutral")],
+)
+def test_chinese_sentiments_fold_as_other_labels_do(text: str, label: str) -> None:
+    gold, predicted = story("", "", label), story("", "", text)
+    found = get_evaluator("narrative.sentiment", normalize=True).evaluate(predicted, gold)
+    assert (found["sentiment_f1"], found["sentiment_polarity_accuracy"]) == (1, 1)
+    assert narrative_taxonomy().invalid_sentiment(text.partition("（")[0]) is None

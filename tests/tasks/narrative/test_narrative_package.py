@@ -1,13 +1,24 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_llmeval import get_evaluator
+from pytest_llmeval import Case, EvaluatorError, get_evaluator, score
 from pytest_llmeval.core.errors import SuiteError
 from pytest_llmeval.data.labels import taxonomy_path
+from pytest_llmeval.suite.registry import default_registry, using
 from pytest_llmeval.tasks.narrative import package
 from pytest_llmeval.tasks.narrative.composite import Narrative
+from pytest_llmeval.tasks.narrative.package import (
+    ActionLayerEvaluator,
+    BaseEvaluator,
+    CharacterEvaluator,
+    CompositeEvaluator,
+    RelationshipEvaluator,
+    SentimentEvaluator,
+    TextSpanEvaluator,
+)
 
 GOLD = {"characters": [{"name": "Mira"}]}
 
@@ -56,3 +67,94 @@ def test_the_summary_has_the_metrics_alone() -> None:
     }
     summary = Narrative().get_metrics_summary(Narrative().evaluate(GOLD, GOLD))
     assert (summary["overall_score"], summary["narrative_characters"], summary["event_accuracy"]) == (1, 1, None)
+
+
+class ThemesEvaluator(BaseEvaluator):
+    """As an author of the original wrote it."""
+
+    def __init__(self, field: str = "themes") -> None:
+        self.field = field
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        predicted, gold = (set(side.get(self.field, ())) for side in (prediction, ground_truth))
+        handled = self.handle_missing_ground_truth(sorted(predicted), sorted(gold), self.field)
+        recall = len(predicted & gold) / len(gold) if gold else None
+        return {"recall": recall, "predicted": predicted, "status": handled["status"], "text": text}
+
+    def get_metrics_summary(self, results: dict[str, Any]) -> dict[str, float | None]:
+        return {"theme_recall": results["recall"]}
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        CompositeEvaluator(),
+        CharacterEvaluator(),
+        RelationshipEvaluator(),
+        SentimentEvaluator(),
+        ActionLayerEvaluator(),
+        TextSpanEvaluator(tolerance=3),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_the_classes_of_the_original_have_their_methods(evaluator: Any) -> None:
+    assert isinstance(evaluator, BaseEvaluator)
+    gold = GOLD | {"narrative_events": [{"id": 1, "text_span": {"start": 0, "end": 4}}]}
+    results = evaluator.evaluate(gold, gold, "One. Two.")
+    assert set(evaluator.get_metrics_summary(results)) <= {
+        *(metric.name for metric in evaluator.describe()),
+        "overall_score",
+    }
+    assert evaluator.handle_missing_ground_truth("x", "", "y")["status"] == "extra"
+
+
+def test_a_subclass_with_the_two_methods_is_an_evaluator() -> None:
+    cases = [
+        Case("a", "One.", {"themes": ["loss", "hope"]}, {"themes": ["loss"]}),
+        Case("b", None, {"themes": []}, {"themes": ["loss"], "narrative_events": []}),
+        Case("c", None, {"themes": ["loss"]}, {"answer": '{"themes": ["loss"]}', "usage": {}}),
+        Case("d", None, {"themes": ["loss"]}, "no idea"),
+    ]
+    result = score(ThemesEvaluator(), cases, confidence=None)
+    assert result.metrics["theme_recall"].value == pytest.approx((0.5 + 1 + 0) / 3)
+    assert [case.outcome for case in result.cases] == ["passed", "passed", "passed", "failed"]
+    assert result.cases[0].details["themes"]["text"] == "One."
+    assert result.cases[1].metrics["theme_recall"] is None
+    assert "expected a JSON v3 document" in (result.cases[3].reason or "")
+
+
+def test_a_subclass_can_be_registered_and_be_a_component() -> None:
+    registry = default_registry().copy()
+    registry.register(ThemesEvaluator)
+    with using(registry):
+        found = get_evaluator("themes")
+        assert found.evaluate({"themes": ["a"]}, {"themes": ["a"]})["recall"] == 1
+        case = Case("a", None, GOLD | {"themes": ["a", "b"]}, GOLD | {"themes": ["a"]})
+        composite = get_evaluator("narrative", components={"themes": "themes"})
+        assert composite.scores(composite.measure(case))["narrative_themes"] == 0.5
+    assert composite.evaluate(case.prediction, case.expected)["overall_score"] == 0.75
+
+
+@pytest.mark.parametrize("value", ["high", float("nan"), [1]])
+def test_a_summary_holds_numbers(value: Any) -> None:
+    class Odd(ThemesEvaluator):
+        metrics = ("theme_recall",)
+
+        def get_metrics_summary(self, results: dict[str, Any]) -> dict[str, Any]:
+            del results
+            return {"theme_recall": value}
+
+    with pytest.raises(EvaluatorError, match=r"theme_recall: found .*, expected a finite number or None"):
+        Odd().measure(Case("a", None, GOLD, GOLD))
+
+
+def test_metrics_of_an_evaluator_that_cannot_do_without_data_are_named() -> None:
+    class Strict(ThemesEvaluator):
+        def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+            del text
+            return {"recall": float(prediction["themes"] == ground_truth["themes"])}
+
+    with pytest.raises(EvaluatorError, match=r"Strict: evaluate failed for two empty documents.*set metrics"):
+        Strict().describe()
+    Strict.metrics = ("theme_recall",)
+    assert [metric.name for metric in Strict().describe()] == ["theme_recall"]

@@ -27,7 +27,7 @@ def test_means_leave_out_what_does_not_exist(poor: dict[str, Any]) -> None:
     assert found["component_scores"]["sentiment"] is None
     assert found["overall_score"] == pytest.approx((poor["overall_score"] + 1) / 2)
     assert found["detailed_results"]["action_layer"]["action_type_accuracy"] == 0.5
-    assert found["detailed_results"]["action_layer"]["field_counts"]["type"]["correct"] == pytest.approx(1 / 3)
+    assert found["detailed_results"]["action_layer"]["field_counts"]["type"] == {"correct": 1, "total": 2}
     assert found["summary"]["event_accuracy"] == 0.5
     assert "missing_events" not in found["summary"]
     assert "gt_incomplete" not in found["detailed_results"]["characters"]
@@ -35,7 +35,14 @@ def test_means_leave_out_what_does_not_exist(poor: dict[str, Any]) -> None:
 
 def test_the_means_of_nothing_are_none() -> None:
     found = aggregate_results([])
-    assert (found["overall_score"], found["n_evaluations"]) == (None, 0)
+    assert (found["overall_score"], found["n_evaluations"], found["files"]) == (None, 0, [])
+
+
+@pytest.mark.parametrize("nothing", [[], aggregate_results([])])
+def test_a_report_of_nothing_says_so(tmp_path: Path, nothing: Any) -> None:
+    assert generate_report(nothing) == "# Narrative evaluation\n\nNo story was evaluated.\n"
+    assert generate_report(nothing, tmp_path / "r.csv") == "file,overall_score\n"
+    assert json.loads(generate_report(nothing, tmp_path / "r.json"))["n_evaluations"] == 0
 
 
 def test_results_may_have_further_fields(poor: dict[str, Any]) -> None:
@@ -79,8 +86,45 @@ def test_text_of_stories_is_no_markup_in_a_report(poor: dict[str, Any]) -> None:
 
 def test_means_can_be_reported(poor: dict[str, Any]) -> None:
     text = generate_report(aggregate_results([poor, poor]))
-    assert "| n\\_evaluations | 2 |" in text
-    assert "| characters | 0.6667 |" in text
+    assert "| n\\_evaluations | 2 |  |" in text
+    assert "| characters | 0.6667 | 2 |" in text
+
+
+def test_scores_are_means_and_counts_are_sums(poor: dict[str, Any]) -> None:
+    found = aggregate_results([poor, Narrative().evaluate(GOLD, GOLD), Narrative().evaluate(GOLD, None)])
+    assert found["summary"]["total_events"] == 2
+    assert found["detailed_results"]["characters"]["n_matched"] == 3
+    assert found["n_scored"]["overall_score"] == 2
+    assert found["n_scored"]["component_scores"] == {
+        "characters": 2,
+        "relationships": 0,
+        "sentiment": 0,
+        "action_layer": 2,
+        "text_span": 0,
+    }
+    assert "n_matched" not in found["n_scored"]["detailed_results"]["characters"]
+    assert found["n_scored"]["detailed_results"]["characters"]["character_f1"] == 2
+    text = generate_report(found)
+    assert "Overall score: **0.6667** (2 of 3 stories)" in text
+    assert "| action\\_layer | 0.5000 | 2 |" in text
+    assert "| relationships | n/a | 0 |" in text
+
+
+def test_a_markdown_report_has_the_rows_of_stories_and_the_gaps(poor: dict[str, Any]) -> None:
+    results = [poor | {"file": "a.json"}, Narrative().evaluate({"foo": 1}, GOLD) | {"file": "b|c.json"}]
+    text = generate_report(results)
+    assert "Overall score: **0.3333** (1 of 2 stories)" in text
+    assert "| file | overall\\_score | characters | relationships |" in text
+    assert "| a.json | 0.3333 | 0.6667 | n/a | n/a | 0.0000 | n/a | 0.0000 |  |" in text
+    assert "| b\\|c.json | n/a | n/a | n/a | n/a | n/a | n/a | n/a | found an object with 'foo'" in text
+    assert "| n\\_malformed | 1 |  |" in text
+    assert "| relationships | 2 | 2 |" in text.partition("## Gaps in the ground truth")[2].partition("\n## ")[0]
+    assert "| relationships | 1 | 1 |" in generate_report(poor).partition("## Gaps in the ground truth")[2]
+
+
+def test_a_malformed_prediction_is_in_its_report() -> None:
+    text = generate_report(Narrative().evaluate({"foo": 1}, GOLD))
+    assert "The prediction is malformed: found an object with 'foo'" in text
 
 
 @pytest.mark.parametrize("name", ["report.txt", "report", "report.html"])

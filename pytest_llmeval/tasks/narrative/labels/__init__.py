@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_llmeval.data.labels import LabelSet, taxonomy_path
 
 if TYPE_CHECKING:
-    from pytest_llmeval.tasks.narrative.labels.model import Category, Label
+    from pytest_llmeval.tasks.narrative.labels.model import Category, Label, Sentiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def narrative_taxonomy(
     return NarrativeTaxonomy(
         relationships=LabelSet(_names(levels), {each.label: LabelSet(_names(each.level2)) for each in levels}),
         sentiments=LabelSet(_names(feelings)),
-        polarities={each.label.lower(): each.polarity for each in feelings},
+        polarities={each.label.lower(): polarity for each in feelings if (polarity := _polarity(each))},
         categories=LabelSet(_names(categories), {each.label: LabelSet(_names(each.types)) for each in categories}),
         contexts=LabelSet({context: context for each in types for context in each.contexts}),
         statuses=LabelSet(_names(found.statuses)),
@@ -125,6 +125,17 @@ def _names(labels: "Iterable[Label]") -> dict[str, str]:
         for name in each.names:
             names.setdefault(name, each.label)
     return names
+
+
+def _polarity(sentiment: "Sentiment") -> str | None:
+    """Return the polarity of a sentiment, or else that of the shipped one with any of its names."""
+    from pytest_llmeval.tasks.narrative.labels.files import read_sentiments
+
+    if sentiment.polarity is not None:
+        return sentiment.polarity
+    shipped = read_sentiments(taxonomy_path("sentiments"))
+    names = {name.lower() for name in (sentiment.label, *sentiment.names)}
+    return next((each.polarity for each in shipped if not names.isdisjoint((each.label, *each.names))), None)
 
 
 def _with_short_names(categories: "Iterable[Category]") -> "list[Category]":

@@ -53,9 +53,13 @@ class Level1(Label):
 
 @dataclass(frozen=True, kw_only=True)
 class Sentiment(Label):
-    """A sentiment: its polarity, and how well-disposed it is."""
+    """A sentiment: its polarity, and how well-disposed it is.
 
-    polarity: Polarity
+    Attributes:
+        polarity: ``None``: that of the sentiment of this name in the shipped file, if it has one.
+    """
+
+    polarity: Polarity | None = None
     level: float | None = None
 
 

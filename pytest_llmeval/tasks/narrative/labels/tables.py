@@ -58,6 +58,7 @@ _COLUMNS = {
 _BILINGUAL = frozenset(("category", "function", "label", "level1", "level2", "status", "type"))
 _MEANING = {other: name for name, others in _COLUMNS.items() for other in (name.replace("_", " "), *others)}
 
+_REMARK = re.compile(r"\s*(?:[(（][^()（）]*[)）]|[\[【［][^\[\]【】［］]*[\]】］])\s*")
 _IN_PARENTHESES = re.compile(r"\s*[(（]([^()（）]*)[)）]\s*$")
 _HAN = re.compile("[\u3400-\u9fff]")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*")
@@ -115,8 +116,11 @@ def _free_text(header: Sequence[str], wanted: Collection[str]) -> int | None:
 
 
 def column_name(text: str) -> str | None:
-    """Return the common name of a column, ``None`` if it means nothing here: ``Level 2 Tag`` is ``level2``."""
-    for each in filter(None, (text, *split_name(text))):
+    """Return the common name of a column, ``None`` if it means nothing here: ``Level 2 Tag`` is ``level2``.
+
+    Remarks in brackets do not matter: so is ``Level 2 Tag [required]``.
+    """
+    for each in filter(None, (text, *split_name(text), _REMARK.sub(" ", text))):
         words = " ".join(re.sub(r"[\W_]+", " ", each).casefold().split())
         if words in _MEANING:
             return _MEANING[words]
@@ -235,16 +239,20 @@ def relationships_of(rows: list[LabelRow], faults: FaultLog) -> Relationships:
 
 
 def sentiments_of(rows: list[LabelRow], faults: FaultLog) -> Sentiments:
-    """Make sentiment labels of rows with the columns ``label`` and ``polarity``; `faults` gets what is wrong."""
+    """Make sentiment labels of rows with the column ``label``; `faults` gets what is wrong.
+
+    Without a column ``polarity``, labels have none of their own.
+    """
     seen: set[str] = set()
     found = []
-    for row in _with_columns(rows, "label", "polarity", faults):
+    for row in _with_columns(rows, ("label",), faults):
         wrong = label_fault(row.cells["label"], seen)
         if wrong is not None:
             faults.add(row.line, 1, "label", wrong)
-        polarity = _polarity(row, faults)
+        faulty = faults.found
+        polarity = _polarity(row, faults) if "polarity" in row.cells else None
         level = _level(row, faults)
-        if wrong is None and polarity is not None:
+        if wrong is None and faults.found == faulty:
             base = _label(row, "label")
             found.append(Sentiment(label=base.label, zh=base.zh, aliases=base.aliases, polarity=polarity, level=level))
     return Sentiments(sentiments=tuple(found))
@@ -283,13 +291,14 @@ def label_fault(label: str, seen: set[str]) -> str | None:
     return None
 
 
-def _with_columns(rows: list[LabelRow], first: str, second: str, faults: FaultLog) -> list[LabelRow]:
-    """Return the rows that have both columns; there has to be one."""
-    found = [row for row in rows if first in row.cells and second in row.cells]
+def _with_columns(rows: list[LabelRow], wanted: Sequence[str], faults: FaultLog) -> list[LabelRow]:
+    """Return the rows that have these columns; there has to be one."""
+    found = [row for row in rows if all(column in row.cells for column in wanted)]
     if not found:
         columns = next((row.columns for row in rows if row.columns), ())
         there = f"the columns {', '.join(map(repr, columns))}" if columns else "no table"
-        faults.add(0, 0, "", f"found {there}, expected the columns {first!r} and {second!r}")
+        names = " and ".join(map(repr, wanted))
+        faults.add(0, 0, "", f"found {there}, expected the column{'s' if len(wanted) > 1 else ''} {names}")
     return found
 
 
@@ -308,7 +317,7 @@ def _groups(rows: list[LabelRow], upper: str, lower: str, faults: FaultLog) -> d
     groups: dict[str, _Group] = {}
     seen: dict[str, set[str]] = {}
     above = ""
-    for row in _with_columns(list(_below_headings(rows, upper)), upper, lower, faults):
+    for row in _with_columns(list(_below_headings(rows, upper)), (upper, lower), faults):
         name = row.cells[lower]
         label = row.cells[upper] or (above if name else "")
         if not label and name:
