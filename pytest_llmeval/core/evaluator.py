@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.explanations import detail_lines
+from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Evaluator(ABC):
     version: ClassVar[str] = "1"
     part: ClassVar[str] = "prediction"
     """The part of the prediction that `measure` finds in `Case.prediction`, such as ``answer``; default: the whole."""
+    own_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of the objects that an evaluator of whole predictions reads; of others it gets the part ``answer``."""
     reads_objects: ClassVar[bool] = False
     """Whether a prediction that is an object without any part is itself the answer."""
     reads_lists: ClassVar[bool] = False
@@ -177,10 +180,13 @@ class Evaluator(ABC):
             text: The input that both are about, where the evaluator reads it.
 
         Returns:
-            Details, and every metric's value; ``None`` where it is undefined.
+            Details, and every metric's value; ``None`` where it is undefined. ``malformed`` says what is wrong with a
+            prediction that cannot be read.
         """
-        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=prediction))
-        return {**observation.details, **self.scores(observation)}
+        found = own_or_answer(prediction, self.own_keys)
+        observation = self.measure(Case(id="", input=text, expected=ground_truth, prediction=found))
+        malformed = {} if observation.malformed is None else {"malformed": observation.malformed}
+        return {**observation.details, **malformed, **self.scores(observation)}
 
     def scores(self, observation: "Observation") -> dict[str, float | None]:
         """Return the metrics of one observation; ``None`` where undefined."""

@@ -10,10 +10,11 @@ __all__ = (
     "describe_prediction",
     "expectation",
     "expression_fault",
+    "own_or_answer",
     "search",
 )
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -128,6 +129,23 @@ class PredictionParts(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts()) -> Any:
+    """Return what an evaluator of whole predictions reads: the prediction, or the answer in it.
+
+    Systems wrap what a model wrote: ``{"answer": TEXT, "usage": {...}}``.
+
+    Args:
+        prediction: The prediction.
+        own_keys: Keys of the objects that the evaluator itself reads; without any it gets the whole.
+        parts: Where the answer is.
+    """
+    keys = tuple(own_keys)
+    if not keys or not isinstance(prediction, Mapping) or any(key in prediction for key in keys):
+        return prediction
+    found = parts.find("answer", prediction)
+    return prediction if found is MISSING else found
 
 
 def expectation(name: str | None, path: str | None, expected: Any) -> Any:

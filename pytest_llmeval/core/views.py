@@ -11,7 +11,16 @@ from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import PredictionError
 from pytest_llmeval.core.evaluator import Evaluator
 from pytest_llmeval.core.missing import Itself, NoAnswer
-from pytest_llmeval.core.parts import PARTS, WHOLE, Parts, PredictionParts, describe_prediction, expectation, search
+from pytest_llmeval.core.parts import (
+    PARTS,
+    WHOLE,
+    Parts,
+    PredictionParts,
+    describe_prediction,
+    expectation,
+    own_or_answer,
+    search,
+)
 from pytest_llmeval.core.turns import Turn, chosen_turns, expected_turns, turns_of
 from pytest_llmeval.core.wording import counted
 
@@ -29,6 +38,7 @@ class Reading:
         second: The part that is read where the prediction lacks the first.
         turn: Which turns of a conversation it reads, one by one; ``None``: the conversation as a whole.
         reads_expected: Whether it reads the whole of what is expected.
+        own_keys: Keys of the objects that it reads as a whole; of others it reads the answer, if they have one.
     """
 
     part: str = WHOLE
@@ -39,6 +49,7 @@ class Reading:
     second: str | None = None
     turn: Turn | None = None
     reads_expected: bool = False
+    own_keys: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -59,7 +70,7 @@ class Reading:
         if on is not None:
             return cls(evaluator.part, on, parts, turn=turn, reads_expected=evaluator.reads_expected)
         lenient = (evaluator.reads_objects, evaluator.reads_lists, evaluator.second_part)
-        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected)
+        return cls(evaluator.part, on, parts, *lenient, turn, evaluator.reads_expected, evaluator.own_keys)
 
     def views(self, case: Case) -> Sequence[Case]:
         """Return what the evaluator measures of a case: its view, or one for each turn that it reads.
@@ -105,7 +116,9 @@ class Reading:
             return self._of_turns.view(case)  # transcripts have their parts under the names
         if self._name == WHOLE:
             known = case.origin is not None or self.parts == Parts()
-            return case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
+            case = case if known else replace(case, origin=PredictionParts(self.parts, case.prediction))
+            found = own_or_answer(case.prediction, self.own_keys, self.parts)
+            return case if found is case.prediction else replace(case, prediction=found)
         # Nothing is to be looked up in a text, and most predictions are texts.
         if self._finds_texts and type(case.prediction) is str and not isinstance(case.expected, Mapping):
             return case
