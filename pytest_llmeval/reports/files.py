@@ -3,7 +3,10 @@
 __all__ = ("SUFFIXES", "WrittenReports", "write_reports")
 
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +14,11 @@ from pytest_llmeval.reports.data import RunReport
 
 SUFFIXES = (".html", ".json", ".md", ".txt")
 """Of report files; the suffix decides the form."""
+
+SUITE = "{suite}"
+"""Stands for the name of a suite in the path of a report."""
+
+_NO_FILE_NAME = re.compile(r"[^\w.\[\]-]+")
 
 
 class WrittenReports(NamedTuple):
@@ -32,15 +40,16 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> WrittenReports:
 
     Args:
         report: The run.
-        paths: Of the files; the suffix decides the form.
+        paths: Of the files; the suffix decides the form. ``{suite}`` in one stands for the name of a suite: each suite
+            has a file of its own.
     """
     written: list[Path] = []
     missing: list[str] = []
     notes: list[str] = []
-    for path in paths:
+    for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            note = _writer(path)(report, path)
+            note = _writer(path)(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
@@ -54,6 +63,20 @@ def write_reports(report: RunReport, paths: Iterable[Path]) -> WrittenReports:
         except OSError as error:
             missing.append(f"job summary NOT written to {summary}: {error.strerror}")
     return WrittenReports(written, missing, notes)
+
+
+def _files(report: RunReport, paths: Iterable[Path]) -> Iterator[tuple[Path, RunReport]]:
+    """Yield each file and the part of the report that it has."""
+    for path in paths:
+        if SUITE not in str(path):
+            yield path, report
+            continue
+        names: Counter[str] = Counter()
+        for suite in report.suites:
+            name = _NO_FILE_NAME.sub("-", suite.suite)
+            names[name] += 1
+            name += f"-{names[name]}" if names[name] > 1 else ""
+            yield Path(str(path).replace(SUITE, name)), replace(report, suites=[suite], systems=[])
 
 
 def _writer(path: Path) -> Callable[[RunReport, Path], str | None]:

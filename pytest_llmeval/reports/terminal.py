@@ -111,7 +111,9 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"and {counted(table.left_out, 'row')} more")
         if table.note:
             yield Line(printable(table.note))
-    listed = listed_metrics(suite, most=None if verbosity else _METRICS, in_tables=everything)
+    # One case has neither intervals nor means: its metrics would be a long list of single numbers.
+    lists_all = everything or (verbosity and suite.total > 1)
+    listed = listed_metrics(suite, most=None if lists_all else _METRICS, in_tables=everything)
     if listed:
         if suite.tables:
             yield Line("")
