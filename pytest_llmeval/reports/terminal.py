@@ -28,6 +28,7 @@ _SAID = 3
 """Lines about each of the worst cases."""
 _CUT = len("... (999 more characters)")
 _METRICS = 16
+_METRICS_OF_ONE = 8
 """Metrics listed without ``-v``."""
 _CHANGES = 10
 """Changed scores listed without ``-vv``."""
@@ -112,8 +113,8 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
         if table.note:
             yield Line(printable(table.note))
     # One case has neither intervals nor means: its metrics would be a long list of single numbers.
-    lists_all = everything or (verbosity and suite.total > 1)
-    listed = listed_metrics(suite, most=None if lists_all else _METRICS, in_tables=everything)
+    few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
+    listed = listed_metrics(suite, most=None if everything else few, in_tables=everything)
     if listed:
         if suite.tables:
             yield Line("")
