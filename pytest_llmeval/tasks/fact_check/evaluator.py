@@ -201,7 +201,7 @@ class FactCheck(JudgedEvaluator):
 
     def _evidence_signature(self) -> str:
         # What was there before these options has no part, so that scores approved then stay comparable.
-        matching = "" if self.evidence_matching == "original" else f"matching:{self.evidence_matching}@2|"
+        matching = "" if self.evidence_matching == "original" else f"matching:{self.evidence_matching}|"
         gold = "" if self.evidence_from == "auto" else f"from:{self.evidence_from}|"
         how = f"threshold:{self.evidence_threshold:g}|{matching}{gold}form:{self.evidence_form}|tok:{self.tokenizer}"
         return f"{how}|v:{self.version}"

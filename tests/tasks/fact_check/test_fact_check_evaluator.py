@@ -377,7 +377,7 @@ def test_error_buckets_have_limits_that_options_change() -> None:
 
 def test_signatures_say_what_scores_depend_on() -> None:
     signature = {metric.name: metric.signature for metric in FactCheck(tokenizer="words").describe()}
-    evidence = "threshold:0.3|matching:by_kind@2|form:each_side|tok:words|v:1"
+    evidence = "threshold:0.3|matching:by_kind|form:each_side|tok:words|v:1"
     assert signature["evidence_f1"] == evidence
     assert signature["explanation_score"] == f"judge:explanation@{get_mode('explanation').version}|v:1"
     assert signature["overall_score"] == f"weights:verdict=0.4,evidence=0.3,explanation=0.3|labels:strict|{evidence}"
