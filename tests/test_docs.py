@@ -295,7 +295,7 @@ def known_options(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             "power",
             "score",
         ),
-        *("emotion-cause convert", "emotion-cause validate", "retrieval build-set"),
+        *("emotion-cause convert", "emotion-cause validate", "fact-check export", "retrieval build-set"),
     )
     commands = ("pytest --help", *(f"llmeval {name} --help" for name in tools))
     return {*(option for each in commands for option in OPTION.findall(run(each, folder))), *OTHER_TOOLS}

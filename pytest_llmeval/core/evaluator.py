@@ -17,7 +17,7 @@ from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.wording import limit
 
 if TYPE_CHECKING:
-    from pytest_llmeval.core.observation import FloatArray, Observation, Sums
+    from pytest_llmeval.core.observation import FloatArray, Observation
     from pytest_llmeval.core.tables import ReportTable
 
 

@@ -140,6 +140,11 @@ def own_or_answer(prediction: Any, own_keys: Iterable[str], parts: Parts = Parts
         prediction: The prediction.
         own_keys: Keys of the objects that the evaluator itself reads; without any it gets the whole.
         parts: Where the answer is.
+
+    >>> own_or_answer({"answer": "[1]", "usage": {}}, ["pairs"])
+    '[1]'
+    >>> own_or_answer({"pairs": [1], "answer": "?"}, ["pairs"])
+    {'pairs': [1], 'answer': '?'}
     """
     keys = tuple(own_keys)
     if not keys or not isinstance(prediction, Mapping) or any(key in prediction for key in keys):

@@ -1,14 +1,31 @@
 """Reading answers and expected answers of a case as text."""
 
-__all__ = ("as_references", "as_text", "describe_found")
+__all__ = ("as_references", "as_text", "describe_found", "json_in")
 
 import json
+import re
 from typing import Any
 
 from pytest_llmeval.core.case import Missing
 
 _SHOWN = 40
 """Characters of a text that a message quotes."""
+
+
+_FENCED = re.compile(r"\A\s*```\w*\s*?\n(.*)\n\s*```\s*\Z", re.DOTALL)
+
+
+def json_in(text: str) -> Any:
+    r"""Return the JSON data that a text is, also within a fence; the text itself if it is none.
+
+    >>> json_in("```json\n[1, 2]\n```"), json_in("[1, 2")
+    ([1, 2], '[1, 2')
+    """
+    fenced = _FENCED.match(text)
+    try:
+        return json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def as_text(value: Any) -> str | None:

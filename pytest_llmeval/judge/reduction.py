@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from pytest_llmeval.core.errors import JudgeError, LlmevalError
 from pytest_llmeval.judge.contract import Mode, Verdict
-from pytest_llmeval.judge.questions.replies import FLAGS
+from pytest_llmeval.judge.questions.replies import FLAGS, UNNAMED_DEFECTS
 from pytest_llmeval.judge.spec import Reduce
 
 _VOTES: Final = ("majority", "unanimous")
@@ -124,8 +124,15 @@ def _findings(verdicts: Sequence[Verdict], how: Reduce) -> dict[str, Any]:
     for name in verdicts[0].details:
         values = [each.details.get(name) for each in verdicts]
         if name in FLAGS:
-            # A defect counts as found where a vote does not decide.
-            found[name] = bool(-decided([-float(bool(value)) for value in values], _vote(how))[0])
+            # A defect counts as found where a vote does not decide; a juror who does not mention it has no vote.
+            votes = [
+                -float(bool(value))
+                for value, each in zip(values, verdicts, strict=True)
+                if name not in each.details.get(UNNAMED_DEFECTS, ())
+            ]
+            found[name] = bool(votes) and bool(-decided(votes, _vote(how))[0])
+            if not votes:
+                found.setdefault(UNNAMED_DEFECTS, []).append(name)
         elif grades := _grades(values):
             found[name] = {each: decided([grade[each] for grade in grades], how)[0] for each in grades[0]}
     return found

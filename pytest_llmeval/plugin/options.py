@@ -63,7 +63,7 @@ def add_options(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager
         metavar="PATH",
         dest="llmeval_report",
         help=f"write a report: {', '.join(SUFFIXES)}, or {ERROR_ANALYSIS} for an error analysis; .llmeval keeps the "
-        "results of a shard for 'llmeval merge'; can be repeated",
+        "results of a shard for 'llmeval merge'; {suite} in a path writes a file for each suite; can be repeated",
     )
     group.addoption(
         "--llmeval-shard",

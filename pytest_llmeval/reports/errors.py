@@ -4,10 +4,11 @@ __all__ = ("SCHEMA_VERSION", "bucket_names", "fill_buckets", "to_errors", "write
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from pytest_llmeval.core.evaluator import ErrorBucket
 from pytest_llmeval.core.metrics import MetricIndex

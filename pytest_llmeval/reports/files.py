@@ -5,7 +5,9 @@ __all__ = ("ERROR_ANALYSIS", "FORMATS", "SUFFIXES", "WrittenReports", "is_error_
 # Options list the formats in their help, so every run of pytest imports this module: nothing else of ours at the top.
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +30,11 @@ A further format is a module with such a function, and a line here."""
 
 SUFFIXES = tuple(name for name in FORMATS if name.startswith("."))
 _ERRORS_NAME = r"(?:.*[^A-Za-z])?(?:errors|error[_-]analysis)\.json"
+
+SUITE = "{suite}"
+"""Stands for the name of a suite in the path of a report."""
+
+_NO_FILE_NAME = re.compile(r"[^\w.\[\]-]+")
 
 
 class WrittenReports(NamedTuple):
@@ -58,15 +65,16 @@ def write_reports(report: "RunReport", paths: Iterable[Path]) -> WrittenReports:
 
     Args:
         report: The run.
-        paths: Of the files; the suffix determines the format.
+        paths: Of the files; the suffix determines the format. ``{suite}`` in one stands for the name of a suite: each
+            suite has a file of its own.
     """
     written: list[Path] = []
     missing: list[str] = []
     notes: list[str] = []
-    for path in paths:
+    for path, part in _files(report, paths):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            note = _writer(path)(report, path)
+            note = _writer(path)(part, path)
             written.append(path)
             notes += [f"{path}: {note}"] if note else []
         except OSError as error:
@@ -87,3 +95,17 @@ def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
     module, _, name = FORMATS[ERROR_ANALYSIS if is_error_report(path) else path.suffix].partition(":")
     write: Callable[[RunReport, Path], str | None] = getattr(import_module(f"{__package__}.{module}"), name)
     return write
+
+
+def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:
+    """Yield each file and the part of the report that it has."""
+    for path in paths:
+        if SUITE not in str(path):
+            yield path, report
+            continue
+        names: Counter[str] = Counter()
+        for suite in report.suites:
+            name = _NO_FILE_NAME.sub("-", suite.suite)
+            names[name] += 1
+            name += f"-{names[name]}" if names[name] > 1 else ""
+            yield Path(str(path).replace(SUITE, name)), replace(report, suites=[suite], systems=[])

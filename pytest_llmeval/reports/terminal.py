@@ -34,6 +34,7 @@ _READABLE = 160
 """Longer lines are hard to follow, however wide the terminal."""
 _CUT = len("... (999 more characters)")
 _METRICS = 16
+_METRICS_OF_ONE = 8
 """Metrics listed without ``-v``."""
 _CHANGES = 10
 """Changed scores listed without ``-vv``."""
@@ -117,7 +118,9 @@ def _suite(suite: SuiteReport, verbosity: int, width: int) -> Iterator[Line]:
             yield Line(f"and {counted(table.left_out, 'row')} more")
         if table.note:
             yield Line(printable(table.note))
-    listed = listed_metrics(suite, most=None if verbosity else _METRICS, in_tables=everything)
+    # One case has neither intervals nor means: its metrics would be a long list of single numbers.
+    few = _METRICS_OF_ONE if suite.total == 1 else None if verbosity else _METRICS
+    listed = listed_metrics(suite, most=None if everything else few, in_tables=everything)
     if listed:
         if suite.tables:
             yield Line("")

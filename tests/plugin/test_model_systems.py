@@ -102,3 +102,23 @@ def test_a_limit_of_money_needs_the_price_of_a_model(asked: "Project", server: L
     ran = asked.run("--llmeval-budget=usd=1")
     assert (ran.code, server.calls) == (1, [])
     assert "found the model 'openai:large' without a known price, but --llmeval-budget limits USD" in ran.text
+
+
+def test_a_task_reads_the_answers_of_models(project: "Project", server: LlmServer) -> None:
+    server.script(reply('[{"verdict": "Refuted", "justification": "According to the Harbour log, no."}]'))
+    project.write("check.txt", "Check: {{ input }}")
+    shared: dict[str, Any] = {"prompt": "check.txt", "base_url": server.base_url}
+    systems = {name: {"model": f"openai:{name}", **shared} for name in ("large", "small")}
+    gold = {"verdict": "Refuted", "evidence_sources": [{"content": "Harbour log"}]}
+    cases = [{"id": "a", "input": "Tall?", "expected": gold}]
+    evaluators = [{"fact_check": {"explanation": "omit"}}]
+    project.suite("s.eval.yaml", cases, systems=systems, evaluators=evaluators)
+    ran = project.run()
+    for name in systems:
+        metrics = ran.suites[f"s[{name}]"]["metrics"]
+        found = [metrics[each]["value"] for each in ("verdict_accuracy", "evidence_f1", "unparsed_rate")]
+        assert found == [1, 1, 0], name
+    server.script(reply("I would rather not say."))
+    ran = project.run()
+    assert ran.suites["s[large]"]["metrics"]["unparsed_rate"]["value"] == 1
+    assert set(ran.outcomes("s[large]").values()) == {"failed"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from wcwidth import wcswidth
 from pytest_llmeval import Case, Observation, get_evaluator, score
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.reports.data import RunReport, SuiteReport
+from pytest_llmeval.reports.files import write_reports
 from pytest_llmeval.reports.json import to_json, write_json
 from pytest_llmeval.reports.markdown import append_markdown, text, to_markdown, write_markdown
 from pytest_llmeval.reports.terminal import render
@@ -345,3 +347,29 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
     assert not any(line.startswith("recall[e]  ") for line in lines(run))
     assert f"{len(result.metrics) - 16} more metrics: -vv" in lines(run)
     assert any(line.startswith("recall[e]  ") for line in lines(run, 1))
+
+
+def test_each_suite_may_have_a_report_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    run = SMALL
+    others = [replace(run.suites[0], suite="a/b[c]"), replace(run.suites[0], suite="a/b[c]")]
+    both = replace(run, suites=[*run.suites, *others])
+    written = write_reports(both, [tmp_path / "{suite}" / "summary.txt"]).written
+    names = [run.suites[0].suite, "a-b[c]", "a-b[c]-2"]
+    assert written == [tmp_path / name / "summary.txt" for name in names]
+    assert [path.read_text(encoding="utf-8").splitlines()[0] for path in written] == [
+        "capitals  (suites/capitals.eval.yaml)",
+        *["a/b[c]  (suites/capitals.eval.yaml)"] * 2,
+    ]
+
+
+def test_a_suite_of_one_case_has_no_long_list_of_single_numbers() -> None:
+    evaluator = get_evaluator("retrieval")
+
+    def rows(number: int) -> int:
+        cases = [Case(str(place), "q", ["a"], [{"fact": "a"}]) for place in range(number)]
+        suite = SuiteReport("s", "s.eval.yaml", score(evaluator, cases), [], number)
+        lines = [line.text for line in render(RunReport("now", 1.0, "1", None, [suite]), verbosity=1, width=100)]
+        return sum(line.startswith("gold_") for line in lines)
+
+    assert rows(1) < 10 < rows(2)

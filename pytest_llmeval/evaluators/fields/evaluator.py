@@ -12,6 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.evaluators.fields.build import build_root
 from pytest_llmeval.evaluators.fields.nodes import Elements, FieldNode, compare
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _RATES = ("field_precision", "field_recall", "field_f1")
 _COUNTS = ("missing_fields", "extra_fields")
 _MOST_LINES = 50
+_MOST_KEYS = 10
 """Lines that details list."""
 
 
@@ -110,6 +112,7 @@ class FieldsEvaluator(Evaluator):
             return Observation({}, undefined=dict.fromkeys(names, "no expected fields"), malformed=malformed)
         if not isinstance(case.expected, self._form):
             raise EvaluatorError(f"found {describe_found(case.expected)} as expected, expected an object")
+        malformed = malformed or _of_another_form(found, case.expected)
         out = FieldsOutcome()
         compare(self._root, "", "", case.expected, found, out)
         right = len(out.right)
@@ -151,6 +154,15 @@ class FieldsEvaluator(Evaluator):
                 path = name.removeprefix("expected")
                 metrics[f"field{path}"] = sums[f"right{path}"] / sums[name]
         return metrics
+
+
+def _of_another_form(found: Any, expected: Any) -> str | None:
+    """Say that an object has none of the expected keys, so that it is an answer to something else."""
+    objects = isinstance(found, Mapping) and isinstance(expected, Mapping)
+    if not objects or not found or not expected or not found.keys().isdisjoint(expected):
+        return None
+    ours, theirs = (", ".join(printable(str(key)) for key in list(each)[:_MOST_KEYS]) for each in (expected, found))
+    return f"found an object with {theirs}, expected one with {ours}"
 
 
 def _as_paths(options: Any) -> Any:

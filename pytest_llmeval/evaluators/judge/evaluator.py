@@ -16,7 +16,15 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError, JudgeError
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.observation import Observation
-from pytest_llmeval.evaluators.judge.judged_case import GRADES_OF_FIELDS, JudgedCase, reason_lines, verdict_details
+from pytest_llmeval.evaluators.judge.judged_case import (
+    GRADES_OF_FIELDS,
+    JudgedCase,
+    defect_counts,
+    defect_rates,
+    reason_lines,
+    unnamed_defects,
+    verdict_details,
+)
 from pytest_llmeval.evaluators.judge.people import (
     corrected_mean,
     is_labelled,
@@ -33,7 +41,6 @@ from pytest_llmeval.judge.questions.forms import ReplyField, ReplyForm
 from pytest_llmeval.judge.questions.modes import PRESETS, get_mode, preset_form
 from pytest_llmeval.judge.questions.probabilities import expected_mode, levels_fault
 from pytest_llmeval.judge.questions.prompt_files import PromptFile, prompt_mode, read_prompt
-from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.judge.questions.rubric import Rubric, rubric_mode
 from pytest_llmeval.judge.questions.rules import ADVERSARIAL, MODE_OF_TYPE, instruction_language, route
 
@@ -309,7 +316,7 @@ class Judge(JudgedEvaluator):
         if self.rubric is not None:
             counts["pass"] = float(verdict.score >= self.rubric.pass_mark)
         if judged.name == "explanation":
-            counts |= {f"defect.{flag}": float(verdict.details[flag]) for flag in FLAGS}
+            counts |= defect_counts(verdict.details)
         if self.form is not None:
             grades = verdict.details.get(GRADES_OF_FIELDS, {})
             counts |= {f"field.{name}": each.share(grades[name]) for name, each in self.form.others.items()}
@@ -319,6 +326,8 @@ class Judge(JudgedEvaluator):
             counts |= self._excess(judged, verdict.score, people_of(case.expected))
             details["human"] = list(people_of(case.expected))
         undefined = dict.fromkeys(self._corrected(), _OVER_CASES)
+        if judged.name == "explanation":
+            undefined |= unnamed_defects(verdict.details)
         return Observation(counts, details, undefined, judged.texts.malformed)
 
     def _steps(self, verdicts: Sequence[Verdict | JudgeError]) -> Mapping[str, Any]:
@@ -349,7 +358,7 @@ class Judge(JudgedEvaluator):
         if self.rubric is not None:
             metrics["judge_pass"] = sums["pass"] / sums["n"]
         if self.mode == "explanation":
-            metrics |= {f"defect[{flag}]": sums[f"defect.{flag}"] / sums["n"] for flag in FLAGS}
+            metrics |= defect_rates(sums, sums["n"])
         if self.form is not None:
             metrics |= {f"judge_field[{name}]": sums[f"field.{name}"] / sums["n"] for name in self.form.others}
         for name, (total, excess) in zip(self._corrected(), _EXCESS, strict=False):

@@ -5,6 +5,7 @@ __all__ = (
     "FLAGS",
     "NUMBERS",
     "SCORE_SCHEMA",
+    "UNNAMED_DEFECTS",
     "closing_object",
     "object_schema",
     "plain",
@@ -204,6 +205,9 @@ FLAGS: Final = (
 )
 """The defects that an explanation can have."""
 
+UNNAMED_DEFECTS: Final = "unnamed_defects"
+"""The detail of a verdict that lists the defects of which it says nothing."""
+
 _HIGHEST_GRADE: Final = 100.0
 _WORD = re.compile(r"(?P<marks>[*`]*)(?P<word>yes|no)\b[.,:;!]?(?P=marks)[\s.,:;!\-\u2013\u2014]*")
 _WORD_ALONE = re.compile(r"^[^\w\n]*(?P<word>yes|no)[^\w\n]*$", re.MULTILINE)
@@ -336,7 +340,8 @@ def read_explanation(reply: str) -> Verdict:
     """Read a JSON object with a ``score`` from 0 to 100 and true or false for each of `FLAGS`.
 
     The score is a number. It is brought into the range, and then ``details["clamped_from"]`` has it as it came. A flag
-    may also be called ``has_FLAG``, and one that the reply does not name is false.
+    may also be called ``has_FLAG``. One that the reply does not name is false, and ``details["unnamed_defects"]``
+    lists it: whether the explanation has that defect is not known.
 
     Returns:
         A verdict whose details have the flags.
@@ -354,7 +359,11 @@ def read_explanation(reply: str) -> Verdict:
         if not isinstance(value, bool):
             name = flag if flag in data else f"has_{flag}"
             raise unreadable(reply, f"found {_shown(data, name)} as {name}, expected true or false")
-    return Verdict(clamped, _reasoning(data), flags if clamped == score else {**flags, "clamped_from": score})
+    unnamed = [flag for flag in FLAGS if flag not in data and f"has_{flag}" not in data]
+    more: dict[str, Any] = {UNNAMED_DEFECTS: unnamed} if unnamed else {}
+    if clamped != score:
+        more["clamped_from"] = score
+    return Verdict(clamped, _reasoning(data), {**flags, **more})
 
 
 def _flags(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,18 +1,44 @@
 """The gold and predicted pairs of one conversation, in any of their forms."""
 
-__all__ = ("Gold", "Predicted", "read_gold", "read_prediction", "utterances_of")
+__all__ = (
+    "LABELS",
+    "OBJECT_KEYS",
+    "Gold",
+    "Predicted",
+    "internal_rows",
+    "read_gold",
+    "read_prediction",
+    "utterances_of",
+)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
+from pytest_llmeval.evaluators.answers import json_in
 from pytest_llmeval.tasks.emotion_cause.gold import gold_pair, utterance_texts
-from pytest_llmeval.tasks.emotion_cause.pairs import Pair, PairFault, Subtask, parse_pair, quoted
+from pytest_llmeval.tasks.emotion_cause.pairs import (
+    Pair,
+    PairFault,
+    Subtask,
+    internal_number,
+    parse_internal,
+    parse_pair,
+    quoted,
+)
 from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault, conversation_number
 
-_ID, _PAIRS, _CANDIDATES, _KEEP = "conversation_ID", "emotion-cause_pairs", "candidates", "keep"
+_ID, _PAIRS, _KEEP = "conversation_ID", "emotion-cause_pairs", "keep"
+_CANDIDATES = ("candidates", "candidate_pairs")
 _GOLD_FORM = f"expected a list of pairs, or an object with {_PAIRS}"
-_FORM = f"{_GOLD_FORM}, or with {_CANDIDATES} and {_KEEP}"
+_FORM = f"{_GOLD_FORM}, or with {_CANDIDATES[0]} and {_KEEP}"
+
+LABELS = ("emotions", "causes")
+"""Keys of objects with a label for each utterance."""
+
+OBJECT_KEYS = (_PAIRS, *_CANDIDATES, *LABELS)
+"""Keys of the objects that are predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +76,18 @@ class Predicted:
         return [pair for pair, kept in zip(self.candidates, self.keep, strict=True) if kept]
 
 
-def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any) -> Gold:
+def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any, *, labels: bool = False) -> Gold:
     """Read what is right.
 
     Args:
-        expected: A list of gold pairs as in `gold_pair`; or an object with them as ``emotion-cause_pairs``, whose
-            ``conversation`` goes before `conversation`.
+        expected: A list of gold pairs as in `gold_pair`, or of internal ones as in `parse_internal`; or an object with
+            them as ``emotion-cause_pairs``, whose ``conversation`` goes before `conversation`.
         conversation: The utterances, or ``None``.
         subtask: 1 or 2.
         name: Of the conversation, for faults; a ``conversation_ID`` in `expected` goes before it.
+        labels: Whether an object may have labels of utterances in place of pairs.
     """
-    if expected is None:
+    if expected is None or (labels and _only_labels(expected)):
         return Gold(None)
     raw = expected.get(_PAIRS) if isinstance(expected, Mapping) else expected
     name = _name(expected, name)
@@ -69,41 +96,86 @@ def read_gold(expected: Any, conversation: Any, subtask: Subtask, name: Any) -> 
     texts = utterances_of(expected, conversation)
     pairs: list[Pair] = []
     faults = []
+    read = _InternalRows()
     for position, each in enumerate(raw, start=1):
         try:
-            pairs.append(gold_pair(each, subtask, texts))
+            internal = read.pair(each, subtask)
+            pairs.append(gold_pair(each, subtask, texts) if internal is None else internal)
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
     return Gold(pairs, faults)
 
 
-def read_prediction(prediction: Any, subtask: Subtask, name: Any, texts: Sequence[str] | None = None) -> Predicted:
+def read_prediction(
+    prediction: Any, subtask: Subtask, name: Any, texts: Sequence[str] | None = None, *, labels: bool = False
+) -> Predicted:
     """Read the prediction; unreadable parts are reported, and count as not predicted.
 
     Args:
-        prediction: A list of pairs as in `parse_pair`; an object with them as ``emotion-cause_pairs``; or an object
-            with ``candidates``, a list of pairs, and ``keep``, whether each of them is kept (0, 1, false or true).
+        prediction: A list of pairs as in `parse_pair`, or of internal ones as in `parse_internal`; an object with them
+            as ``emotion-cause_pairs``; an object with ``candidates`` (or ``candidate_pairs``), a list of pairs, and
+            ``keep``, whether each of them is kept (0, 1, false or true); or the text of such JSON data.
         subtask: 1 or 2.
         name: Of the conversation, for faults; a ``conversation_ID`` in `prediction` goes before it.
         texts: Of the utterances, where spans may be words; ``None`` where they have to be positions.
+        labels: Whether an object may have labels of utterances in place of pairs.
     """
+    if isinstance(prediction, str):
+        prediction = json_in(prediction)
+    if labels and _only_labels(prediction):
+        return Predicted()
     name = _name(prediction, name)
-    stepped = isinstance(prediction, Mapping) and _CANDIDATES in prediction
-    raw = prediction.get(_CANDIDATES if stepped else _PAIRS) if isinstance(prediction, Mapping) else prediction
+    step = next((key for key in _CANDIDATES if isinstance(prediction, Mapping) and key in prediction), None)
+    stepped = step is not None
+    raw = prediction.get(step or _PAIRS) if isinstance(prediction, Mapping) else prediction
     if not isinstance(raw, (list, tuple)):
         return Predicted(faults=[_form_fault(name, prediction, raw, _FORM)])
     faults: list[SubmissionFault] = []
     flags = _flags(prediction.get(_KEEP), len(raw), name, faults) if stepped else [True] * len(raw)
     candidates: list[Pair] = []
     keep: list[bool] = []
+    read = _InternalRows()
     for position, (each, kept) in enumerate(zip(raw, flags, strict=True), start=1):
         try:
-            candidates.append(parse_pair(each, subtask) if texts is None else gold_pair(each, subtask, texts))
+            pair = read.pair(each, subtask)
+            if pair is None:
+                # Words that are nowhere make a span of their own that meets no other.
+                nowhere = (-position, -position)
+                pair = parse_pair(each, subtask) if texts is None else gold_pair(each, subtask, texts, nowhere)
+            candidates.append(pair)
         except PairFault as fault:
             faults.append(SubmissionFault(name, position, each, fault.rule, str(fault)))
         else:
             keep.append(kept)
     return Predicted(candidates, keep, faults)
+
+
+def _only_labels(value: Any) -> bool:
+    """Return whether a value is an object with labels of utterances and without pairs."""
+    return isinstance(value, Mapping) and any(key in value for key in LABELS) and _PAIRS not in value
+
+
+class _InternalRows:
+    """Internal pairs of one conversation."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    def pair(self, raw: Any, subtask: Subtask) -> Pair | None:
+        """Read an internal pair; ``None`` for any other.
+
+        Raises:
+            PairFault: It breaks a rule, or is of another conversation than those before it.
+        """
+        if internal_number(raw) is None:
+            return None
+        number, pair = parse_internal(raw, subtask)
+        if self._number is None:
+            self._number = number
+        elif number != self._number:
+            message = f"found conversation {number}, expected {self._number}, that of the pairs before it"
+            raise PairFault("conversation id", message)
+        return pair
 
 
 def _name(value: Any, name: Any) -> Any:
@@ -138,3 +210,22 @@ def _flags(keep: Any, length: int, name: Any, faults: list[SubmissionFault]) -> 
 
 def _all_flags(values: Iterable[Any]) -> bool:
     return all(isinstance(each, (bool, int)) and each in (0, 1) for each in values)
+
+
+def internal_rows(value: Any) -> dict[int, Any] | None:
+    """Return conversation to its part of an internal list of pairs, in any form of prediction; ``None`` for others."""
+    key = next((key for key in (*_CANDIDATES, _PAIRS) if isinstance(value, Mapping) and key in value), None)
+    rows = value[key] if key is not None else value
+    numbers = [internal_number(row) for row in rows] if isinstance(rows, (list, tuple)) else [None]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(numbers):
+        return None
+    return {number: _part(value, key, [each == number for each in found]) for number in dict.fromkeys(found)}
+
+
+def _part(value: Any, key: str | None, chosen: Sequence[bool]) -> Any:
+    if key is None:
+        return list(compress(value, chosen))
+    keep = value.get(_KEEP)
+    flags = {_KEEP: list(compress(keep, chosen))} if isinstance(keep, (list, tuple)) else {}
+    return {**value, key: list(compress(value[key], chosen)), **flags}

@@ -74,7 +74,9 @@ def convert_pairs(file: PairFile, form: Form, subtask: Subtask, conversations: P
 def _reader(form: Form, subtask: Subtask, texts: list[str] | None) -> Callable[[Any], Pair]:
     if form == "internal":
         return lambda raw: parse_internal(raw, subtask)[1]
-    return partial(gold_pair, subtask=subtask, texts=texts) if form == "text" else partial(parse_pair, subtask=subtask)
+    if form == "text":
+        return partial(gold_pair, subtask=subtask, texts=texts, absent=(0, 0))
+    return partial(parse_pair, subtask=subtask)
 
 
 def _texts(conversation: PairConversation, known: PairConversation | None) -> list[str] | None:

@@ -11,11 +11,27 @@ from typing import TYPE_CHECKING, Any, cast
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import ErrorBucket, Evaluator, Metric
-from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.core.observation import Observation, Totals
+from pytest_llmeval.core.parts import own_or_answer
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable
-from pytest_llmeval.tasks.emotion_cause.conversation import Gold, Predicted, read_gold, read_prediction, utterances_of
+from pytest_llmeval.tasks.emotion_cause.conversation import (
+    OBJECT_KEYS,
+    Gold,
+    Predicted,
+    internal_rows,
+    read_gold,
+    read_prediction,
+    utterances_of,
+)
 from pytest_llmeval.tasks.emotion_cause.explaining import PAIR_BUCKETS, pair_errors
-from pytest_llmeval.tasks.emotion_cause.pairs import EMOTIONS, Pair, SpanPair, Subtask, UtterancePair, format_pair
+from pytest_llmeval.tasks.emotion_cause.pairs import (
+    EMOTIONS,
+    Pair,
+    SpanPair,
+    Subtask,
+    UtterancePair,
+    format_pair,
+)
 from pytest_llmeval.tasks.emotion_cause.scores import (
     ALL,
     FAMILIES,
@@ -24,6 +40,7 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     PARTS,
     SCORED,
     Columns,
+    Matching,
     keep_rate,
     pair_counts,
     pair_scores,
@@ -35,6 +52,13 @@ from pytest_llmeval.tasks.emotion_cause.scores import (
     utterance_counts,
 )
 from pytest_llmeval.tasks.emotion_cause.submission import SubmissionFault
+from pytest_llmeval.tasks.emotion_cause.utterances import (
+    UTTERANCE_METRICS,
+    LabelCounts,
+    count_utterances,
+    label_faults,
+    utterance_scores,
+)
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -96,20 +120,30 @@ class EmotionCause(Evaluator):
             located by the same rule; in Subtask 1 only.
         utterance_level: Whether to report the scores of Subtask 2 as well, ``pair_*`` and ``weighted_f1``, for the
             pairs without their spans; in Subtask 1 only.
+        matching: Which spans meet in fuzzy scores: ``most``, as many as possible; ``original``, each predicted one, in
+            order, takes the first gold span left that it overlaps.
+        utterances: Whether to report ``emotion_precision``, ``_recall`` and ``_f1``, over utterances that have an
+            emotion, and ``cause_...``, over those that are causes, as `cal_prf` does. Objects may have a label for each
+            utterance as ``emotions`` and ``causes``, and then need no pairs; otherwise the pairs say it.
 
     Raises:
         ValueError: An option is set in the other subtask.
     """
 
     name = "emotion_cause"
+    own_keys = OBJECT_KEYS
     pools_undefined = True  # the official script gives 0 to conversations without any pair, taken together
 
     subtask: Subtask = 1
     two_step: bool = False
     quoted_spans: bool = False
     utterance_level: bool = False
+    matching: Matching = "most"
+    utterances: bool = False
 
     def __post_init__(self) -> None:
+        if self.matching not in ("most", "original"):
+            raise ValueError(f"matching: found {self.matching!r}, expected 'most' or 'original'")
         if self.two_step and self.subtask == 1:
             raise ValueError("two_step: found true in subtask 1, expected it only in subtask 2")
 
@@ -144,10 +178,15 @@ class EmotionCause(Evaluator):
             Metric(each, high=None if each == _SUPPORT else 1.0, signature=self._signature(name))
             for name, each in order
         ]
-        return [*metrics, Metric(_KEEP_RATE, signature=self._signature("all"))] if self.two_step else metrics
+        if self.two_step:
+            metrics.append(Metric(_KEEP_RATE, signature=self._signature("all")))
+        if self.utterances:
+            metrics += [Metric(name, signature=f"eps:1e-8|v:{self.version}") for name in UTTERANCE_METRICS]
+        return metrics
 
     def _signature(self, family: str) -> str:
         unique = "none" if family in _STEPS else "conversation"
+        family += f"|matching:{self.matching}" if family == "fuzzy" and self.matching != "most" else ""
         return f"match:{family}|unique:{unique}|eps:1e-8|v:{self.version}"
 
     def tables(self) -> "Sequence[ReportTable]":
@@ -165,10 +204,41 @@ class EmotionCause(Evaluator):
 
     def check(self, case: Case) -> Iterable[str]:
         """Yield what is wrong with the gold pairs."""
-        return map(str, self._gold(case).faults)
+        yield from map(str, self._gold(case).faults)
+        if self.utterances:
+            yield from label_faults(case.expected)
 
     def _gold(self, case: Case) -> Gold:
-        return read_gold(case.expected, case.input, self.subtask, case.id)
+        return read_gold(case.expected, case.input, self.subtask, case.id, labels=self.utterances)
+
+    def evaluate(self, prediction: Any, ground_truth: Any, text: Any = None) -> dict[str, Any]:
+        """Score one conversation, or the internal lists of several, ``[[conversation, emotion, cause, number], ...]``.
+
+        Args:
+            prediction: What was answered.
+            ground_truth: What is right.
+            text: The utterances, where spans are words.
+
+        Returns:
+            As for other evaluators; without details where there are several conversations.
+        """
+        found, right = internal_rows(own_or_answer(prediction, self.own_keys)), internal_rows(ground_truth)
+        numbers = dict.fromkeys([*(right or {}), *(found or {})])
+        if len(numbers) < 2:  # noqa: PLR2004 (several)
+            return super().evaluate(prediction, ground_truth, text)
+        observations = [
+            self.measure(
+                Case(
+                    str(number),
+                    expected=ground_truth if right is None else right.get(number, []),
+                    prediction=prediction if found is None else found.get(number, []),
+                )
+            )
+            for number in numbers
+        ]
+        malformed = [each.malformed for each in observations if each.malformed is not None]
+        scores = self.scores(Observation(dict(Totals.of(observations))))
+        return {**({"malformed": "; ".join(malformed)} if malformed else {}), **scores}
 
     def measure(self, case: Case) -> Observation:
         """Count the pairs of one conversation.
@@ -180,20 +250,28 @@ class EmotionCause(Evaluator):
         if gold.faults:
             raise EvaluatorError(_listed(gold.faults))
         texts = utterances_of(case.expected, case.input) if self.quoted_spans else None
-        predicted = read_prediction(case.prediction, self.subtask, case.id, texts)
+        predicted = read_prediction(
+            case.prediction, self.subtask, case.id, texts, labels=self.utterances and gold.pairs is None
+        )
         malformed = _listed(predicted.faults) if predicted.faults else None
+        labels = LabelCounts()
+        if self.utterances:
+            labels = count_utterances(case.expected, case.prediction, gold.pairs, predicted.kept())
+            malformed = malformed or labels.fault
         if gold.pairs is None:
             names = [metric.name for metric in self.describe() if "[" not in metric.name]
-            return Observation({}, undefined=dict.fromkeys(names, _ABSENT), malformed=malformed)
+            absent = dict.fromkeys((name for name in names if name not in UTTERANCE_METRICS), _ABSENT)
+            return Observation(labels.counts, undefined=absent | labels.undefined, malformed=malformed)
         kept = predicted.kept()
         counts: dict[str, float] = {"conversations": 1, **self._counts(gold.pairs, predicted, kept)}
         counts |= _confusion(gold.pairs, kept)
-        undefined = self._undefined(gold.pairs, predicted, kept)
+        counts |= labels.counts
+        undefined = self._undefined(gold.pairs, predicted, kept) | labels.undefined
         return Observation(counts, _details(gold.pairs, kept), undefined, malformed)
 
     def _counts(self, gold: Sequence[Pair], predicted: Predicted, kept: Sequence[Pair]) -> dict[str, int]:
         if self.subtask == 1:
-            spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept))
+            spans = span_counts(cast("Sequence[SpanPair]", gold), cast("Sequence[SpanPair]", kept), self.matching)
             return spans | (utterance_counts(*map(_without_spans, (gold, kept))) if self.utterance_level else {})
         right, candidates = cast("Sequence[UtterancePair]", gold), cast("Sequence[UtterancePair]", predicted.candidates)
         counts = pair_counts(right, cast("Sequence[UtterancePair]", kept))
@@ -220,7 +298,8 @@ class EmotionCause(Evaluator):
 
     def explain(self, case: Case, observation: Observation) -> list[str]:
         """Say which pairs were not found, and what is wrong with the others."""
-        kept = read_prediction(case.prediction, self.subtask, case.id).kept()
+        texts = utterances_of(case.expected, case.input) if self.quoted_spans else None
+        kept = read_prediction(case.prediction, self.subtask, case.id, texts).kept()
         gold = self._gold(case).pairs or ()
         missing, extra = _differing(_scored(gold), _scored(kept)) if observation.counts else ((), ())
         return pair_errors(missing, extra).lines(utterances_of(case.expected, case.input) or ())
@@ -238,7 +317,8 @@ class EmotionCause(Evaluator):
                 scores |= step_scores(sums, columns, name)
             scores[_KEEP_RATE] = keep_rate(sums)
         counted = sums["conversations"] > 0
-        return {name: np.where(counted, column, np.nan) for name, column in scores.items()}
+        scores = {name: np.where(counted, column, np.nan) for name, column in scores.items()}
+        return scores | (utterance_scores(sums) if self.utterances else {})
 
 
 def _without_spans(pairs: Iterable[Pair]) -> list[UtterancePair]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_llmeval.tasks.emotion_cause.pairs import Pair, SpanPair, format_pair
+from pytest_llmeval.tasks.emotion_cause.spans import joined_tokens
 
 _WRONG = ("wrong_span", "wrong_emotion", "wrong_utterance")
 """The nearest first."""
@@ -95,5 +96,5 @@ def _shown(pair: Pair, utterances: Sequence[str]) -> str:
     text = "/".join(map(str, format_pair(pair)))
     if not isinstance(pair, SpanPair) or not 1 <= pair.cause_utterance <= len(utterances):
         return text
-    words = utterances[pair.cause_utterance - 1].split()[pair.start : pair.end]
-    return f"{text} {json.dumps(' '.join(words), ensure_ascii=False)}"
+    words = joined_tokens(utterances[pair.cause_utterance - 1], max(pair.start, 0), max(pair.end, 0))
+    return f"{text} {json.dumps(words, ensure_ascii=False)}"

@@ -20,6 +20,7 @@ from pytest_llmeval.tasks.emotion_cause.pairs import (
 from pytest_llmeval.tasks.emotion_cause.spans import locate_span
 
 _POSITIONS = re.compile(r"U?\d+_\d+_\d+")
+_NOWHERE = (0, 0)
 _SPAN_TEXT = re.compile(r"U?(\d+)_(.*)", re.DOTALL)
 
 
@@ -42,8 +43,10 @@ def utterance_texts(conversation: Any) -> list[str] | None:
     return texts if len(texts) == len(given) else None
 
 
-def gold_pair(raw: Any, subtask: Subtask, texts: Sequence[str] | None = None) -> Pair:
-    """Read a gold pair.
+def gold_pair(
+    raw: Any, subtask: Subtask, texts: Sequence[str] | None = None, absent: tuple[int, int] | None = None
+) -> Pair:
+    """Read a gold pair, or a predicted one that quotes the words of its span.
 
     In Subtask 1 it has the words of the span, ``["3_surprise", "1_some words"]``, which `locate_span` finds in the
     first utterance; or positions like a prediction. Otherwise it is as in `parse_pair`.
@@ -52,6 +55,7 @@ def gold_pair(raw: Any, subtask: Subtask, texts: Sequence[str] | None = None) ->
         raw: The pair.
         subtask: 1 or 2.
         texts: Of all utterances in order, where spans are words.
+        absent: The span of words that the utterance does not have; ``None``: they are a fault.
 
     Raises:
         PairFault: The pair breaks a rule, or there is no text of its cause utterance.
@@ -69,4 +73,10 @@ def gold_pair(raw: Any, subtask: Subtask, texts: Sequence[str] | None = None) ->
         raise PairFault("cause span", message)
     if not 1 <= cause <= len(texts):
         raise PairFault("cause utterance", f"found utterance {cause}, expected 1 to {len(texts)}")
-    return SpanPair(utterance, cause, *locate_span(worded[2], texts[cause - 1]), emotion)
+    span = locate_span(worded[2], texts[cause - 1])
+    if span == _NOWHERE:
+        if absent is None:
+            message = f"found the words {quoted(worded[2])}, expected words of utterance {cause}"
+            raise PairFault("cause span", f"{message}, {quoted(texts[cause - 1])}")
+        span = absent
+    return SpanPair(utterance, cause, *span, emotion)

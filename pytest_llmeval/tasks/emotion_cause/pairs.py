@@ -9,6 +9,7 @@ __all__ = (
     "Subtask",
     "UtterancePair",
     "format_pair",
+    "internal_number",
     "parse_cause_utterance",
     "parse_emotion",
     "parse_internal",
@@ -146,6 +147,12 @@ def parse_internal(raw: Any, subtask: Subtask = 2) -> tuple[int, Pair]:
     if subtask == 1:
         return conversation, SpanPair(utterance, cause, raw[3], raw[4], EMOTIONS[number])
     return conversation, UtterancePair(utterance, cause, EMOTIONS[number])
+
+
+def internal_number(raw: Any) -> int | None:
+    """Return the conversation of a list of four or six whole numbers; ``None`` for anything else."""
+    right = isinstance(raw, (list, tuple)) and len(raw) in (_INTERNAL, _WITH_SPAN)
+    return raw[0] if right and all(type(each) is int for each in raw) else None
 
 
 def format_pair(pair: Pair) -> list[str]:

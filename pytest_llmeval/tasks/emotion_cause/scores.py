@@ -14,12 +14,14 @@ __all__ = (
     "PARTS",
     "SCORED",
     "Columns",
+    "Matching",
     "SpanTuple",
     "UtteranceTuple",
     "count_name",
     "keep_rate",
     "pair_counts",
     "pair_scores",
+    "prf",
     "score_names",
     "span_counts",
     "step_counts",
@@ -31,7 +33,7 @@ __all__ = (
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_llmeval.evaluators.measures.spans import best_pairs
 
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 SpanTuple: TypeAlias = tuple[int, int, int, int, str]
 UtteranceTuple: TypeAlias = tuple[int, int, str]
 _Span: TypeAlias = tuple[int, int]
+
+Matching: TypeAlias = Literal["most", "original"]
+"""Which spans meet in fuzzy matching: as many as possible, or each in order with the first one left."""
 
 EMOTIONS = ("neutral", "anger", "disgust", "fear", "joy", "sadness", "surprise")
 """In the order of their numbers, 0 to 6."""
@@ -85,13 +90,16 @@ def count_name(group: str, emotion: str) -> str:
     return f"{group}[{emotion}]"
 
 
-def span_counts(gold: Iterable[SpanTuple], predicted: Iterable[SpanTuple]) -> dict[str, int]:
+def span_counts(
+    gold: Iterable[SpanTuple], predicted: Iterable[SpanTuple], matching: Matching = "most"
+) -> dict[str, int]:
     """Count the pairs of one conversation whose causes are spans (Subtask 1).
 
     Both sides are made unique. Only spans of the same emotion utterance, cause utterance and emotion meet:
 
     * strict: spans with the same ends;
-    * fuzzy: spans that share a token, one-to-one, as many as possible, so that no order of pairs matters;
+    * fuzzy: spans that share a token, one-to-one, as many as possible, so that no order of pairs matters; or, with
+      ``original`` matching, each predicted span in order with the first gold span that is left;
     * proportional: each predicted span with the gold span of which it covers the largest share; of equal ones the
       longest overlap; then the first in `gold`. The tokens that both share are right. A gold span counts all its tokens
       as often as it is chosen, and once if it never is.
@@ -108,7 +116,8 @@ def span_counts(gold: Iterable[SpanTuple], predicted: Iterable[SpanTuple]) -> di
     for key, spans in _by_key(found).items():
         there = groups.pop(key, [])
         tokens.update(_tokens(key[-1], there, spans))
-        tokens[count_name("fuzzy", key[-1])] += _most_overlaps(there, spans)
+        met = _first_overlaps(there, spans) if matching == "original" else _most_overlaps(there, spans)
+        tokens[count_name("fuzzy", key[-1])] += met
     for key, spans in groups.items():
         tokens[count_name("gold_tokens", key[-1])] += sum(end - start for start, end in spans)
     return counts | {name: number for name, number in tokens.items() if number}
@@ -189,6 +198,16 @@ def _most_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
     return len(best_pairs(edges))
 
 
+def _first_overlaps(gold: Sequence[_Span], predicted: Sequence[_Span]) -> int:
+    """Return how many predicted spans get a gold span where each takes the first one that it overlaps."""
+    left = list(gold)
+    for span in predicted:
+        found = next((right for right in left if _overlap(right, span)), None)
+        if found is not None:
+            left.remove(found)
+    return len(gold) - len(left)
+
+
 def _tokens(emotion: str, gold: Sequence[_Span], predicted: Sequence[_Span]) -> Counter[str]:
     """Count tokens for proportional matching among spans that may meet."""
     shared = of_gold = 0
@@ -243,8 +262,8 @@ def pair_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     import numpy as np
 
     hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
-    each = _prf(hits, predicted, gold)
-    micro = _prf(*(rows.sum(axis=0) for rows in (hits, predicted, gold)))
+    each = prf(hits, predicted, gold)
+    micro = prf(*(rows.sum(axis=0) for rows in (hits, predicted, gold)))
     scores = _named(name, (micro, *_weighted(each, weight)))
     absent = (weight == 0) & (predicted == 0)
     return scores | _by_label(name, [np.where(absent, np.nan, values) for values in each])
@@ -258,8 +277,8 @@ def step_scores(sums: "Mapping[str, FloatArray]", columns: Columns, name: str) -
     """
     micro = (_rows(sums, group, EMOTIONS).sum(axis=0) for group in (columns.hits, columns.predicted, LISTED))
     hits, predicted, gold, weight = (_rows(sums, group, SCORED) for group in columns)
-    each = _prf(hits, predicted, gold)
-    scores = _named(name, (_prf(*micro), *_weighted(each, weight)))
+    each = prf(hits, predicted, gold)
+    scores = _named(name, (prf(*micro), *_weighted(each, weight)))
     return scores | _by_label(name, each)
 
 
@@ -292,8 +311,8 @@ def _rows(sums: "Mapping[str, FloatArray]", group: str, emotions: Sequence[str])
     return rows
 
 
-def _prf(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
-    """Return precision, recall and F1."""
+def prf(hits: "FloatArray", predicted: "FloatArray", gold: "FloatArray") -> "tuple[FloatArray, ...]":
+    """Return precision, recall and F1, each in [0, 1)."""
     precision, recall = hits / (predicted + _EPSILON), hits / (gold + _EPSILON)
     return precision, recall, 2 * precision * recall / (precision + recall + _EPSILON)
 

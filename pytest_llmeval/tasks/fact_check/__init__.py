@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 
 def register(registry: "Registry") -> None:
-    """Add the evaluator, and the source of claims."""
+    """Add the evaluator, the source of claims, and the command."""
     registry.register(f"{__name__}.evaluator:FactCheck", name="fact_check")
     registry.register_source(f"{__name__}.source:FactCheckSource", name="fact_check")
+    registry.register_command(
+        "fact-check",
+        f"{__name__}.commands:add_arguments",
+        help="write the result files of the original scripts from a report",
+    )

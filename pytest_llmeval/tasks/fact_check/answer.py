@@ -1,6 +1,6 @@
 """Answers to claims: the JSON object in a reply, parsed without repair."""
 
-__all__ = ("Answer", "find_object", "read_answer")
+__all__ = ("ANSWER_KEYS", "Answer", "find_object", "read_answer")
 
 import json
 import re
@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_llmeval.core.case import Missing
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import as_text, describe_found
 from pytest_llmeval.tasks.fact_check.verdicts import NOT_ENOUGH
 
 _JUSTIFICATION: Final = ("justification", "reasoning")
-_KEYS: Final = ("verdict", *_JUSTIFICATION)
+ANSWER_KEYS: Final = ("verdict", *_JUSTIFICATION)
+"""What an object needs one of to be an answer."""
+
+_SHOWN_KEYS: Final = 5
 _OPENING = re.compile(r'\{(?=\s*+"(?:[^"\\]|\\.)*+"\s*+:)|\[(?=\s*+\{)', re.DOTALL)
 """Where an object, or a list of objects, begins: no other bracket in prose is followed by that."""
 _FAILURES: Final = 256
@@ -36,7 +40,7 @@ class Answer:
         justification: Its text; of a reply that cannot be read, all of it.
         confidence: The unchanged value; "Unknown" if absent, "Low" in a reply that cannot be read.
         sources: What is listed as evidence: texts and objects.
-        unparsed: Whether there is no object to read.
+        unparsed: Whether there is no object with a verdict or a justification to read.
         faults: ``field: found ..., expected ...`` for everything of a wrong form; it counts as absent.
         note: What was passed over to read the reply; empty if nothing.
     """
@@ -54,20 +58,25 @@ def read_answer(prediction: Any) -> Answer:
     """Read an answer.
 
     Args:
-        prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. Of
-            several objects in prose the last one that has a verdict counts, or else the last with a justification; what
-            is in a list, or in a broken object, does not count. A comma behind the last entry of an object or a list is
-            passed over; nothing else is repaired.
+        prediction: An object, or the text of a reply: a JSON object, which may be in a fenced block or in prose. A list
+            with one object is that object. Of several objects in prose the last one that has a verdict counts, or else
+            the last with a justification; what is in a longer list, or in a broken object, does not count. A comma
+            behind the last entry of an object or a list is passed over; nothing else is repaired.
 
     Returns:
-        The answer. What is no object, or no text with one, is unparsed: it says "Not Enough Evidence", and its
-        justification is the whole text.
+        The answer. What is no object with a verdict or a justification, or no text with one, is unparsed: it says "Not
+        Enough Evidence", and its justification is the whole text.
     """
-    data, note = _find(prediction) if isinstance(prediction, str) else (prediction, "")
-    if isinstance(data, Mapping):
+    data, note = _find(prediction) if isinstance(prediction, str) else (_only_object(prediction), "")
+    if isinstance(data, Mapping) and any(key in data for key in ANSWER_KEYS):
         return _from_object(data, note)
     text = prediction if isinstance(prediction, str) else ""
-    found = "nothing" if isinstance(prediction, Missing) else describe_found(prediction)
+    if isinstance(prediction, Missing):
+        found = "nothing"
+    elif isinstance(data, Mapping):
+        found = f"an object with {', '.join(printable(str(key)) for key in list(data)[:_SHOWN_KEYS]) or 'no key'}"
+    else:
+        found = describe_found(prediction)
     return Answer(justification=text, confidence="Low", unparsed=True, faults=(f"found {found}, expected {_EXPECTED}",))
 
 
@@ -83,6 +92,7 @@ def _find(text: str) -> tuple[Mapping[str, Any] | None, str]:
     except (ValueError, RecursionError):
         pass
     else:
+        whole = _only_object(whole)
         return (whole, "") if isinstance(whole, dict) else (None, "")
     return _last_answer(text)
 
@@ -114,11 +124,18 @@ def _last_answer(text: str) -> tuple[Mapping[str, Any] | None, str]:
             behind, note = opening.start() + length, _TRAILING_COMMA
         except (ValueError, RecursionError):  # too long a number, too deep a nesting: its end is unknown
             break
-        if not isinstance(found, dict) or not any(key in found for key in _KEYS):
+        found = _only_object(found)
+        if not isinstance(found, dict) or not any(key in found for key in ANSWER_KEYS):
             continue
         if "verdict" in found or best[0] is None or "verdict" not in best[0]:
             best = found, note
     return best
+
+
+def _only_object(value: Any) -> Any:
+    """Return the object of a list that has no other item; anything else as it is."""
+    alone = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], Mapping)
+    return value[0] if alone else value
 
 
 def _at_trailing_comma(text: str, start: int, place: int) -> bool:

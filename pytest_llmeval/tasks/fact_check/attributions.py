@@ -133,7 +133,9 @@ def _english_words() -> _English:
     data: Any = load_taxonomy("citations")["en"]
     introduction = re.compile(rf"(?<!\w)(?i:{_any_of(data['before_name'])})\s(?:the\s)?\Z")
     return _English(
-        introduction, re.compile(rf"{_YEAR}\s(?:{_any_of(data['after_name'])})(?!\w)"), frozenset(data["no_names"])
+        introduction,
+        re.compile(rf"{_YEAR}\s(?:(?:{_any_of(data['adverbs'])})\s)?(?:{_any_of(data['after_name'])})(?!\w)"),
+        frozenset(data["no_names"]),
     )
 
 

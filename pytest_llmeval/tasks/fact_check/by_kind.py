@@ -1,7 +1,8 @@
 """Comparison of evidence by kind: addresses as addresses, numbers as numbers, other texts by their words."""
 
-__all__ = ("Piece", "citations_by_kind")
+__all__ = ("Piece", "citations_by_kind", "claim_words")
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -14,6 +15,16 @@ from pytest_llmeval.tasks.fact_check.words import Tokenizer, paired_words, split
 
 _BLANK = ";"
 """Stands for an address: no pattern of a name or a number reads on behind it."""
+
+_BRACKET = re.compile(r"[()\uff08\uff09]")
+
+_TITLES = "Bros|Co|Corp|Dept|Dr|Ft|Gov|Inc|Jr|Ltd|Mr|Mrs|Ms|Mt|Prof|Sen|Sr|St"
+_ABBREVIATION = re.compile(rf"(?<![\w.])(?:(?:[A-Z]\.){{2,}}|(?:{_TITLES}|[A-Z])\.(?=\s[A-Z]))")
+
+_LETTER = "x"
+"""Stands for the full stop of an abbreviation, which ends no name."""
+
+_NAMED = re.compile(r"[A-Z][\w&\u2019-]*+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
 _ADDRESS_STARTS = ("http://", "https://", "www.")
 
@@ -30,11 +41,7 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
             known |= found
             yield address
     rest = _blanked(text, spans)
-    covered = bytearray(len(rest))
-    for start, end in find_names(rest):
-        covered[start:end] = b"\1" * (end - start)
-        yield rest[start:end]
-    yield from (rest[start:end] for start, end in find_attributions(rest) if 1 not in covered[start:end])
+    yield from (rest[start:end] for start, end in _name_spans(rest))
     numbers: dict[str, str] = {}
     for each in find_quantities(rest):
         if each.citable:
@@ -42,13 +49,43 @@ def citations_by_kind(text: str, listed: Sequence[EvidenceSource]) -> Iterator[s
     yield from numbers.values()
 
 
-class Piece:
-    """A piece of evidence, with what comparing it needs."""
+def claim_words(claim: str, tokenizer: Tokenizer) -> frozenset[str]:
+    """Return the words of what a claim is about, which identify no source: capitalised ones and East Asian ones.
 
-    def __init__(self, source: EvidenceSource, tokenizer: Tokenizer, *, cited: bool) -> None:
+    Those of whom the claim is attributed to are not among them.
+    """
+    rest = _blanked(claim, find_addresses(claim))
+    named = _NAMED.findall(_blanked(rest, _name_spans(rest)))
+    return Piece(EvidenceSource(f" {_BLANK} ".join(named)), tokenizer, cited=False).words
+
+
+def _name_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the names that a text without addresses cites."""
+    read = _ABBREVIATION.sub(lambda match: match[0].replace(".", _LETTER), text)
+    covered = bytearray(len(text))
+    for start, end in find_names(_BRACKET.sub(_BLANK, read)):
+        covered[start:end] = b"\1" * (end - start)
+        yield start, end
+    yield from ((start, end) for start, end in find_attributions(read) if 1 not in covered[start:end])
+
+
+class Piece:
+    """A piece of evidence, with what comparing it needs.
+
+    Args:
+        source: The evidence.
+        tokenizer: Splits its text into words.
+        cited: Whether it is cited, rather than listed.
+        claim: What `claim_words` returns for the claim that it is about.
+    """
+
+    def __init__(
+        self, source: EvidenceSource, tokenizer: Tokenizer, *, cited: bool, claim: frozenset[str] = frozenset()
+    ) -> None:
         self.source = source
         self._tokenizer = tokenizer
         self._cited = cited
+        self._claim = claim
 
     @cached_property
     def _spans(self) -> list[tuple[int, int]]:
@@ -85,8 +122,8 @@ class Piece:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that are no stop words, numbers among them."""
-        return paired_words(self._sequence, self._tokenizer)
+        """The words that are no stop words, numbers among them, without those of the claim."""
+        return paired_words(self._sequence, self._tokenizer) - self._claim
 
     @cached_property
     def _rest(self) -> str:
@@ -112,14 +149,24 @@ class Piece:
             return "address"
         if self.source.text == gold.source.text:
             return "contains"
+        if not (self._may_identify and gold._may_identify):  # noqa: SLF001 (the same class)
+            return None
         if self.is_address or gold.is_address:
             return "host" if self._names_site_of(gold) or gold._names_site_of(self) else None  # noqa: SLF001 (the same class)
         if self.is_quantity or gold.is_quantity:
             number, other = (self, gold) if self.is_quantity else (gold, self)
             return "contains" if number.quantities <= other.quantities else None
-        if self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined):  # noqa: SLF001 (as above)
+        return self._reason_in_words(gold)
+
+    def _reason_in_words(self, gold: "Piece") -> str | None:
+        if self._joined and gold._joined and (self._joined in gold._joined or gold._joined in self._joined):  # noqa: SLF001 (the same class)
             return "contains"
         return None if self.figures and gold.figures and self.figures.isdisjoint(gold.figures) else ""
+
+    @property
+    def _may_identify(self) -> bool:
+        """Whether it is an address or a number, or has words besides those of the claim."""
+        return not self._claim or self.is_address or self.is_quantity or bool(self.words)
 
     def _names_site_of(self, other: "Piece") -> bool:
         """Return whether this is the name of the site of an address, such as Reuters, and no address itself."""

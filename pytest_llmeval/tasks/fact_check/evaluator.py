@@ -14,11 +14,12 @@ from pytest_llmeval.core.evaluator import ErrorBucket, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import ConfusionMatrix, LabelTable, ReportTable
 from pytest_llmeval.core.wording import unknown_name
+from pytest_llmeval.evaluators.judge.judged_case import defect_rates
 from pytest_llmeval.evaluators.measures.confusion import ratio
 from pytest_llmeval.evaluators.measures.evidence_sources import listed
 from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
 from pytest_llmeval.judge.questions.replies import FLAGS
-from pytest_llmeval.tasks.fact_check.answer import Answer, read_answer
+from pytest_llmeval.tasks.fact_check.answer import ANSWER_KEYS, Answer, read_answer
 from pytest_llmeval.tasks.fact_check.claim import Claim, claim_faults, read_claim
 from pytest_llmeval.tasks.fact_check.evidence import EvidenceForm, EvidenceMatch, EvidenceMatcher, EvidenceMatching
 from pytest_llmeval.tasks.fact_check.explaining import answer_lines
@@ -29,7 +30,6 @@ from pytest_llmeval.tasks.fact_check.tally import (
     OVERALL,
     Tally,
     answer_details,
-    defect,
     evidence_details,
     explanation_details,
 )
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from pytest_llmeval.judge.contract import Question, Verdict
 
 _WEIGHTS: Final = {"verdict": 0.4, "evidence": 0.3, "explanation": 0.3}
+_NORMALIZE: Final = "normalize"
+"""Beside the weights: whether they are made to add up to 1."""
+
 _CONFUSION: Final = "confusion[gold->predicted]"
 _LIMITS: Final = {
     "verdict_errors": ("verdict_accuracy", 1.0),
@@ -89,7 +92,8 @@ class FactCheck(JudgedEvaluator):
         tokenizer: ``auto``, or ``words`` for the original word rule.
         explanation: ``judge``, or ``omit`` to ask no judge and leave explanations out of the overall score.
         weights: Weight in `overall_score` of ``verdict``, ``evidence`` and ``explanation``, where it is not as above;
-            what counts is their proportion.
+            what counts is their proportion. With ``normalize: false`` beside them the score is the plain sum of
+            weights times parts.
         verdict_labels: ``strict``: a verdict is a label letter by letter; ``synonyms``: also by another name.
         error_limits: Value below which a case is an error, where it is not as here: ``verdict_errors`` 1,
             ``low_evidence_f1`` 0.3, ``low_explanation_score`` 0.5.
@@ -99,6 +103,7 @@ class FactCheck(JudgedEvaluator):
     """
 
     name = "fact_check"
+    own_keys = (*ANSWER_KEYS, "evidence_sources")
 
     evidence_threshold: float = 0.3
     evidence_form: EvidenceForm = "each_side"
@@ -106,7 +111,7 @@ class FactCheck(JudgedEvaluator):
     evidence_from: Literal["auto", "sources", "justification"] = "auto"
     tokenizer: Literal["auto", "words"] = "auto"
     explanation: Literal["judge", "omit"] = "judge"
-    weights: dict[str, float] | None = None
+    weights: dict[str, float | bool] | None = None
     verdict_labels: Literal["strict", "synonyms"] = "strict"
     error_limits: dict[str, float] | None = None
 
@@ -124,9 +129,12 @@ class FactCheck(JudgedEvaluator):
         if self.evidence_from not in ("auto", "sources", "justification"):
             yield f"evidence_from: found {self.evidence_from!r}, expected auto, sources or justification"
         for name, weight in (self.weights or {}).items():
-            if name not in _WEIGHTS:
-                yield f"weights: {unknown_name('part', name, _WEIGHTS)}"
-            elif not (math.isfinite(weight) and weight >= 0):
+            if name == _NORMALIZE:
+                if not isinstance(weight, bool):
+                    yield f"weights: found {weight!r} for {name}, expected true or false"
+            elif name not in _WEIGHTS:
+                yield f"weights: {unknown_name('part', name, (*_WEIGHTS, _NORMALIZE))}"
+            elif isinstance(weight, bool) or not (math.isfinite(weight) and weight >= 0):
                 yield f"weights: found {weight!r} for {name}, expected a number of at least 0"
         if not any(self._weights.values()):
             yield "weights: found 0 for all parts in use, expected a positive weight"
@@ -143,10 +151,15 @@ class FactCheck(JudgedEvaluator):
     @cached_property
     def _weights(self) -> dict[str, float]:
         """The weights of the parts that count; what is left out or has weight 0 does not."""
-        weights = _WEIGHTS | (self.weights or {})
+        weights: dict[str, float] = _WEIGHTS | (self.weights or {})
+        weights.pop(_NORMALIZE, None)
         if self.explanation == "omit":
             del weights["explanation"]
         return {name: weight for name, weight in weights.items() if weight}
+
+    @property
+    def _normalizes(self) -> bool:
+        return (self.weights or {}).get(_NORMALIZE) is not False
 
     @property
     def _strict(self) -> bool:
@@ -162,8 +175,11 @@ class FactCheck(JudgedEvaluator):
         verdict = f"labels:{self.verdict_labels}|v:{self.version}"
         explanation = f"judge:{self._mode_version() if self._judges else 'omitted'}|v:{self.version}"
         weights = ",".join(f"{name}={weight:g}" for name, weight in self._weights.items())
+        weights += "" if self._normalizes else ",sum"
         overall = f"weights:{weights}|labels:{self.verdict_labels}|{evidence}"
         high = None if self.evidence_form == "original" else 1.0
+
+        highest = math.fsum(self._weights.values())
 
         def of_evidence(name: str) -> Metric:
             return Metric(name, high=high if name in _ABOVE_ONE or "[" in name else 1.0, signature=evidence)
@@ -173,7 +189,7 @@ class FactCheck(JudgedEvaluator):
             Metric("verdict_accuracy", signature=verdict),
             *map(of_evidence, EVIDENCE_METRICS[:3]),
             Metric(EXPLANATION, signature=explanation),
-            Metric(OVERALL, high=high, signature=overall),
+            Metric(OVERALL, high=high if high is None or self._normalizes else highest, signature=overall),
             Metric("verdict_macro_f1", signature=verdict),
             *map(of_evidence, EVIDENCE_METRICS[3:]),
             Metric("unparsed_rate", higher_is_better=False, signature=f"v:{self.version}"),
@@ -271,7 +287,7 @@ class FactCheck(JudgedEvaluator):
             tally.details |= evidence_details(match)
         tally.evidence(match, claim.verdict, why)
         self._tally_explanation(tally, verdicts[0] if verdicts else None)
-        tally.overall(self._weights)
+        tally.overall(self._weights, normalize=self._normalizes)
         return tally.observation("; ".join(answer.faults) or None)
 
     def _match(self, claim: Claim, answer: Answer) -> tuple[EvidenceMatch | None, str]:
@@ -286,7 +302,7 @@ class FactCheck(JudgedEvaluator):
                 None,
                 f"no expected {'justification' if self.evidence_from == 'justification' else 'evidence_sources'}",
             )
-        return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources), ""
+        return self._matcher.match(self._matcher.sources(answer.justification, answer.sources), sources, claim.text), ""
 
     def _tally_explanation(self, tally: Tally, verdict: "Verdict | JudgeError | None") -> None:
         if isinstance(verdict, NoJudgeError):
@@ -311,6 +327,5 @@ class FactCheck(JudgedEvaluator):
         scores = verdict_scores(sums, VERDICTS) | evidence_scores(sums, VERDICTS)
         scores |= {name: mean(sums, name) for name in (EXPLANATION, OVERALL)}
         if self._judges:
-            explained = sums[f"{EXPLANATION}.n"]
-            scores |= {defect(flag): ratio(sums[f"defect.{flag}"], explained) for flag in FLAGS}
+            scores |= defect_rates(sums, sums[f"{EXPLANATION}.n"])
         return scores | {"unparsed_rate": ratio(sums["unparsed"], sums["answers"])}

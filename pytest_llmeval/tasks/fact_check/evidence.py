@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from pytest_llmeval.evaluators.measures.evidence_sources import EvidenceSource, as_sources
-from pytest_llmeval.tasks.fact_check.by_kind import Piece, citations_by_kind
+from pytest_llmeval.tasks.fact_check.by_kind import Piece, citations_by_kind, claim_words
 from pytest_llmeval.tasks.fact_check.original import OriginalPiece, original_citations
 from pytest_llmeval.tasks.fact_check.words import Tokenizer
 
@@ -113,6 +113,9 @@ class EvidenceMatcher:
        stop words, ``shared / fewer of the two`` is `threshold` or more. A number with its unit is one word, and so are
        two neighbouring East Asian characters. If both have numbers with units, they must have one of these in common.
 
+    What a claim is about, its capitalised and its East Asian words, identifies no source: in rules 2 and 4 these words
+    count for nothing where the claim is known, unless the claim itself cites them.
+
     With ``original`` matching, whatever a text is, it matches if it contains the other, letter by letter; if both list
     the same address; if the first addresses of both are on the same host (of a source without content, any address);
     or by the share of words, East Asian characters being one each. Addresses and numbers are split into words there.
@@ -179,24 +182,38 @@ class EvidenceMatcher:
             [*listed, *map(EvidenceSource, sorted(set(cite(justification, listed))))], key=lambda source: source.text
         )
 
-    def match(self, cited: Iterable[Any], gold: Iterable[Any]) -> EvidenceMatch:
-        """Match citations with sources; both are texts, objects with ``content`` and ``url``, or from `sources`."""
-        left, right = ([self._piece(each, cited=side is cited) for each in as_sources(side)] for side in (cited, gold))
+    def match(self, cited: Iterable[Any], gold: Iterable[Any], claim: str = "") -> EvidenceMatch:
+        """Match citations with sources; both are texts, objects with ``content`` and ``url``, or from `sources`.
+
+        Args:
+            cited: The citations.
+            gold: The sources.
+            claim: What they are about: its entities identify no source. Not used by ``original`` matching.
+        """
+        known = self._claim_words(claim)
+        left, right = (
+            [self._piece(each, known, cited=side is cited) for each in as_sources(side)] for side in (cited, gold)
+        )
         pairs = [pair for one in left for other in right if (pair := self._pair(one, other)) is not None]
         return EvidenceMatch(
             tuple(each.source.text for each in left), tuple(each.source.text for each in right), tuple(pairs), self.form
         )
 
-    def explain(self, cited: str, gold: str) -> MatchedPair | None:
-        """Return why a citation matches a source; ``None`` if it does not."""
+    def explain(self, cited: str, gold: str, claim: str = "") -> MatchedPair | None:
+        """Return why a citation matches a source of a claim; ``None`` if it does not."""
+        known = self._claim_words(claim)
         return self._pair(
-            self._piece(EvidenceSource(cited), cited=True), self._piece(EvidenceSource(gold), cited=False)
+            self._piece(EvidenceSource(cited), known, cited=True),
+            self._piece(EvidenceSource(gold), known, cited=False),
         )
 
-    def _piece(self, source: EvidenceSource, *, cited: bool) -> Piece | OriginalPiece:
+    def _claim_words(self, claim: str) -> frozenset[str]:
+        return claim_words(claim, self.tokenizer) if claim and self.matching != "original" else frozenset()
+
+    def _piece(self, source: EvidenceSource, claim: frozenset[str], *, cited: bool) -> Piece | OriginalPiece:
         if self.matching == "original":
             return OriginalPiece(source, self.tokenizer)
-        return Piece(source, self.tokenizer, cited=cited)
+        return Piece(source, self.tokenizer, cited=cited, claim=claim)
 
     def _pair(self, cited: Any, gold: Any) -> MatchedPair | None:
         texts = cited.source.text, gold.source.text

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_llmeval.core.labels import NO_LABEL, cell_name, label_key
 from pytest_llmeval.core.observation import Observation
+from pytest_llmeval.evaluators.judge.judged_case import defect_counts, unnamed_defects
 from pytest_llmeval.judge.questions.replies import FLAGS
 from pytest_llmeval.tasks.fact_check.answer import Answer
 from pytest_llmeval.tasks.fact_check.claim import Claim
@@ -97,14 +98,15 @@ class Tally:
         """Count what a judge says of the explanation."""
         self.parts["explanation"] = verdict.score / HIGHEST_GRADE
         self.score(EXPLANATION, self.parts["explanation"])
-        self.counts |= {f"defect.{flag}": float(bool(verdict.details.get(flag))) for flag in FLAGS}
+        self.counts |= defect_counts(verdict.details)
+        self.undefined |= unnamed_defects(verdict.details)
 
     def unexplained(self, why: str) -> None:
         """Count an explanation that a judge failed to grade: whether it has a defect is not known either."""
         self.errored |= {EXPLANATION: why} | dict.fromkeys(map(defect, FLAGS), f"no {EXPLANATION}")
 
-    def overall(self, weights: Mapping[str, float]) -> None:
-        """Count the weighted mean of the parts, if all that have a weight exist."""
+    def overall(self, weights: Mapping[str, float], *, normalize: bool = True) -> None:
+        """Count the weighted mean of the parts, or their weighted sum, if all that have a weight exist."""
         lacking = [name for name in weights if name not in self.parts]
         if "explanation" in lacking and EXPLANATION in self.errored:
             self.errored[OVERALL] = f"no {EXPLANATION}"
@@ -112,7 +114,7 @@ class Tally:
             self.undefined[OVERALL] = f"no score for the {' and the '.join(lacking)}"
         else:
             total = math.fsum(weight * self.parts[name] for name, weight in weights.items())
-            self.score(OVERALL, total / math.fsum(weights.values()))
+            self.score(OVERALL, total / math.fsum(weights.values()) if normalize else total)
 
     def score(self, name: str, value: float) -> None:
         """Count one score of which the mean is wanted."""

@@ -12,6 +12,7 @@ from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.observation import Observation
 from pytest_llmeval.core.tables import MetricTable
+from pytest_llmeval.core.wording import printable
 from pytest_llmeval.evaluators.answers import describe_found
 from pytest_llmeval.tasks.retrieval.explaining import ranking_lines
 from pytest_llmeval.tasks.retrieval.items import (
@@ -35,8 +36,9 @@ from pytest_llmeval.tasks.retrieval.ranking import (
     set_counts,
     set_scores,
     size_counts,
+    unknown_counts,
 )
-from pytest_llmeval.tasks.retrieval.rules import LEGAL, GoldList, Near, Rule, SameSet, Tasks
+from pytest_llmeval.tasks.retrieval.rules import LEGAL, GoldList, Near, Relevance, Rule, SameSet, Tasks
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.observation import FloatArray, Sums
@@ -47,6 +49,7 @@ _NO_POSITIVE = "the list of expected positives is empty"
 _MAY_EXCEED_ONE = LISTED_MEASURES
 _SHOWN = ("precision", "recall", "hit_rate", "macro_f1", "micro_f1")
 _SHOWN_TEXT = 40
+_SHOWN_KEYS = 5
 _ABOVE_ONE = "above 1: more results are relevant than positives are listed (recall_denominator)"
 
 
@@ -63,6 +66,11 @@ class Retrieval(Evaluator):
     counts twice, except in nDCG, MAP and MRR. Those are trec_eval's: the gain of a document is its relevance, each
     query with a positive counts, and results are taken in their order, whatever score they carry.
 
+    A result that lacks an attribute which others have is read as the original reads it, as one without values, flags
+    and months; ``unjudged`` in the details counts such results. Where no result has the attribute, nothing is known:
+    the query has no scores by that rule. A prediction is malformed if it is no list of results, if none of them has a
+    text or an id that a rule goes by, or if an attribute is of another kind.
+
     Recall is relevant results over positives, for every task; it exceeds 1 where more results are relevant than
     positives are listed, unless `recall_denominator` is ``k``. It is 0 for a query with an empty list of positives, and
     undefined without a list, as F1 is. A query without ``meta`` has no scores by rules that compare attributes.
@@ -77,6 +85,8 @@ class Retrieval(Evaluator):
         tasks: Name to rule; ``legal`` means the tasks ``gold``, ``accusation``, ``article`` and ``imprisonment``.
         recall_denominator: What recall divides by: ``positives``, how many of them count; ``k``, the largest cut-off,
             for each query that has a list, at each k; or a number, likewise.
+        absent_attributes: What a result without an attribute is where others have it: ``empty``, or ``unknown``, which
+            is not relevant.
         unfilled_ranks: What ranks without a result are: ``miss``, not relevant; ``skip``, at a k that is not filled the
             query does not count.
 
@@ -85,6 +95,7 @@ class Retrieval(Evaluator):
     """
 
     name = "retrieval"
+    own_keys = ("results",)
 
     k: tuple[int, ...] = (3, 5, 10)
     max_positives: int | None = 10
@@ -94,6 +105,7 @@ class Retrieval(Evaluator):
     tasks: Tasks = "legal"
     recall_denominator: Literal["positives", "k"] | int = "positives"
     unfilled_ranks: Literal["miss", "skip"] = "miss"
+    absent_attributes: Literal["empty", "unknown"] = "empty"
 
     def __post_init__(self) -> None:
         if not self.k or min(self.k) < 1 or len(set(self.k)) < len(self.k):
@@ -106,6 +118,8 @@ class Retrieval(Evaluator):
             raise ValueError("tasks: found none, expected at least one")
         if self.unfilled_ranks not in ("miss", "skip"):
             raise ValueError(f"unfilled_ranks: found {self.unfilled_ranks!r}, expected 'miss' or 'skip'")
+        if self.absent_attributes not in ("empty", "unknown"):
+            raise ValueError(f"absent_attributes: found {self.absent_attributes!r}, expected 'empty' or 'unknown'")
         whole = self.recall_denominator
         if whole not in ("positives", "k") and not (type(whole) is int and whole >= 1):
             raise ValueError(
@@ -169,6 +183,8 @@ class Retrieval(Evaluator):
         parts = [rule, f"positives:{most}", f"self:{'left_out' if self.exclude_self else 'kept'}"]
         if self.recall_denominator != "positives":
             parts.append(f"recall:{self.recall_denominator}")
+        if self.absent_attributes != "empty" and not isinstance(rule, GoldList):
+            parts.append(f"absent:{self.absent_attributes}")
         return "|".join(map(str, (*parts, f"unfilled:{self.unfilled_ranks}", f"v:{self.version}")))
 
     def tables(self) -> Sequence[MetricTable]:
@@ -207,8 +223,9 @@ class Retrieval(Evaluator):
         results = self._reader.first(entries, query, self._cutoffs[-1])
         ranks = {} if number is None else self._gold_ranks(results, gold)
         attributes = query.meta is not None
-        if attributes:
-            ranks |= self._attribute_ranks(results, query)
+        judged = self._judged(results, query) if attributes else {}
+        ranks |= {task: tuple(compress(count(1), self._relevant(each))) for task, each in judged.items()}
+        unknown = [task for task, each in judged.items() if each and all(one.unjudged for one in each)]
         retrieved = len(results.items)
         cutoffs = self._cutoffs
         if self.unfilled_ranks == "skip":
@@ -216,25 +233,50 @@ class Retrieval(Evaluator):
         whole = number if number is None or self._fixed is None else self._fixed
         counts = dict(size_counts(min(retrieved, self._cutoffs[-1]), cutoffs, whole, attributes=attributes))
         for task, relevant in ranks.items():
-            counts.update(set_counts(task, relevant, cutoffs, whole))
+            counts.update(set_counts(task, relevant if task not in unknown else (), cutoffs, whole))
+        for task in unknown:
+            counts.update(unknown_counts(task, min(retrieved, self._cutoffs[-1]), cutoffs, whole))
         for task, gains in gold.items():
             if gains:
                 ideal = tuple(sorted(gains.values(), reverse=True))
                 found = self._found(task, gains, ranks[task], entries, query, results)
                 counts.update(ranked_counts(task, found, ideal, self._cutoffs))
         details = self._details(entries, results, ranks, gold)
+        if unjudged := {task: n for task, each in judged.items() if (n := sum(one.unjudged for one in each))}:
+            details["unjudged"] = unjudged
         undefined = self._undefined(number, gold, retrieved, attributes=attributes)
-        return Observation(counts, details, undefined, entries.fault)
+        for task in unknown:
+            undefined |= self._without(task, SET_MEASURES, f"no result has {' or '.join(self._others[task].paths)}")
+        return Observation(counts, details, undefined, entries.fault or self._malformed(entries, results, judged))
+
+    def _malformed(self, entries: Entries, results: Results, judged: Mapping[str, Sequence[Relevance]]) -> str | None:
+        """Say why results cannot be read though they are a list of objects."""
+        for task, each in judged.items():
+            for rank, one in enumerate(each, 1):
+                if one.fault is not None:
+                    return f"result {rank}, task {task!r}: {one.fault}"
+        for by in sorted(self._reader.kinds):
+            keys = results.keys[by]
+            if keys and results.complete and not any(keys):
+                first = entries.items[0] if entries.items else {}
+                shown = ", ".join(printable(str(key)) for key in list(first)[:_SHOWN_KEYS]) or "no key"
+                return f"found results with {shown}, expected one of the fields {', '.join(self._fields.names(by))}"
+        return None
 
     def _gold_ranks(self, results: Results, gold: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[int, ...]]:
         """Return the ranks of positives up to the largest k, by task."""
         most = self._cutoffs[-1]
         return {task: relevant_ranks(results.keys[self._gold[task].by], gains, most) for task, gains in gold.items()}
 
-    def _attribute_ranks(self, results: Results, query: Query) -> dict[str, tuple[int, ...]]:
-        """Return the ranks of results up to the largest k that have the query's attributes, by task."""
+    def _judged(self, results: Results, query: Query) -> dict[str, Sequence[Relevance]]:
+        """Return by task what the results up to the largest k are, compared with the query's attributes."""
         head = results.items[: self._cutoffs[-1]]
-        return {task: tuple(compress(count(1), rule.judge(query.meta, head))) for task, rule in self._others.items()}
+        return {task: rule.judge(query.meta, head) for task, rule in self._others.items()}
+
+    def _relevant(self, judged: Iterable[Relevance]) -> Iterable[bool]:
+        """Return which results are relevant."""
+        strict = self.absent_attributes == "unknown"
+        return (each.relevant and each.fault is None and not (strict and each.unjudged) for each in judged)
 
     def _found(
         self,

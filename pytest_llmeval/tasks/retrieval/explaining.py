@@ -32,6 +32,8 @@ def ranking_lines(details: Mapping[str, Any], gold: Iterable[str], most: int) ->
             lines.append(f"{task}: the first {wanted} is at rank {ranks[0]}")
         if missing:
             lines.append(f"{task}: positives not found: {listed(as_line(each, _TITLE) for each in missing)}")
+    for task, number in details.get("unjudged", {}).items():
+        lines.append(f"{task}: {number} of {counted(results, 'result')} without the attribute: not judged")
     if skipped := details.get("n_skipped"):
         lines.append(f"{counted(skipped, 'item')} of the results cannot be read")
     return lines

@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.evaluators.answers import describe_found
+from pytest_llmeval.evaluators.answers import describe_found, json_in
 
 By: TypeAlias = Literal["id", "text"]
 
@@ -162,9 +162,17 @@ class Reader:
     exclude_self: bool
 
     def entries(self, prediction: Any) -> Entries:
-        """Tell results from junk: texts that are no ids are what models produce, anything else is a fault."""
+        """Tell results from junk: texts that are no ids are what models produce, anything else is a fault.
+
+        The list may be the text of a JSON list, or stand under ``results`` of an object.
+        """
+        given = prediction
+        if isinstance(prediction, str):
+            prediction = json_in(prediction)
+        if isinstance(prediction, dict) and "results" in prediction:
+            prediction = prediction["results"]
         if not isinstance(prediction, list):
-            return Entries((), fault=f"found {describe_found(prediction)}, expected a list of results")
+            return Entries((), fault=f"found {describe_found(given)}, expected a list of results")
         bare = "id" in self.kinds
         if bare and _all_texts(prediction) and all(prediction):
             return Entries([{}] * len(prediction), prediction)
@@ -172,7 +180,16 @@ class Reader:
             return Entries(prediction)
         items = [self._item(each, bare=bare) for each in prediction]
         kept = [item for item in items if item is not None]
-        return Entries(kept, junk=len(items) - len(kept), fault=_fault(prediction))
+        return Entries(kept, junk=len(items) - len(kept), fault=_fault(prediction) or self._nothing(prediction, kept))
+
+    def _nothing(self, prediction: Sequence[Any], kept: Sequence[Any]) -> str | None:
+        """Say that no entry of a list is a result."""
+        if kept or not prediction:
+            return None
+        expected = "objects" if "id" not in self.kinds else "objects or ids"
+        return (
+            f"found a list of which no item is a result, such as {describe_found(prediction[0])}, expected {expected}"
+        )
 
     def _item(self, entry: Any, *, bare: bool) -> Mapping[str, Any] | None:
         if isinstance(entry, dict):

@@ -13,6 +13,7 @@ __all__ = (
     "set_counts",
     "set_scores",
     "size_counts",
+    "unknown_counts",
 )
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,6 +92,19 @@ def size_counts(
         if positives:
             counts[f"{prefix}positives@{k}"] = positives
     return counts
+
+
+def unknown_counts(task: str, retrieved: int, cutoffs: tuple[int, ...], positives: int | None) -> Mapping[str, float]:
+    """Return what a query counts whose results cannot be judged for a task: `set_scores` leaves it out there.
+
+    Args:
+        task: Name of the relevance rule.
+        retrieved: Length of the list of results.
+        cutoffs: The values of k at which the query counts.
+        positives: Number of positives; ``None`` if unknown.
+    """
+    sizes = size_counts(retrieved, cutoffs, positives, attributes=True)
+    return {f"{task}_unknown_{name}": number for name, number in sizes.items()}
 
 
 def relevant_ranks(keys: Sequence[str | None], gains: Mapping[str, float], most: int) -> tuple[int, ...]:
@@ -200,18 +214,22 @@ def set_scores(sums: "Mapping[str, FloatArray]", task: str, k: int, *, gold: boo
     def shared(name: str, *groups: str) -> "FloatArray":
         return sum((sums[f"{group}{name}@{k}"] for group in groups), start=np.zeros(1))
 
+    def sizes(name: str, *groups: str) -> "FloatArray":
+        """Return a size of all queries, without those whose results cannot be judged."""
+        return shared(name, *groups) - sum((sums[f"{task}_unknown_{each}{name}@{k}"] for each in groups), start=0.0)
+
     listed = ("", PLAIN) if gold else ("",)
     judged = listed if gold else ("", UNLISTED)
     own = ("",) if gold else ("", UNLISTED)
     hits, hit = shared(f"{task}_hits", *own), shared(f"{task}_hit", *own)
-    queries, known = shared("queries", *judged), shared("queries", *listed)
-    precision, recall = (_ratio(sums[f"{task}_hits@{k}"], shared(name, *listed)) for name in ("retrieved", "positives"))
+    queries, known = sizes("queries", *judged), sizes("queries", *listed)
+    precision, recall = (_ratio(sums[f"{task}_hits@{k}"], sizes(name, *listed)) for name in ("retrieved", "positives"))
     values = (
         hits / (k * queries),
         sums[f"{task}_recall@{k}"] / known,
         hit / queries,
         sums[f"{task}_f1@{k}"] / known,
-        np.where(queries > 0, _ratio(hits, shared("retrieved", *judged)), np.nan),
+        np.where(queries > 0, _ratio(hits, sizes("retrieved", *judged)), np.nan),
         np.where(known > 0, recall, np.nan),
         np.where(known > 0, _ratio(2 * precision * recall, precision + recall), np.nan),
     )

@@ -1,28 +1,42 @@
 """Relevance rules of the evaluator ``retrieval``."""
 
-__all__ = ("LEGAL", "GoldList", "Measured", "Near", "Rule", "SameSet", "Tasks")
+__all__ = ("LEGAL", "GoldList", "Measured", "Near", "Relevance", "Rule", "SameSet", "Tasks")
 
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
+from pytest_llmeval.core.missing import MISSING
 from pytest_llmeval.evaluators.answers import describe_found
 
 _STRICT = {"extra": "forbid"}
 
 
 def _value_at(data: Any, path: str) -> Any:
-    """Return the value under a key, or under a path of keys such as ``meta.court``; ``None`` if there is none."""
+    """Return the value under a key, or under a path of keys such as ``meta.court``; `MISSING` if there is none."""
     if not isinstance(data, dict):
-        return None
-    value = data.get(path)
-    if value is not None or "." not in path:
+        return MISSING
+    value = data.get(path, MISSING)
+    if value is not MISSING or "." not in path:
         return value
     head, _, rest = path.partition(".")
     return _value_at(data.get(head), rest)
+
+
+def _value_of(result: Mapping[str, Any], paths: Iterable[str]) -> Any:
+    """Return the value of a field of a result: at the top or under ``meta``, as corpora have it; null if only that."""
+    found: Any = MISSING
+    for data in (result, result.get("meta")):
+        for path in paths:
+            value = _value_at(data, path)
+            if value is not MISSING and value is not None:
+                return value
+            found = value if found is MISSING else found
+    return found
 
 
 @dataclass(frozen=True)
@@ -47,8 +61,8 @@ class GoldList:
 class SameSet:
     """A result is relevant if a field holds the same set of values as the query's.
 
-    A missing field, or one of another kind, is the empty set; a lone value is a set of one; numbers and their digits
-    are the same.
+    Numbers and their digits are the same. A text may hold several values, separated by semicolons or by ``、``, and may
+    stand in square brackets. Null and the query's missing field are the empty set.
 
     Attributes:
         rule: Names the rule.
@@ -65,32 +79,87 @@ class SameSet:
     def __str__(self) -> str:
         return f"same {self.field}"
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where a result has the field: under its own name, or under the query's."""
+        return (self.field,) if self.query_field is None else (self.field, self.query_field)
+
     def fault(self, meta: Any) -> str | None:
         """Return what is wrong with the query's field; ``None`` if nothing is."""
-        value = _value_at(meta, self.query_field or self.field)
-        right = value is None or isinstance(value, str | int | list)
+        return self.value_fault(_value_at(meta, self.query_field or self.field))
+
+    def value_fault(self, value: Any) -> str | None:
+        """Return what is wrong with a value; ``None`` if nothing is."""
+        right = value is MISSING or _values(value) is not None
         return None if right else f"found {describe_found(value)}, expected a list of values"
 
-    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[bool]:
+    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> "list[Relevance]":
         """Return for each result whether it has the query's values and no others."""
         value = _value_at(meta, self.query_field or self.field)
-        wanted = _values(value)
-        found = (_value_at(result, self.field) for result in results)
-        return [each == value or _values(each) == wanted for each in found]
+        wanted = _values(value) or frozenset()
+        out = []
+        for found in (_value_of(result, self.paths) for result in results):
+            values = wanted if found == value else _values(found)
+            out.append(Relevance(values == wanted, found is MISSING and value is not MISSING, self.value_fault(found)))
+        return out
 
 
-def _values(value: Any) -> frozenset[str]:
+class Relevance(NamedTuple):
+    """What a rule says of a result.
+
+    Attributes:
+        relevant: Whether it is relevant, an absent attribute being empty.
+        unjudged: Whether it lacks the attribute that the query has, so that nobody knows.
+        fault: What is wrong with its attribute; it is not relevant then.
+    """
+
+    relevant: bool
+    unjudged: bool = False
+    fault: str | None = None
+
+
+def _values(value: Any) -> frozenset[str] | None:
+    """Return a set of values; ``None`` for what is none."""
+    if value is None or value is MISSING:
+        return frozenset()
+    if isinstance(value, str):
+        return frozenset(_split(value))
     if isinstance(value, list):
-        return frozenset(map(str, value))
-    return frozenset((str(value),)) if isinstance(value, str | int) else frozenset()
+        right = all(isinstance(each, str | int | float) for each in value)
+        return frozenset(_bare(each) if isinstance(each, str) else str(each) for each in value) if right else None
+    return frozenset((str(value),)) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the values in a text."""
+    bare = _bare(text)
+    listed = _LISTED if bare != text.strip() else _SEPARATOR
+    for part in listed.split(bare):
+        if value := part.strip(_QUOTES):
+            yield value
+
+
+def _bare(text: str) -> str:
+    """Return a text without the square brackets around the whole of it."""
+    text = text.strip()
+    inner = text[1:-1]
+    return inner if text[:1] + text[-1:] in ("[]", "【】") and not _INNER.search(inner) else text
+
+
+_SEPARATOR = re.compile(r"[;；、](?![^\[]*\])")
+"""Between values, outside square brackets: these may be a part of a name."""
+
+_LISTED = re.compile(r"[;；、,，]")
+_INNER = re.compile(r"[\[\]【】]")
+_QUOTES = " \t\r\n\"'"
 
 
 @dataclass(frozen=True)
 class Near:
     """A result is relevant if a number is close to the query's, and flags are the same.
 
-    A missing number is 0, a missing flag is not set. Where a flag is set on both sides the numbers do not matter. A
-    result with something else instead of a number is not relevant.
+    Null and the query's missing number are 0, a missing flag is not set. Where a flag is set on both sides the numbers
+    do not matter. A number may be a text of digits.
 
     Attributes:
         rule: Names the rule.
@@ -122,17 +191,29 @@ class Near:
     def __str__(self) -> str:
         return f"near {self.field} {self.relative:g} {self.absolute:g}"
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where a result has the field: under its own name, or under the query's."""
+        return (self.field,) if self.query_field is None else (self.field, self.query_field)
+
     def fault(self, meta: Any) -> str | None:
         """Return what is wrong with the query's field; ``None`` if nothing is."""
-        number, _ = self.read(_value_at(meta, self.query_field or self.field))
-        where = "" if self.number is None else f", or an object with it as {self.number!r}"
-        return None if number is not None else f"found a value that is not a number, expected a number{where}"
+        return self.value_fault(_value_at(meta, self.query_field or self.field))
 
-    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[bool]:
+    def value_fault(self, value: Any) -> str | None:
+        """Return what is wrong with a value; ``None`` if nothing is."""
+        where = "" if self.number is None else f", or an object with it as {self.number!r}"
+        return None if self.read(value)[0] is not None else f"found {describe_found(value)}, expected a number{where}"
+
+    def judge(self, meta: Any, results: Iterable[Mapping[str, Any]]) -> list[Relevance]:
         """Return for each result whether it is close enough to the query."""
-        asked = self.read(_value_at(meta, self.query_field or self.field))
-        read = (self.read(_value_at(result, self.field)) for result in results)
-        return [self.distance(asked, found) is not None for found in read]
+        value = _value_at(meta, self.query_field or self.field)
+        asked = self.read(value)
+        out = []
+        for found in (_value_of(result, self.paths) for result in results):
+            near = self.distance(asked, self.read(found)) is not None
+            out.append(Relevance(near, found is MISSING and value is not MISSING, self.value_fault(found)))
+        return out
 
     def distance(self, asked: "Measured", found: "Measured") -> float | None:
         """Return how far the numbers are apart: 0 where flags make them not matter, ``None`` where that is too far."""
@@ -157,10 +238,16 @@ Measured: TypeAlias = tuple[float | None, tuple[bool, ...]]
 """A number, or ``None`` for any other value, and flags."""
 
 
+_DIGITS = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+
+
 def _number(value: Any) -> float | None:
-    """Return a finite number, 0 for nothing, ``None`` for anything else."""
-    if value is None:
+    """Return a finite number, that of a text of digits, 0 for nothing, ``None`` for anything else."""
+    if value is None or value is MISSING:
         return 0
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if _DIGITS.fullmatch(text) else None
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if number and abs(value) <= sys.float_info.max else None  # neither NaN nor more than can be subtracted
 

@@ -107,8 +107,17 @@ def test_gold_spans_are_words_that_the_conversation_locates() -> None:
         assert found["strict_f1"] == about(1.0)
 
 
-def test_a_gold_span_that_does_not_occur_is_shown() -> None:
-    found = SPANS.evaluate([["1_joy", "1_3_3"]], [["1_joy", "1_never said"]], ["So it is ."])
+def test_a_gold_quotation_that_does_not_occur_is_a_fault() -> None:
+    case = Case("7", ["So it is ."], [["1_joy", "1_never said"]], prediction=[])
+    (fault,) = SPANS.check(case)
+    assert fault == (
+        'conversation 7, pair 1 ["1_joy", "1_never said"]: cause span: found the words "never said", '
+        'expected words of utterance 1, "So it is ."'
+    )
+
+
+def test_a_gold_span_without_token_is_shown() -> None:
+    found = SPANS.evaluate([["1_joy", "1_3_3"]], [["1_joy", "1_0_0"]])
     assert found["gold_spans_not_found"] == [["1_joy", "1_0_0"]]
     assert found["spans_without_token"] == [["1_joy", "1_3_3"]]
 

@@ -81,7 +81,6 @@ def test_a_target_is_not_shown_the_emotions(tmp_path: Path) -> None:
     ("subtask", "pair"),
     [
         (1, ["2_joy", "2_there it comes !"]),
-        (1, ["2_joy", "2_words that are nowhere"]),
         (1, ["2_joy", "2_2_5"]),
         (1, ["U2_Joy", "U2_2_5"]),
         (2, ["2_joy", "2"]),

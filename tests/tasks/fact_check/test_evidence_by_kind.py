@@ -300,3 +300,51 @@ def test_a_long_hostile_text_is_read_to_its_end(piece: str) -> None:
     matcher = EvidenceMatcher()
     assert matcher.extract(f"{text}. According to the end.")
     assert matcher.explain(text, f"{text}1") is not None or matcher.explain(text, text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "cited"),
+    [
+        (
+            "According to the Federal Reserve Bank of St. Louis (FRED, 2024), it fell.",
+            ["the Federal Reserve Bank of St. Louis"],
+        ),
+        ("The Conference Board also reported a fall.", ["Conference Board"]),
+        ("Reuters later confirmed it.", ["Reuters"]),
+        ("According to the U.S. Bureau of Labor Statistics, it fell.", ["the U.S. Bureau of Labor Statistics"]),
+        ("According to Dr. Ames. Rates fell.", ["Dr. Ames"]),
+        ("According to the Bank. St. Louis slept.", ["the Bank"]),
+    ],
+)
+def test_names_go_on_behind_abbreviations_and_adverbs(text: str, cited: list[str]) -> None:
+    assert EvidenceMatcher().extract(text) == cited
+
+
+ANT = ["蚂蚁集团(688688)公司高管 – 新浪财经", "蚂蚁集团董事会调整：韩歆毅接任执行董事"]
+
+
+@pytest.mark.parametrize(
+    ("cited", "claim", "matched"),
+    [
+        ("蚂蚁集团财报", "", 2),
+        ("蚂蚁集团财报", "倪行军目前是蚂蚁集团的董事。", 0),
+        ("蚂蚁集团", "倪行军目前是蚂蚁集团的董事。", 0),
+        ("新浪财经", "倪行军目前是蚂蚁集团的董事。", 1),
+        (ANT[0], "倪行军目前是蚂蚁集团的董事。", 1),
+    ],
+)
+def test_entities_of_the_claim_identify_no_source(cited: str, claim: str, matched: int) -> None:
+    assert EvidenceMatcher().match([cited], ANT, claim).matched_gold == matched
+
+
+@pytest.mark.parametrize(
+    ("claim", "matches"),
+    [
+        ("The Harbour Bank has a new chair.", False),
+        ("The harbour has a new bank.", True),
+        ("According to the Harbour Bank, rates fell.", True),
+    ],
+)
+def test_whom_a_claim_cites_is_still_a_source(claim: str, matches: bool) -> None:
+    assert (EvidenceMatcher().explain("Harbour Bank", "Harbour Bank minutes", claim) is not None) == matches
+    assert EvidenceMatcher(matching="original").explain("Harbour Bank", "Harbour Bank minutes", claim) is not None

@@ -31,6 +31,10 @@ OTHER = json.dumps({"verdict": "Supported", "justification": "{ }"})
         f'The form is {{"verdict": "Supported" | "Refuted"}}. {TEXT}',
         f'{{"verdict": "Supported", "justification": "no,\n\n{TEXT}',
         OBJECT,
+        [OBJECT],
+        f"[{TEXT}]",
+        f"```json\n[{TEXT}]\n```",
+        f"The list is [{TEXT}].",
     ],
 )
 def test_the_object_in_a_reply_is_read(reply: Any) -> None:
@@ -49,10 +53,14 @@ def test_the_object_in_a_reply_is_read(reply: Any) -> None:
         '{"verdict": "Refuted", "others": [,]}',
         '{"verdict": "Refu\nted"}',
         "verdict: Refuted",
-        f"[{TEXT}]",
+        f"[{TEXT}, {OTHER}]",
         json.dumps(TEXT),
         'Prose with {"another": "object"}',
-        f"```json\n[{TEXT}]\n```",
+        f"```json\n[{TEXT}, {OTHER}]\n```",
+        f"[[{TEXT}]]",
+        "[]",
+        "{}",
+        '{"answer": "Refuted"}',
         f"Two answers: [{TEXT}, {OTHER}]",
         f'{{"draft": {OTHER}, "verdict": "Refuted", "justification": "cut o',
         f'{{"verdict": "Refuted", "others": [{OTHER}],, }}',
@@ -87,7 +95,15 @@ def test_a_trailing_comma_is_passed_over_with_a_note(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"), [(None, "null"), (3, "number 3"), ([OBJECT], "a list"), (MISSING, "nothing")]
+    ("value", "found"),
+    [
+        (None, "null"),
+        (3, "number 3"),
+        ([OBJECT, OBJECT], "a list"),
+        (MISSING, "nothing"),
+        ({}, "an object with no key"),
+        ({"foo": 1, "bar": 2}, "an object with foo, bar"),
+    ],
 )
 def test_a_prediction_that_is_neither_text_nor_object_says_nothing(value: Any, found: str) -> None:
     read = read_answer(value)
@@ -96,7 +112,7 @@ def test_a_prediction_that_is_neither_text_nor_object_says_nothing(value: Any, f
 
 
 def test_what_an_answer_leaves_out_has_a_default() -> None:
-    assert read_answer({}) == Answer(NOT_ENOUGH, "", "Unknown", ())
+    assert read_answer({"justification": None}) == Answer(NOT_ENOUGH, "", "Unknown", ())
     assert read_answer({"reasoning": "Why."}).justification == "Why."
     assert read_answer({"reasoning": "Why.", "justification": " "}).justification == "Why."
     assert read_answer({"reasoning": "Why.", "justification": "Because."}).justification == "Because."
@@ -113,7 +129,9 @@ def test_what_has_a_wrong_form_is_told_and_counts_as_absent() -> None:
         "justification: found a list, expected text",
         "evidence_sources[2]: found number 3, expected text or an object with content and url",
     )
-    assert read_answer({"evidence_sources": "A"}).faults == ("evidence_sources: found text 'A', expected a list",)
+    assert read_answer({"verdict": "Refuted", "evidence_sources": "A"}).faults == (
+        "evidence_sources: found text 'A', expected a list",
+    )
 
 
 HOSTILE = [

@@ -1,5 +1,6 @@
 """What the evaluator `retrieval` reads, counts and refuses."""
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -100,14 +101,17 @@ def test_an_object_of_another_class_is_an_object() -> None:
 def test_bare_texts_are_skipped_where_no_rule_goes_by_id() -> None:
     found = scores(retrieval(), ["junk", {"fact": "one"}, 3], ["one"])
     assert (found["gold_mrr"], found["n_skipped"], found["gold_micro_precision@2"]) == (1, 2, 1)
-    assert retrieval().measure(Case("a", expected=["one"], prediction=["junk"])).malformed is None
+    nothing = retrieval().measure(Case("a", expected=["one"], prediction=["junk"]))
+    assert nothing.malformed == "found a list of which no item is a result, such as text 'junk', expected objects"
 
 
 @pytest.mark.parametrize(
     ("prediction", "fault"),
     [
         (None, "found null, expected a list of results"),
-        ({"results": []}, "found an object, expected a list of results"),
+        ({"hits": []}, "found an object, expected a list of results"),
+        ("a, b", "found text 'a, b', expected a list of results"),
+        ([{"score": 1}], "found results with score, expected one of the fields id, doc_id, docno, _id"),
         (["a", None], "result 2: found null, expected an object or an id"),
         ([{"id": "a"}, ["b"], 1.5], "result 2: found a list, expected an object or an id"),
         ([True], "result 1: found true, expected an object or an id"),
@@ -158,7 +162,15 @@ def test_relevance_is_the_gain_of_a_document() -> None:
         ("theft", ["theft"], True),
         (None, [], True),
         (None, None, True),
-        ([], {"a": 1}, True),
+        ([], {"a": 1}, False),
+        (["盗窃"], "[盗窃]", True),
+        (["盗窃"], ["[盗窃]"], True),
+        (["抢劫", "盗窃"], "抢劫;盗窃", True),
+        ("抢劫；盗窃", ["盗窃", "抢劫"], True),
+        (["抢劫", "盗窃"], "['抢劫', '盗窃']", True),
+        (["抢劫"], "抢劫;盗窃", False),
+        (["非法[持有、私藏][枪支、弹药]"], "非法[持有、私藏][枪支、弹药]", True),
+        (["264", "266"], "264、266", True),
         (["theft"], None, False),
     ],
 )
@@ -183,8 +195,9 @@ def test_sets_are_compared_whatever_their_order(asked: Any, found: Any, same: bo
         (months(6), None, True),
         (months(7), {}, False),
         (months(12), 12, True),
-        (months(12), "12", False),
-        (months(12), months("12"), False),
+        (months(12), "12", True),
+        (months(12), months(" 12.0 "), True),
+        (months(12), "a year", False),
         (months(12), months(True), False),
         (months(12.5), months(10**400), False),
         (months(12), months(float("nan")), False),
@@ -279,7 +292,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": 10**400}}}, []),
             (
-                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
+                "input.meta: task 'imprisonment': found an object, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -291,7 +304,7 @@ def test_a_k_that_is_not_filled_is_missed_or_skipped() -> None:
         (
             Case("a", {"meta": {"term_of_imprisonment": {"imprisonment": "long"}}}, []),
             (
-                "input.meta: task 'imprisonment': found a value that is not a number, expected a number, "
+                "input.meta: task 'imprisonment': found an object, expected a number, "
                 "or an object with it as 'imprisonment'"
             ),
         ),
@@ -394,3 +407,68 @@ def test_results_are_read_on_until_there_are_enough_that_are_not_the_query(itsel
     assert [key for part in parts for key in part.keys["text"]] == [str(number) for number in range(itself, 40)]
     assert [key for part in parts for key in part.items] == entries.items[itself:]
     assert sum(part.itself for part in parts) == itself
+
+
+CORPUS_FORM = {
+    "fact": "one",
+    "meta": {"accusation": ["theft"], "relevant_articles": [264], "term_of_imprisonment": {"imprisonment": 14}},
+}
+META = {"accusation": ["theft"], "relevant_articles": ["264"], "term_of_imprisonment": months(12)}
+QUERY = {"fact": "q", "meta": META}
+TASKS = ("gold", "accusation", "article", "imprisonment")
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        CORPUS_FORM,
+        {"fact": "one", **CORPUS_FORM["meta"]},
+        {"fact": "one", "accusation": "[theft]", "relevant_articles": "264", "imprisonment": "12"},
+        {"fact": "one", "accusation": "theft", "relevant_articles": [264], "imprisonment": {"imprisonment": "12"}},
+    ],
+)
+@pytest.mark.parametrize("wrap", [list, lambda found: {"results": found}, json.dumps, lambda found: {"answer": found}])
+def test_results_are_read_in_the_forms_of_corpora_and_of_services(result: Any, wrap: Any) -> None:
+    found = scores(retrieval(k=[1]), wrap([result]), ["one"], QUERY)
+    assert {task: found[f"{task}_precision@1"] for task in TASKS} == dict.fromkeys(TASKS, 1.0)
+
+
+def test_an_attribute_that_no_result_has_is_unknown() -> None:
+    query = {"fact": "q", "meta": {**META, "term_of_imprisonment": months(3)}}
+    bare = {"fact": "one", "accusation": ["theft"], "relevant_articles": ["264"]}
+    observation = retrieval().measure(Case("a", query, ["one"], [bare, bare]))
+    found = retrieval().scores(observation)
+    assert (found["imprisonment_precision@2"], found["imprisonment_micro_f1@2"]) == (None, None)
+    assert observation.undefined["imprisonment_recall@2"] == "no result has imprisonment or term_of_imprisonment"
+    assert observation.details["unjudged"] == {"imprisonment": 2}
+    assert "imprisonment: 2 of 2 results without the attribute: not judged" in retrieval().explain(
+        Case("a", query, ["one"], [bare, bare]), observation
+    )
+    others = [Case("b", query, ["one"], [{**bare, "imprisonment": months(3)}] * 2)]
+    both = score(retrieval(), [Case("a", query, ["one"], [bare, bare]), *others], confidence=None).metrics
+    assert (both["imprisonment_precision@2"].value, both["imprisonment_precision@2"].scored) == (1.0, 1)
+    assert both["imprisonment_micro_recall@2"].value == 2.0
+    assert both["accusation_precision@2"].scored == 2
+
+
+def test_an_attribute_that_some_results_lack_is_empty_or_unknown() -> None:
+    query = {"fact": "q", "meta": {"term_of_imprisonment": months(3)}}
+    results = [{"fact": "one", "imprisonment": months(4)}, {"fact": "two"}]
+    assert scores(retrieval(), results, ["one"], query)["imprisonment_precision@2"] == 1.0
+    strict = retrieval(absent_attributes="unknown")
+    found = scores(strict, results, ["one"], query)
+    assert (found["imprisonment_precision@2"], found["unjudged"]) == (0.5, {"imprisonment": 1})
+    assert "absent:unknown" in next(m.signature for m in strict.describe() if m.name.startswith("imprisonment"))
+
+
+@pytest.mark.parametrize(
+    ("result", "fault"),
+    [
+        ({"accusation": {"a": 1}}, "result 1, task 'accusation': found an object, expected a list of values"),
+        ({"imprisonment": "a year"}, "result 1, task 'imprisonment': found text 'a year', expected a number"),
+        ({"imprisonment": {"imprisonment": True}}, "result 1, task 'imprisonment': found an object, expected a number"),
+    ],
+)
+def test_an_attribute_of_another_kind_is_malformed_and_no_hit(result: Any, fault: str) -> None:
+    observation = retrieval().measure(Case("a", QUERY, ["one"], [{"fact": "one", **result}]))
+    assert str(observation.malformed).startswith(fault)

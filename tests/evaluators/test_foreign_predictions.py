@@ -1,0 +1,188 @@
+"""No silent zero: a prediction of a foreign form is malformed, or scored from content that the evaluator understood."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_llmeval import Case, Evaluator, get_evaluator
+from pytest_llmeval.core.errors import PredictionError
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.judge.judged_evaluator import JudgedEvaluator
+from pytest_llmeval.suite.registry import default_registry
+from pytest_llmeval.tasks.fact_check.answer import read_answer
+
+
+class Tried(NamedTuple):
+    """An evaluator with a case in order."""
+
+    options: Mapping[str, Any]
+    input: Any
+    expected: Any
+    prediction: Any
+
+
+META = {"accusation": ["theft"], "relevant_articles": ["264"], "term_of_imprisonment": {"imprisonment": 3}}
+STORY = {"characters": [{"name": "Mira"}], "narrative_events": []}
+CALL = {"tool_calls": [{"name": "find", "arguments": {"a": 1}}]}
+CHECK = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
+
+TRIED: Mapping[str, Tried] = {
+    "checklist": Tried({"instructions": ["Greet."]}, "Hello?", None, "Hello."),
+    "claims": Tried({"metrics": ["faithfulness"]}, {"question": "Q?", "contexts": ["C."]}, None, "It is."),
+    "classification": Tried({}, None, ["joy"], ["joy"]),
+    "conversation": Tried({}, None, None, {"turns": 2, "stop": "script", "messages": []}),
+    "emotion_cause": Tried({"subtask": 2}, None, [["2_fear", "1"]], [["2_fear", "1"]]),
+    "fact_check": Tried({"explanation": "omit"}, "Tall?", {**CHECK, "evidence_sources": ["Harbour log"]}, CHECK),
+    "fields": Tried({"total": "number"}, None, {"total": 3}, {"total": 3}),
+    "judge": Tried({"mode": "continuous"}, "Q?", "grey", "grey"),
+    "judge_agreement": Tried({"mode": "continuous"}, "Q?", {"reference": "grey", "human": 1}, "grey"),
+    "narrative": Tried({}, "Once.", STORY, STORY),
+    "retrieval": Tried({}, {"fact": "q", "meta": META}, {"positives": [{"fact": "d"}]}, [{"fact": "d", "meta": META}]),
+    "segmentation": Tried({}, None, [2, 5], [2, 5]),
+    "text": Tried({}, None, "blue sea", "blue sea"),
+    "tools": Tried({}, None, CALL, CALL),
+}
+
+ELSEWHERE = {
+    "pairwise": "it compares with the answers of another system, and shows both to a judge as `judge` does",
+    "semantic": "it runs a model; it reads a text as `text` does",
+    "narrative.": "components read the document that `narrative` reads",
+}
+"""Shipped evaluators that are not tried here, by name or its beginning, with the reason."""
+
+
+def is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int, float))
+
+
+def calls_nothing(value: Any) -> bool:
+    return value == [] or (isinstance(value, dict) and value.get("tool_calls", value.get("messages")) == [])
+
+
+def finds_nothing(value: Any) -> bool:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return False
+    inner = [value.get(key) for key in ("results", "answer")] if isinstance(value, dict) else []
+    return value == [] or any(map(finds_nothing, inner))
+
+
+def is_whole(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, float) and value.is_integer())
+
+
+def is_document(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("text"), str) and bool(value["text"])
+
+
+def lists_documents(value: Any) -> bool:
+    return finds_nothing(value) or (isinstance(answer_of(value), list) and any(map(is_document, answer_of(value))))
+
+
+def reads_as_check(value: Any) -> bool:
+    return not read_answer(value.get("answer", value) if isinstance(value, dict) else value).unparsed
+
+
+def answer_of(value: Any) -> Any:
+    return value.get("answer") if isinstance(value, dict) else value
+
+
+EXCEPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "text": (lambda value: is_scalar(answer_of(value)), "any text or number is an answer in words"),
+    "classification": (
+        lambda value: (
+            is_scalar(answer_of(value))
+            or (isinstance(answer_of(value), list) and all(map(is_scalar, answer_of(value))))
+        ),
+        "any texts or numbers are labels, and an unknown label is a wrong one",
+    ),
+    "segmentation": (
+        lambda value: isinstance(answer_of(value), list) and all(map(is_whole, answer_of(value))),
+        "whole numbers are boundaries, and an empty list says that there are none",
+    ),
+    "tools": (calls_nothing, "an empty list says that no tool was called"),
+    "retrieval": (lists_documents, "an empty list says that nothing was found, and an object with a text is a result"),
+    "emotion_cause": (finds_nothing, "an empty list says that there are no pairs"),
+    "fields": (
+        lambda value: answer_of(value) in ({}, "{}") or value in ({}, "{}"),
+        "an empty object says that no field was found",
+    ),
+    "narrative": (
+        lambda value: answer_of(value) in ({}, "{}") or value in ({}, "{}"),
+        "an empty document says that the story has nothing of it",
+    ),
+    "fact_check": (reads_as_check, "an answer with a verdict or a justification may be wrong, and may cite nothing"),
+}
+"""Evaluators that give 0 to foreign predictions: which ones, and why they are understood."""
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-9, 9),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=9),
+    st.sampled_from(["foreign words", "[]", "{}", "[1, 2", '{"foo": 1}', '["foo"]', "3", "null"]),
+)
+KEYS = st.sampled_from(["foo", "answer", "output", "text", "usage", "label", "value"])
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def of_another(name: str) -> st.SearchStrategy[Any]:
+    """Return predictions of the other evaluators, as data and as a model writes them."""
+    others = [each.prediction for other, each in TRIED.items() if other != name]
+    written = [json.dumps(each) for each in others]
+    return st.sampled_from([*others, *written, *({"answer": each, "usage": {}} for each in written)])
+
+
+def measured(evaluator: Evaluator, tried: Tried, prediction: Any) -> tuple[bool, dict[str, float | None]]:
+    """Return whether a prediction is malformed, and its scores."""
+    case = Case("c", input=tried.input, expected=tried.expected, prediction=prediction)
+    try:
+        (view,) = Reading.of(evaluator).views(case)
+    except PredictionError:
+        return True, {}
+    if isinstance(evaluator, JudgedEvaluator) and evaluator.name != "fact_check":
+        # What a judge is shown was understood; without a question there is no verdict and no score.
+        asked = list(evaluator.questions(view))
+        return not asked, {}
+    observation = evaluator.measure(view)
+    return observation.malformed is not None, evaluator.scores(observation)
+
+
+def good(evaluator: Evaluator) -> set[str]:
+    """Return the scores of which 0 is the worst."""
+    return {each.name for each in evaluator.describe() if each.higher_is_better and each.low == 0}
+
+
+def test_every_evaluator_that_ships_is_tried() -> None:
+    elsewhere = tuple(ELSEWHERE)
+    assert {name for name in default_registry() if not name.startswith(elsewhere)} == set(TRIED)
+
+
+@pytest.mark.parametrize("name", sorted(TRIED))
+def test_a_prediction_in_order_is_understood(name: str) -> None:
+    evaluator = get_evaluator(name, **TRIED[name].options)
+    malformed, scores = measured(evaluator, TRIED[name], TRIED[name].prediction)
+    assert not malformed
+    assert all(scores[each] != 0 for each in good(evaluator) & scores.keys() if "near" not in each)
+
+
+@pytest.mark.parametrize("name", sorted(TRIED))
+@given(data=st.data())
+def test_a_foreign_prediction_is_malformed_or_understood_and_never_a_bare_0(name: str, data: st.DataObject) -> None:
+    evaluator = get_evaluator(name, **TRIED[name].options)
+    prediction = data.draw(JSON | of_another(name))
+    malformed, scores = measured(evaluator, TRIED[name], prediction)
+    zeros = sorted(each for each in good(evaluator) & scores.keys() if scores[each] == 0)
+    understands, _ = EXCEPTIONS.get(name, (lambda _: False, ""))
+    assert malformed or not zeros or understands(prediction), (prediction, zeros)

@@ -1,0 +1,140 @@
+"""What fact checkers answer in the forms of other systems, and what judges leave out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_llmeval import Case, score
+from pytest_llmeval.cli import main
+from pytest_llmeval.core.parts import Parts
+from pytest_llmeval.core.views import Reading
+from pytest_llmeval.judge.contract import Verdict
+from pytest_llmeval.judge.questions.modes import get_mode
+from pytest_llmeval.judge.questions.replies import FLAGS, read_explanation
+from pytest_llmeval.judge.reduction import reduced
+from pytest_llmeval.tasks.fact_check.evaluator import FactCheck
+
+ANSWER = {"verdict": "Refuted", "justification": "According to the Harbour log, no."}
+GOLD = {"verdict": "Refuted", "evidence_sources": [{"content": "Harbour log"}]}
+OMIT = FactCheck(explanation="omit")
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [
+        {"answer": json.dumps(ANSWER), "usage": {"input_tokens": 3}},
+        {"answer": ANSWER},
+        {"answer": [ANSWER]},
+        [ANSWER],
+        ANSWER,
+        {**ANSWER, "answer": "no", "usage": {}},
+    ],
+)
+def test_the_answer_of_a_system_is_read_where_it_is(prediction: Any) -> None:
+    found = OMIT.evaluate(prediction, GOLD)
+    assert (found["verdict_accuracy"], found["evidence_f1"], found["unparsed_rate"]) == (1.0, 1.0, 0.0)
+    view = Reading.of(OMIT).view(Case("c", expected=GOLD, prediction=prediction))
+    assert OMIT.measure(view).malformed is None
+    assert view.expected == GOLD
+
+
+def test_the_answer_may_have_another_place() -> None:
+    case = Case("c", expected=GOLD, prediction={"output": {"text": json.dumps(ANSWER)}, "trace": []})
+    view = Reading.of(OMIT, parts=Parts(answer="output.text")).view(case)
+    assert OMIT.scores(OMIT.measure(view))["verdict_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("prediction", [{"foo": 1}, {}, {"answer": {"label": "Refuted"}}, {"answer": "dunno"}, 3, None])
+def test_what_is_not_understood_is_malformed_and_counted(prediction: Any) -> None:
+    observation = OMIT.measure(Reading.of(OMIT).view(Case("c", expected=GOLD, prediction=prediction)))
+    assert observation.malformed is not None
+    assert OMIT.scores(observation)["unparsed_rate"] == 1.0
+    assert "malformed" in OMIT.evaluate(prediction, GOLD)
+
+
+def test_a_grade_without_flags_leaves_the_defects_undefined() -> None:
+    evaluator = FactCheck()
+    case = Case("c", expected=GOLD, prediction=ANSWER)
+    observation = evaluator.measure_judged(case, [read_explanation('{"score": 40}')])
+    scores = evaluator.scores(observation)
+    assert scores["explanation_score"] == 0.4
+    assert {scores[f"defect[{flag}]"] for flag in FLAGS} == {None}
+    assert observation.undefined == {f"defect[{flag}]": "the judge did not say" for flag in FLAGS}
+    some = evaluator.measure_judged(case, [read_explanation('{"score": 40, "has_fabrication": true}')])
+    assert evaluator.scores(some)["defect[fabrication]"] == 1.0
+    assert evaluator.scores(some)["defect[logical_errors]"] is None
+
+
+def test_jurors_who_do_not_mention_a_defect_have_no_vote() -> None:
+    named = Verdict(40, details=dict.fromkeys(FLAGS, True))
+    silent = read_explanation('{"score": 40}')
+    both = reduced(get_mode("explanation"), {"a": silent, "b": named, "c": silent}, "majority", 1)
+    assert isinstance(both, Verdict)
+    assert both.details["fabrication"] is True
+    assert "unnamed_defects" not in both.details
+    neither = reduced(get_mode("explanation"), {"a": silent, "b": silent}, "majority", 1)
+    assert isinstance(neither, Verdict)
+    assert neither.details["unnamed_defects"] == list(FLAGS)
+
+
+def test_weights_make_the_plain_sum_of_the_document() -> None:
+    plain = FactCheck(weights={"verdict": 0.5, "evidence": 0.2, "normalize": False})
+    case = Case(
+        "c", expected={**GOLD, "evidence_sources": [{"content": "Harbour log"}, "Tide table"]}, prediction=ANSWER
+    )
+    overall = plain.scores(plain.measure_judged(case, [Verdict(80)]))["overall_score"]
+    assert overall == pytest.approx(0.5 + 0.2 * 2 / 3 + 0.3 * 0.8)
+    omitted = FactCheck(weights={"verdict": 0.5, "evidence": 0.2, "normalize": False}, explanation="omit")
+    assert omitted.evaluate(ANSWER, GOLD)["overall_score"] == pytest.approx(0.7)
+    high = {metric.name: metric.high for metric in omitted.describe()}
+    assert high["overall_score"] == pytest.approx(0.7)
+    with pytest.raises(ValueError, match="found 1 for normalize, expected true or false"):
+        FactCheck(weights={"normalize": 1})
+
+
+def test_a_report_is_exported_as_the_two_files_of_the_original(tmp_path: Any, capsys: Any) -> None:
+    metrics = {"verdict_accuracy": 0.0, "evidence_f1": 0.25, "explanation_score": 0.4, "defect[fabrication]": 1.0}
+    details = {"fact_check": {"claim": "C", "predicted_verdict": "Supported", "gold_verdict": "Refuted"}}
+    value = {
+        "value": 0.5,
+        "mean": 0.5,
+        "low": None,
+        "high": None,
+        "scored": 1,
+        "undefined": 0,
+        "errored": 0,
+        "missing": 0,
+    }
+    suite = {
+        "suite": "claims",
+        "path": "claims.eval.yaml",
+        "counts": {"total": 1},
+        "metrics": {"verdict_accuracy": value, "explanation_score": value},
+        "cases": [{"id": "a", "outcome": "passed", "metrics": metrics, "details": details, "reason": None}],
+        "error_buckets": [{"bucket": "verdict_errors", "cases": ["a"]}],
+    }
+    other = {**suite, "suite": "others"}
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"schema_version": 1, "suites": [suite]}), encoding="utf-8")
+    assert main(["fact-check", "export", str(report), "-o", str(tmp_path)]) == 0
+    results = json.loads((tmp_path / "enhanced_test_results.json").read_text(encoding="utf-8"))
+    assert (results["total_tests"], results["successful_tests"]) == (1, 1)
+    assert results["metrics"] == {"verdict_accuracy": 0.5, "explanation_score": 50.0}
+    (result,) = results["results"]
+    assert (result["claim"], result["verdict_correct"], result["explanation_score"]) == ("C", False, 40.0)
+    assert result["explanation_errors"] == {"fabrication": True}
+    assert json.loads((tmp_path / "error_analysis.json").read_text(encoding="utf-8")) == {
+        "verdict_errors": [result],
+        "low_evidence_f1": [],
+        "low_explanation_score": [],
+    }
+    report.write_text(json.dumps({"schema_version": 1, "suites": [suite, other]}), encoding="utf-8")
+    assert main(["fact-check", "export", str(report)]) != 0
+    assert "found the suites with fact checks: claims, others; expected one suite" in capsys.readouterr().err
+    assert main(["fact-check", "export", str(report), "--suite", "others", "-o", str(tmp_path)]) == 0
+
+
+def test_unparsed_answers_are_counted_over_a_suite() -> None:
+    cases = [Case(str(n), expected=GOLD, prediction=each) for n, each in enumerate([ANSWER, {"foo": 1}, "x", ANSWER])]
+    assert score(OMIT, cases, confidence=None).metrics["unparsed_rate"].value == 0.5
