@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator, score
 from pytest_llmeval.reports.csv import csv_rows, write_csv
@@ -57,7 +58,7 @@ def test_text_that_begins_as_a_formula_is_quoted(start: str) -> None:
 
 def test_negative_scores_stay_numbers() -> None:
     one = suite("s", ["f1"], RIGHT)
-    cases = [replace(one.result.cases[0], metrics={"f1": -0.5})]
+    cases = [structs.replace(one.result.cases[0], metrics={"f1": -0.5})]
     _, row = csv_rows(run_of(replace(one, result=replace(one.result, cases=cases))))
     assert row[5] == -0.5
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from pytest_llmeval import Case, get_evaluator
 from pytest_llmeval.core.errors import SuiteError
@@ -44,7 +45,7 @@ def records(cases: list[Case], outcomes: list[CaseOutcome]) -> Iterator[CaseReco
         if outcome in ("passed", "failed"):
             judging = JudgingShown("judge", "binary", {"question": "Is it?"}, "yes", 1.0, 0.25, "a:b" if number else "")
             call = JudgeCall(f"call{number}", True, 3, 4, None if number else 0.5, 0.25, "juror")
-            record = replace(
+            record = structs.replace(
                 record,
                 observations={"text": TEXT.measure(case)},
                 answers=[AnswerShown(case.prediction, 2), AnswerShown(None)][: 1 + number % 2],
@@ -56,7 +57,7 @@ def records(cases: list[Case], outcomes: list[CaseOutcome]) -> Iterator[CaseReco
                 repeats={"times": 2, "status": "flaky", "passed": 1, "pass_rate": 0.5, "spread": {}},
             )
         elif outcome == "errored":
-            record = replace(record, errors={"": "no reply"}, reason="no reply")
+            record = structs.replace(record, errors={"": "no reply"}, reason="no reply")
         yield record
 
 

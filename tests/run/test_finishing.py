@@ -16,11 +16,11 @@ from pytest_llmeval import Case, Observation, Sums
 from pytest_llmeval.core.errors import Fault
 from pytest_llmeval.core.observation import FloatArray
 from pytest_llmeval.core.results import CaseRecord, JudgeCall
-from pytest_llmeval.data.files.processes import process_name
+from pytest_llmeval.data.files.processes import writer_name
 from pytest_llmeval.judge.recordings import UsedJudgements
-from pytest_llmeval.reports.clusters import cluster_lines
 from pytest_llmeval.reports.data import SuiteReport
 from pytest_llmeval.reports.json import to_json
+from pytest_llmeval.reports.overview import cluster_lines
 from pytest_llmeval.run.finishing import FinishedRun
 from pytest_llmeval.run.run_record import RunRecord
 from pytest_llmeval.scoring.gates import parse_gate
@@ -296,14 +296,14 @@ def test_a_long_list_of_unreadable_predictions_is_cut(tmp_path: Path, monkeypatc
 def test_what_killed_runs_were_about_to_write_is_removed_and_nothing_of_a_living_one(tmp_path: Path) -> None:
     name = ".llmeval-{}-00000000.tmp"
     dead = subprocess.run(
-        [sys.executable, "-c", "from pytest_llmeval.data.files.processes import process_name; print(process_name())"],
+        [sys.executable, "-c", "from pytest_llmeval.data.files.processes import writer_name; print(writer_name())"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.strip()
     for folder in ("__llmeval__", ".llmeval"):
         (tmp_path / folder).mkdir()
-        for process in (dead, process_name()):
+        for process in (dead, writer_name()):
             (tmp_path / folder / name.format(process)).touch()
     finish(tmp_path)
-    assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(process_name())}
+    assert {each.name for each in tmp_path.glob("*/.*.tmp")} == {name.format(writer_name())}

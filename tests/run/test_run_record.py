@@ -14,7 +14,7 @@ from pytest_llmeval.core.results import AnswerShown, CaseOutcome, CaseRecord, Ju
 from pytest_llmeval.run.execute import Execution
 from pytest_llmeval.run.run_record import RunRecord, SuitePart
 from pytest_llmeval.suite.suite import SuiteKey
-from pytest_llmeval.targets.python import fingerprint
+from pytest_llmeval.targets.python import input_digest
 
 SUITE = length_suite(Case("a", expected="x"))
 KEY = SuiteKey("/root/s.eval.yaml", "s.eval.yaml")
@@ -105,7 +105,7 @@ def test_answers_are_kept_where_something_is_wrong_and_without_secrets(
                     "suite": "s.eval.yaml",
                     "variant": "",
                     "case": "c",
-                    "input": fingerprint("q"),
+                    "input": input_digest("q"),
                     "prediction": {"a": None},
                 }
             ],

@@ -131,7 +131,7 @@ class _ResultLine(msgspec.Struct, forbid_unknown_fields=True):
     result: SuitePart
 
 
-class _JudgementLine(msgspec.Struct, forbid_unknown_fields=True):
+class _RecordedJudgement(msgspec.Struct, forbid_unknown_fields=True):
     """The line of a judgement."""
 
     recorded_in: str
@@ -187,11 +187,11 @@ def write_shard(path: Path, origin: Origin, run: RunRecord, root: Path) -> None:
     write_bytes(path, gzip.compress(content + end, mtime=0))
 
 
-def _lines(run: RunRecord) -> Iterator[_ResultLine | _JudgementLine]:
+def _lines(run: RunRecord) -> Iterator[_ResultLine | _RecordedJudgement]:
     for item, each in sorted(run.items.items(), key=lambda named: named[0]):
         yield _ResultLine(item.file, item.nodeid, each.outcome, each.duration, each.part)
     for path, entry in run.judgements:
-        yield _JudgementLine(path.as_posix(), entry.to_json())
+        yield _RecordedJudgement(path.as_posix(), entry.to_json())
 
 
 def read_shard(path: Path, root: Path) -> ShardFile:
@@ -253,7 +253,7 @@ def _add_line(run: RunRecord, line: bytes) -> None:
         ValueError: It is neither.
     """
     if line.startswith(b'{"recorded_in"'):
-        judgement = decode(line, _JudgementLine)
+        judgement = decode(line, _RecordedJudgement)
         run.judgements.add(Path(judgement.recorded_in), StoredJudgement.from_json(judgement.judgement))
     else:
         found = decode(line, _ResultLine)
