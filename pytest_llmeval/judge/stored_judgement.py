@@ -60,7 +60,7 @@ _EXPECTED: Final = {
     "instructions": "a digest",
     "texts": "an object of digests",
 }
-"""What people are told to write in place of a value of another type."""
+"""What messages say in place of a type."""
 
 _COMPONENTS: Final = ("mode", "version", "language", "model", "parameters", "repeat", "instructions", "texts")
 

@@ -145,12 +145,12 @@ class Answering:
     async def _predict(self, job: Job, here: ThisThread | None = None) -> Case:
         target = job.target.load()
         if isinstance(target, BatchTarget) and not job.case.conversation:
-            told = await self.blocks.predict(job, target)
+            found = await self.blocks.predict(job, target)
         else:
             # A target in this thread is called for this case alone: another process would answer elsewhere.
             ask = partial(self._call, job, target, here)
-            told = await (ask() if here is not None else self.sharing.once(job, job.case, ask))
-        return with_figures(job.case.answered(told["prediction"]), job.parts, told["figures"])
+            found = await (ask() if here is not None else self.sharing.once(job, job.case, ask))
+        return with_figures(job.case.answered(found["prediction"]), job.parts, found["figures"])
 
     async def _call(self, job: Job, target: Target | BatchTarget, here: ThisThread | None) -> dict[str, Any]:
         answered: list[Case] = []
@@ -179,10 +179,10 @@ class Answering:
 
     async def _reply(self, job: Job, target: Target | BatchTarget, value: Any, here: ThisThread | None) -> Any:
         if isinstance(target, BatchTarget):
-            (told,) = await target.answer([value])
-            if isinstance(told, PredictionError):
-                raise told
-            return told
+            (answer,) = await target.answer([value])
+            if isinstance(answer, PredictionError):
+                raise answer
+            return answer
         timeout = job.suite.target.timeout if job.suite.target else None
         run = None if here is None else partial(self._run_in, here)
         return await call_target(for_case(target, job.case), value, timeout, run)

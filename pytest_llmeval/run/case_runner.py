@@ -193,7 +193,7 @@ class CaseRunner:
             judge = JudgeAccess(panel, self.judges, suite.path, suite.judge, given.judge)
         shared = self.options.shares and early.target and not loaded.key.test
         jobs = [Job(loaded, repeat, target, judge, shared) for repeat in range(suite.repeats.times)]
-        return [replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
+        return [structs.replace(job, opponents=self._opponents.of(job)) for job in jobs] if suite.opponents else jobs
 
     def plan(self, cases: "Iterable[tuple[LoadedCase, bool]]") -> "RunPlan":
         """Return what cases would call, without a call.

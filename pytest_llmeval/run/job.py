@@ -4,8 +4,10 @@ __all__ = ("CaseAnswer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "Targ
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import LlmevalError
@@ -55,8 +57,7 @@ class TargetSource(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class GivenTarget:
+class GivenTarget(Struct, frozen=True):
     """A target that is there already, such as the one of the fixture ``llmeval_target``."""
 
     target: "Target | BatchTarget"
@@ -66,8 +67,7 @@ class GivenTarget:
         return self.target
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """One repeat of one case.
 
     Attributes:
@@ -84,7 +84,7 @@ class Job:
     target: TargetSource
     judge: "JudgeAccess | None" = None
     shared: bool = False
-    opponents: "Mapping[str, Job | NoAnswer | Itself]" = field(default_factory=dict)
+    opponents: "Mapping[str, Job | NoAnswer | Itself]" = {}
 
     @property
     def suite(self) -> Suite:
@@ -119,8 +119,7 @@ class Job:
             self.judge.open()
 
 
-@dataclass(slots=True)
-class CaseAnswer:
+class CaseAnswer(Struct):
     """What one repeat of a case got.
 
     Attributes:
@@ -135,8 +134,8 @@ class CaseAnswer:
 
     case: Case
     error: BaseException | None = None
-    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = field(default_factory=dict)
-    failed: dict[str, Exception] = field(default_factory=dict)
-    calls: list[JudgeCall] = field(default_factory=list)
-    entries: "list[StoredJudgement]" = field(default_factory=list)
-    judgings: list[JudgingShown] = field(default_factory=list)
+    verdicts: "dict[str, list[list[Verdict | LlmevalError]]]" = {}
+    failed: dict[str, Exception] = {}
+    calls: list[JudgeCall] = []
+    entries: "list[StoredJudgement]" = []
+    judgings: list[JudgingShown] = []

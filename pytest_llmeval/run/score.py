@@ -247,8 +247,8 @@ def measure_answered(
         views = reading.views(case)
     except PredictionError as error:
         return error
-    told = verdicts or [()] * len(views)
-    return _of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, told, strict=True)])
+    given = verdicts or [()] * len(views)
+    return _of_turns([_measure_judged(evaluator, view, each) for view, each in zip(views, given, strict=True)])
 
 
 def _measure_judged(
@@ -260,10 +260,10 @@ def _measure_judged(
     """
     from pytest_llmeval.judge.service import JudgeOffError
 
-    told = as_judge_errors(verdicts)
-    off = next((each for each in told if isinstance(each, JudgeOffError)), None)
+    seen = as_judge_errors(verdicts)
+    off = next((each for each in seen if isinstance(each, JudgeOffError)), None)
     try:
-        measured = _usable(evaluator.measure_judged(case, told))
+        measured = _usable(evaluator.measure_judged(case, seen))
     except Exception as error:  # noqa: BLE001 (whatever an evaluator raises concerns this case only)
         measured = error
     if off is None:

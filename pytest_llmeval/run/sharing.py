@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import LlmevalError, PredictionError, format_error
 from pytest_llmeval.core.evaluator import APPROVED
@@ -72,37 +74,37 @@ class Sharing:
         key = " ".join(("answer", *parts))
         if key in self._given:
             return await ask()  # the case runs again, to get another answer
-        told = await self._once(store, key, ask)
+        outcome = await self._once(store, key, ask)
         self._given.add(key)
-        if "error" in told:
-            raise PredictionError(told["error"])
-        return told["given"]
+        if "error" in outcome:
+            raise PredictionError(outcome["error"])
+        return outcome["given"]
 
     async def _once(self, store: "RunStore", key: str, ask: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
         store.heart.beat()
         cache = store.cache
         while not cache.lease(key, store.owner, store.lease_s, inherit=False):
             if (known := cache.get_answer(store.run, key)) is not None:
-                return _told(known)
+                return _outcome_from(known)
             if cache.is_orphaned(key):
                 raise OrphanedError("the process that asked for this prediction has died")
             await store.leases.ended(key)
         try:
             if (known := cache.get_answer(store.run, key)) is not None:  # kept since we looked
-                return _told(known)
+                return _outcome_from(known)
             try:
-                told = {"given": await ask()}
+                outcome = {"given": await ask()}
             except PredictionError as error:
-                told = {"error": str(error)}
-            cache.put_answer(store.run, key, json.dumps(told))
-            return told
+                outcome = {"error": str(error)}
+            cache.put_answer(store.run, key, json.dumps(outcome))
+            return outcome
         finally:
             cache.release(key, store.owner)
 
 
-def _told(text: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(text)
-    return told
+def _outcome_from(text: str) -> dict[str, Any]:
+    outcome: dict[str, Any] = json.loads(text)
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ class Blocks:
     async def _ask(self, job: Job, target: BatchTarget, cases: Sequence[Case]) -> dict[str, Any]:
         """Return, by case, its prediction or why there is none, as JSON data."""
         gate = self._gates.setdefault(target, asyncio.Semaphore(target.concurrency))
-        told: dict[str, Case | PredictionError] = {}
+        answers: dict[str, Case | PredictionError] = {}
         async with gate, self.limit.slot():
             reservation = await self.budget.admit()
             try:
@@ -229,11 +231,13 @@ class Blocks:
                 with watch.running():
                     found = await target.answer([each.input for each in cases])
                 seconds = round(watch.seconds, FIGURE_DIGITS)
-                told = {case.id: self._kept(job, case, each, seconds) for case, each in zip(cases, found, strict=True)}
+                answers = {
+                    case.id: self._kept(job, case, each, seconds) for case, each in zip(cases, found, strict=True)
+                }
             finally:
-                self.budget.charge(reservation, (each for each in told.values() if isinstance(each, Case)))
+                self.budget.charge(reservation, (each for each in answers.values() if isinstance(each, Case)))
         self.limit.succeeded()
-        return {name: _as_json(each) for name, each in told.items()}
+        return {name: _as_json(each) for name, each in answers.items()}
 
     def _kept(self, job: Job, case: Case, prediction: Any | PredictionError, seconds: float) -> Case | PredictionError:
         """Return the case with its answer, once the answer is on disk, or why there is none."""
@@ -253,7 +257,7 @@ class Blocks:
         return self._cut[suite.place]
 
     def first_of(self, suite: Suite, size: int, case: Case) -> str:
-        """Return the id of the first case of a case's block, by which blocks are told apart."""
+        """Return the id of the first case of a case's block, by which blocks are distinguished."""
         return self._blocks_of(suite, size)[case.id][0].id
 
     def _is_recorded(self, job: Job, case: Case) -> bool:
@@ -262,10 +266,10 @@ class Blocks:
         return self.recordings.get(job.key.shown, job.key.variant, case, job.repeat) is not MISSING
 
 
-def _as_json(told: Case | PredictionError) -> dict[str, Any]:
-    if isinstance(told, PredictionError):
-        return {"error": str(told)}
-    return {"prediction": told.prediction, "figures": recorded_figures(told)}
+def _as_json(answer: Case | PredictionError) -> dict[str, Any]:
+    if isinstance(answer, PredictionError):
+        return {"error": str(answer)}
+    return {"prediction": answer.prediction, "figures": recorded_figures(answer)}
 
 
 @dataclass(frozen=True)
@@ -308,7 +312,7 @@ class OpponentJobs:
         found = self._approved[key].find(job.case, job.repeat)
         if isinstance(found, NoAnswer):
             return found
-        return replace(job, loaded=replace(job.loaded, case=job.case.answered(found)), judge=None)
+        return structs.replace(job, loaded=replace(job.loaded, case=job.case.answered(found)), judge=None)
 
 
 @dataclass
@@ -322,7 +326,7 @@ class Opponents:
 
     predicted: Callable[[Job], Case | None]
     ask: Callable[[Job], Awaitable[Case]]
-    _told: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
+    _asked: "dict[_AnswerPlace, asyncio.Task[Case | BaseException]]" = field(default_factory=dict)
     _taken: set[_AnswerPlace] = field(default_factory=set)
 
     async def own(self, job: Job) -> Case:
@@ -333,19 +337,19 @@ class Opponents:
         """
         place = _answer_place(job)
         if place in self._taken:
-            del self._told[place]
+            del self._asked[place]
         self._taken.add(place)
-        told = await self._once(job)
-        if isinstance(told, BaseException):
-            raise told
-        return told
+        answer = await self._once(job)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
     async def _once(self, job: Job) -> Case | BaseException:
         """Return the answer, asking for it if nobody has yet."""
         place = _answer_place(job)
-        if place not in self._told:
-            self._told[place] = asyncio.ensure_future(self._outcome(job))
-        return await asyncio.shield(self._told[place])
+        if place not in self._asked:
+            self._asked[place] = asyncio.ensure_future(self._outcome(job))
+        return await asyncio.shield(self._asked[place])
 
     async def _outcome(self, job: Job) -> Case | BaseException:
         """Return what a target raises: out of its task, an exit would end the event loop."""
@@ -374,10 +378,10 @@ class Opponents:
             return NoAnswer(str(error))
         if case is not None:
             return _answer_of(opponent, case)
-        told = self._told.get(_answer_place(opponent))
-        return (
-            _answer_of(opponent, told.result()) if told is not None and told.done() and not told.cancelled() else None
-        )
+        asked = self._asked.get(_answer_place(opponent))
+        if asked is None or not asked.done() or asked.cancelled():
+            return None
+        return _answer_of(opponent, asked.result())
 
     async def all(self, job: Job) -> dict[str, Any]:
         """Return the opponents' answers to a case."""
@@ -396,11 +400,11 @@ def put_beside(case: Case, others: Mapping[str, Any]) -> Case:
     return replace(case, others=others) if others else case
 
 
-def _answer_of(opponent: Job, told: Case | BaseException) -> PredictionParts | NoAnswer:
+def _answer_of(opponent: Job, answer: Case | BaseException) -> PredictionParts | NoAnswer:
     """Return an answer with its parts, or why there is none."""
-    if isinstance(told, BaseException):
-        return NoAnswer(str(told) if isinstance(told, LlmevalError) else format_error(told))
-    return PredictionParts(opponent.parts, told.prediction)
+    if isinstance(answer, BaseException):
+        return NoAnswer(str(answer) if isinstance(answer, LlmevalError) else format_error(answer))
+    return PredictionParts(opponent.parts, answer.prediction)
 
 
 def _answer_place(job: Job) -> _AnswerPlace:
