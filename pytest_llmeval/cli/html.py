@@ -4,9 +4,10 @@ __all__ = ("add_arguments",)
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from pytest_llmeval.cli.console import say, write_text
 from pytest_llmeval.core.errors import SuiteError
@@ -97,10 +98,10 @@ def _compared(
     places = {id(each): start + place for place, each in enumerate(there.suites)}
     found = [counterparts.get(id(each)) for each in here.suites]
     suites = [
-        each if other is None else replace(each, changes=_changes(each, other, label))
+        each if other is None else structs.replace(each, changes=_changes(each, other, label))
         for each, other in zip(here.suites, found, strict=True)
     ]
-    return replace(here, suites=suites), [None if other is None else places[id(other)] for other in found]
+    return structs.replace(here, suites=suites), [None if other is None else places[id(other)] for other in found]
 
 
 def _changes(here: "SuiteReport", there: "SuiteReport", label: str) -> "Changes":

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from msgspec import structs
+
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
 from pytest_llmeval.core.evaluator import Evaluator, Metric
@@ -118,7 +120,7 @@ def _only(suite: SuiteReport, ids: AbstractSet[str]) -> SuiteReport:
     result = suite.result
     cases = [case for case in result.cases if case.id in ids]
     records = [record for record in result.records if record.id in ids]
-    return replace(suite, result=replace(result, cases=cases, records=records))
+    return structs.replace(suite, result=replace(result, cases=cases, records=records))
 
 
 def _records(suite: SuiteReport, evaluator: RecordedScores) -> list[CaseRecord]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from pytest_llmeval.core.codec import JsonNumber
 from pytest_llmeval.core.observation import Observation
@@ -155,8 +156,7 @@ class CaseRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.observations or self.errors)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricValue:
+class MetricValue(Struct, frozen=True):
     """One metric over a set of cases.
 
     Attributes:
@@ -209,8 +209,7 @@ class GroupResult:
         return self.pass_rate if metric == PASS_RATE else self.metrics.get(metric) or self.usage.get(metric)
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Struct, frozen=True):
     """Cases that belong together, such as the questions of one conversation.
 
     Attributes:

@@ -129,10 +129,11 @@ class SuiteJudges:
             recordings = Judgements.read(path, f"{display_path}: {path.name}") if reads else Judgements(path)
             if isinstance(chosen, PanelSpec):
                 jurors = [self._juror(each, recordings, display_path, "judges", priced) for each in chosen.judges]
-                self._by_file[asking] = JudgePanel.of(chosen, jurors)
+                panel = JudgePanel.of(chosen, jurors)
             else:
-                juror = self._juror(chosen, recordings, display_path, "judge", priced)
-                self._by_file[asking] = JudgePanel.of_one(juror)
+                panel = JudgePanel.of_one(self._juror(chosen, recordings, display_path, "judge", priced))
+            # Targets may ask from threads of their own: all of them must get the panel that is connected.
+            self._by_file.setdefault(asking, panel)
         return self._by_file[asking]
 
     def _juror(
@@ -196,8 +197,8 @@ class SuiteJudges:
             client = connect(chosen, on_rate_limit=self._slow_down, calls=self.calls)
         else:
             client = as_client(given, timeout=chosen.timeout)
+        juror.client = client  # first: another thread takes a client that is listed as connected
         self._clients[place] = given, client
-        juror.client = client
         if given is None:
             self.background.closing.append(client.aclose)
 
@@ -226,7 +227,7 @@ class SuiteJudges:
                 client = connect_embeddings(spec, on_rate_limit=self._slow_down, calls=self.calls)
                 self.background.closing.append(client.aclose)
                 found.client = client
-            self._embeddings[place] = JudgePanel.of_one(found)
+            self._embeddings.setdefault(place, JudgePanel.of_one(found))
         return self._embeddings[place]
 
     def _slow_down(self, _wait: float | None) -> None:

@@ -4,12 +4,11 @@ __all__ = ("CaseItem", "EvalModule", "FixtureJudge", "link_followers", "over_sui
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING, Case
 from pytest_llmeval.core.errors import BudgetError, LlmevalError, SuiteError
@@ -70,7 +69,7 @@ class CaseItem(pytest.Function):
     def _run_all(self, given: FromFixtures) -> None:
         __tracebackhide__ = True
         runner, suite, key = self.config.stash[RUNNER], self.loaded.suite, self.loaded.key
-        every = [replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
+        every = [structs.replace(self.loaded, case=case) for case in self.bulk if not is_skipped(case)]
         executions = [skipped(case) for case in self.bulk if is_skipped(case)]
         runner.judges.calls.activity.done += len(executions)
         try:

@@ -11,10 +11,10 @@ __all__ = (
 )
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
@@ -80,7 +80,7 @@ class EvalCase:
             execution = unanswered(loaded.case.answered(MISSING), error, loaded.suite.secret_variables)
         else:
             given = FromFixtures(judge=FixtureJudge(self._request))
-            execution = self._item.config.stash[RUNNER].run(replace(loaded, case=answered), given)
+            execution = self._item.config.stash[RUNNER].run(structs.replace(loaded, case=answered), given)
         conclude(self._item, loaded, execution)
         return execution.scores(loaded.suite)
 

@@ -15,11 +15,11 @@ __all__ = (
 )
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from pytest_llmeval.core.codec import decode, encode
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
@@ -203,7 +203,7 @@ def case_of(item: pytest.Item) -> LoadedCase | None:
         variant = ",".join(f"{name}={value}" for name, value in others)
     else:
         variant = _without(callspec.id, loaded.case.id.encode("unicode_escape").decode("ascii"))
-    return replace(loaded, key=loaded.key._replace(variant=variant))
+    return structs.replace(loaded, key=loaded.key._replace(variant=variant))
 
 
 def keys_of(items: Iterable[pytest.Item]) -> dict[str, SuiteKey]:

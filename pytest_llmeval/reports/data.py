@@ -5,8 +5,9 @@ __all__ = ("OUTCOMES", "Changes", "FilledBucket", "RunReport", "SuiteReport")
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from pytest_llmeval.core.results import CaseResult, Result
 from pytest_llmeval.reports.notes import CaseNote, WorstCases
@@ -27,8 +28,7 @@ OUTCOMES = ("passed", "failed", "errored", "skipped", "not_run")
 STATUSES = ("stable pass", "flaky", "stable fail", "error")
 
 
-@dataclass(frozen=True, slots=True)
-class FilledBucket:
+class FilledBucket(Struct, frozen=True):
     """The cases of a suite that went wrong in one way.
 
     Attributes:
@@ -48,8 +48,7 @@ class FilledBucket:
     general: bool = False
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """A suite against another run of it.
 
     Attributes:
@@ -65,8 +64,7 @@ class Changes:
     cases: Sequence[CaseResult] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteReport:
+class SuiteReport(Struct, frozen=True):
     """One suite, or one variant of it.
 
     Attributes:
@@ -168,8 +166,7 @@ class SuiteReport:
         return self.total - self.counts["not_run"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Struct, frozen=True):
     """One run of pytest.
 
     Attributes:

@@ -7,7 +7,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,6 +98,8 @@ def _writer(path: Path) -> Callable[["RunReport", Path], str | None]:
 
 def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "RunReport"]]:
     """Yield each file and the part of the report that it has."""
+    from msgspec import structs
+
     for path in paths:
         if SUITE not in str(path):
             yield path, report
@@ -108,4 +109,4 @@ def _files(report: "RunReport", paths: Iterable[Path]) -> Iterator[tuple[Path, "
             name = _NO_FILE_NAME.sub("-", suite.suite)
             names[name] += 1
             name += f"-{names[name]}" if names[name] > 1 else ""
-            yield Path(str(path).replace(SUITE, name)), replace(report, suites=[suite], systems=[])
+            yield Path(str(path).replace(SUITE, name)), structs.replace(report, suites=[suite], systems=[])

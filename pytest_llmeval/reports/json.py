@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs, to_builtins
+
 from pytest_llmeval.core.results import JudgingShown, MetricValue
 from pytest_llmeval.data.files.json import visible_json
 from pytest_llmeval.data.files.writing import write_text
@@ -56,7 +58,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
-        **({"clusters": asdict(suite.result.clusters)} if suite.result.clusters else {}),
+        **({"clusters": structs.asdict(suite.result.clusters)} if suite.result.clusters else {}),
         **({"shared_inputs": suite.shared_inputs} if suite.shared_inputs else {}),
         **({"left_out": suite.left_out} if suite.left_out else {}),
         **({"usage": _usage(suite.usage)} if suite.usage is not None else {}),
@@ -125,7 +127,7 @@ def _judging(judging: JudgingShown) -> dict[str, Any]:
 
 def _usage(usage: UsageReport) -> dict[str, Any]:
     """Write the usage, with that of the target if it is known."""
-    written = asdict(usage)
+    written: dict[str, Any] = to_builtins(usage)
     if usage.target_tokens is None and usage.target_cost_usd is None:
         del written["target_tokens"], written["target_cost_usd"]
     if not usage.jurors:

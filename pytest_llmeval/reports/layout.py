@@ -3,8 +3,9 @@
 __all__ = ("Line", "TextTable", "draw", "padded", "width_of")
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from pytest_llmeval.core.wording import counted, printable
 
@@ -18,8 +19,7 @@ class Line(NamedTuple):
     colour: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
+class TextTable(Struct, frozen=True):
     """A table as text.
 
     Attributes:

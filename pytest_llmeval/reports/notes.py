@@ -3,8 +3,9 @@
 __all__ = ("TEXTS", "CaseNote", "ReportedTexts", "WorstCases", "case_notes", "without_texts", "worst_cases")
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.metrics import MetricIndex
@@ -25,8 +26,7 @@ _SLACK = 1e-6
 """Official scorers of pairs stay just below the best score."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseNote:
+class CaseNote(Struct, frozen=True):
     """What reports show of a case besides its scores.
 
     Attributes:
@@ -71,8 +71,7 @@ class CaseNote:
         return texts
 
 
-@dataclass(frozen=True, slots=True)
-class WorstCases:
+class WorstCases(Struct, frozen=True):
     """The cases that are farthest from the best value of a metric, the worst first.
 
     Attributes:

@@ -4,9 +4,11 @@ __all__ = ("FilledTable", "fill_tables", "join_tables")
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never
+
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.labels import NO_LABEL, label_key, label_name, label_order, read_cells
@@ -33,8 +35,7 @@ _MOST_ROWS = 50
 _LONGEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class FilledTable:
+class FilledTable(Struct, frozen=True):
     """A table with its numbers.
 
     Attributes:
@@ -98,9 +99,9 @@ def fill_tables(metrics: MetricIndex, result: Result) -> list[FilledTable]:
                 shown = numbers.shown(table)
                 one = FilledTable(title, headers, rows[:_MOST_ROWS], shown, left_out, note)
                 if isinstance(table, ConfusionMatrix):
-                    one = replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
+                    one = structs.replace(one, cases=_counted_cases(table, numbers, headers, rows), is_matrix=True)
                 elif isinstance(table, MetricTable):
-                    one = replace(one, names=len(table.rows[0][0]))
+                    one = structs.replace(one, names=len(table.rows[0][0]))
                 filled.append(one)
     return filled
 
@@ -118,7 +119,7 @@ def join_tables(systems: Mapping[str, Sequence[FilledTable]]) -> list[FilledTabl
         columns = {name: _column(table, tables) for name, tables in systems.items()}
         names = [tuple(row[: table.names]) for row in table.rows]
         rows = [(*each, *(column.get(each) for column in columns.values())) for each in names]
-        joined.append(replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
+        joined.append(structs.replace(table, headers=(*table.headers[: table.names], *columns), rows=rows))
     return joined
 
 

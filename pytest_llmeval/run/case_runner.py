@@ -5,12 +5,12 @@ __all__ = ("CaseRunner", "FromFixtures", "Signals")
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import MISSING
 from pytest_llmeval.core.errors import LlmevalError
@@ -38,8 +38,7 @@ _FAR = 8
 """Times as many cases as calls at a time: to score one takes longer than to ask about it, and must not hold it up."""
 
 
-@dataclass(frozen=True)
-class Signals:
+class Signals(Struct, frozen=True):
     """Exceptions of a target that mean more than a missing answer.
 
     Attributes:
@@ -51,8 +50,7 @@ class Signals:
     skips: tuple[type[BaseException], ...] = ()
 
 
-@dataclass(frozen=True)
-class FromFixtures:
+class FromFixtures(Struct, frozen=True):
     """What the user's fixtures give in place of what the suite names.
 
     Attributes:
@@ -81,7 +79,7 @@ class CaseRunner:
 
     options: JudgeOptions = field(default_factory=JudgeOptions)
     recordings: "Recordings | None" = None
-    signals: Signals = Signals()
+    signals: Signals = Signals()  # noqa: RUF009 (immutable)
     in_turn: bool = False
     may_stop: bool = False
     explains_all: bool = True
@@ -124,7 +122,7 @@ class CaseRunner:
     def run(
         self,
         loaded: LoadedCase,
-        given: FromFixtures = FromFixtures(),
+        given: FromFixtures = FromFixtures(),  # noqa: B008 (immutable)
         following: Iterable[LoadedCase] = (),
         early: EarlyCalls = EarlyCalls(),  # noqa: B008 (immutable)
     ) -> Execution:
@@ -155,7 +153,7 @@ class CaseRunner:
         if isinstance(execution.error, self.signals.ends):
             raise execution.error
         if isinstance(execution.error, self.signals.skips):
-            return replace(execution, record=structs.replace(execution.record, outcome="skipped", errors={}))
+            return structs.replace(execution, record=structs.replace(execution.record, outcome="skipped", errors={}))
         return execution
 
     def _answers(

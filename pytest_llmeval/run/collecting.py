@@ -4,11 +4,10 @@ __all__ = ("RunTerms", "Suites", "collect", "collected_records", "fault_of", "ju
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.errors import LlmevalError, format_error
 from pytest_llmeval.core.frames import origin
@@ -25,8 +24,7 @@ from pytest_llmeval.snapshots.runs import SuiteRun
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
-@dataclass(frozen=True)
-class RunTerms:
+class RunTerms(Struct, frozen=True):
     """The options that decide what comes of results.
 
     Attributes:

@@ -14,10 +14,9 @@ __all__ = (
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import BudgetError, PredictionError, format_error
@@ -44,8 +43,7 @@ _NOT_USERS = ("asyncio", "pytest_llmeval")
 _SKIP, _XFAIL = "skip", "xfail"
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """What running a case gave.
 
     Attributes:
@@ -167,7 +165,7 @@ def execute_repeats(
             return _with_costs(merged, answers, started)
         if merged.record.outcome == "errored":
             reason = f"repeat {broken} of {len(parts)}: {merged.record.reason}"
-            merged = replace(merged, record=structs.replace(merged.record, reason=reason))
+            merged = structs.replace(merged, record=structs.replace(merged.record, reason=reason))
     else:
         observations: dict[str, Observation] = {}
         errors: dict[str, str] = {}
@@ -190,7 +188,7 @@ def execute_repeats(
     }
     lines, shown = failing_answers([each.record for each in parts])
     record = structs.replace(merged.record, repeats=repeats, lines=lines, answers=shown)
-    merged = replace(merged, record=record, repeats=[each.case for each in parts])
+    merged = structs.replace(merged, record=record, repeats=[each.case for each in parts])
     return _with_costs(merged, answers, started)
 
 
@@ -221,7 +219,9 @@ def _concluded(
 def _with_costs(execution: Execution, answers: "Sequence[CaseAnswer]", started: float | None) -> Execution:
     """Add what the answers took."""
     entries = [entry for answer in answers for entry in answer.entries]
-    return replace(execution, record=structs.replace(execution.record, **_costs(answers, started)), entries=entries)
+    return structs.replace(
+        execution, record=structs.replace(execution.record, **_costs(answers, started)), entries=entries
+    )
 
 
 def _costs(answers: "Sequence[CaseAnswer]", started: float | None) -> dict[str, Any]:
@@ -268,7 +268,9 @@ def as_expected(execution: Execution) -> Execution:
     """Return an execution, or that of a skipped case if the case failed and has the tag ``xfail``, as with pytest."""
     if _XFAIL not in execution.case.tags or execution.record.outcome not in ("failed", "errored"):
         return execution
-    return replace(execution, record=structs.replace(execution.record, outcome="skipped", observations={}, errors={}))
+    return structs.replace(
+        execution, record=structs.replace(execution.record, outcome="skipped", observations={}, errors={})
+    )
 
 
 def _from_users_frames(error: BaseException) -> BaseException:

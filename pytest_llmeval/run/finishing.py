@@ -4,10 +4,11 @@ __all__ = ("REQUIRE_GATES", "finish_run", "persist")
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from pytest_llmeval._version import __version__
 from pytest_llmeval.core.errors import LlmevalError
@@ -36,8 +37,7 @@ _LISTED = 5
 _LISTED_CASES = 3
 
 
-@dataclass(frozen=True)
-class FinishedRun:
+class FinishedRun(Struct, frozen=True):
     """What came of a run.
 
     Attributes:
@@ -137,7 +137,7 @@ def persist(
         notes.append(line)
         if failed:
             verdicts.append((SuiteKey("", failed), GateResult("recording", "failed", None, None, line)))
-    return replace(judged, verdicts=verdicts, notes=notes)
+    return structs.replace(judged, verdicts=verdicts, notes=notes)
 
 
 def _note_history(judged: JudgedRun, run: RunRecord, root: Path, stamp: Stamp) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,6 @@ __all__ = ("CaseAnswer", "EarlyCalls", "GivenTarget", "Job", "LoadedCase", "Targ
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from pytest_llmeval.targets.python import Target
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedCase:
+class LoadedCase(Struct, frozen=True):
     """A case together with its suite.
 
     Attributes:

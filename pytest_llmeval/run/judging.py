@@ -3,10 +3,10 @@
 __all__ = ("JudgedRun", "SuiteVerdict", "judge_run", "left_to_others")
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.results import CaseRecord, CaseResult, Result
@@ -43,8 +43,7 @@ SuiteVerdict: TypeAlias = tuple[SuiteKey, GateResult | SnapshotVerdict]
 """A verdict on a suite: of a gate, of its snapshot, or that something failed as a whole."""
 
 
-@dataclass(frozen=True)
-class JudgedRun:
+class JudgedRun(Struct, frozen=True):
     """The suites of a run with the verdicts on them.
 
     Attributes:
@@ -145,7 +144,7 @@ def _judge_between(variants: Mapping[str, SuiteRun]) -> None:
         found = {next(iter(variants)): [gate]}
     for name, gates in found.items():
         report = variants[name].report
-        variants[name].report = replace(report, gates=[*report.gates, *gates])
+        variants[name].report = structs.replace(report, gates=[*report.gates, *gates])
 
 
 def _verdicts(judged: SuiteRun, broken: str) -> Iterator[SuiteVerdict]:
@@ -199,7 +198,7 @@ def _judge(judged: SuiteRun, run: RunRecord, terms: RunTerms, keeper: Keeper, st
     ]
     gates += _regressions(judged, keeper, snapshot, incomplete, unjudged)
     changes = _changes(judged) if terms.compares and keeper.settings(suite) else None
-    judged.report = replace(report, gates=gates, snapshot=snapshot, changes=changes)
+    judged.report = structs.replace(report, gates=gates, snapshot=snapshot, changes=changes)
 
 
 def _regressions(
@@ -230,7 +229,7 @@ def _shown_result(result: Result, texts: ReportedTexts) -> Result:
 def _with_cases(buckets: Iterable[FilledBucket], cases: Iterable[CaseResult]) -> list[FilledBucket]:
     """Return buckets with other results of the same cases."""
     by_id = {case.id: case for case in cases}
-    return [replace(each, cases=[by_id[case.id] for case in each.cases]) for each in buckets]
+    return [structs.replace(each, cases=[by_id[case.id] for case in each.cases]) for each in buckets]
 
 
 def _shown_cases(suite: Suite, rows: Iterable[CaseRecord]) -> Iterator[Case]:

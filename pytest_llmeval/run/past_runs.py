@@ -3,8 +3,9 @@
 __all__ = ("with_past", "write_run")
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from pytest_llmeval.reports.data import RunReport
 from pytest_llmeval.reports.files import WrittenReports, write_reports
@@ -21,8 +22,8 @@ def with_past(report: RunReport, root: Path) -> RunReport:
     from pytest_llmeval.snapshots.timelines import read_history
 
     found = {path: read_history(root / path, root).timelines for path in {each.path for each in report.suites}}
-    return replace(
-        report, suites=[replace(each, past=timeline_of(each.suite, found[each.path])) for each in report.suites]
+    return structs.replace(
+        report, suites=[structs.replace(each, past=timeline_of(each.suite, found[each.path])) for each in report.suites]
     )
 
 

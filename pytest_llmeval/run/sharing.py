@@ -312,7 +312,7 @@ class OpponentJobs:
         found = self._approved[key].find(job.case, job.repeat)
         if isinstance(found, NoAnswer):
             return found
-        return structs.replace(job, loaded=replace(job.loaded, case=job.case.answered(found)), judge=None)
+        return structs.replace(job, loaded=structs.replace(job.loaded, case=job.case.answered(found)), judge=None)
 
 
 @dataclass

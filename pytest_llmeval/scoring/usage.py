@@ -13,10 +13,10 @@ __all__ = (
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
@@ -138,8 +138,7 @@ def claim_calls(records: "Iterable[CaseRecord]") -> "Iterator[CaseRecord]":
         yield structs.replace(record, calls=claimed) if claimed else record
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeUsage:
+class JudgeUsage(Struct, frozen=True):
     """Questions to one juror of a panel, and their cost in this run; see `UsageReport`."""
 
     verdicts: int
@@ -161,8 +160,7 @@ class JudgeUsage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReport:
+class UsageReport(Struct, frozen=True):
     """The cost of the questions of a suite in this run.
 
     Attributes:
@@ -200,7 +198,7 @@ def usage_report(records: "Sequence[CaseRecord]") -> UsageReport | None:
         return None
     names = sorted({call.judge for call in calls if call.judge})
     return UsageReport(
-        **asdict(JudgeUsage.of(calls)),
+        **structs.asdict(JudgeUsage.of(calls)),
         latency_s=_percentiles([call.seconds for call in calls if call.seconds is not None]),
         target_latency_s=_percentiles(target),
         target_tokens=_sum(list(map(_tokens, usages))) if usages else None,

@@ -3,10 +3,9 @@
 __all__ = ("Keeper",)
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from pytest_llmeval.scoring.gates import EVERYTHING, SnapshotVerdict
 from pytest_llmeval.snapshots.mode import SnapshotMode
@@ -16,8 +15,7 @@ from pytest_llmeval.suite.snapshot import SnapshotSettings
 from pytest_llmeval.suite.suite import Suite, SuiteKey
 
 
-@dataclass(frozen=True)
-class Keeper:
+class Keeper(Struct, frozen=True):
     """How a run treats snapshots.
 
     Attributes:

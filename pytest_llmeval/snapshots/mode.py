@@ -4,8 +4,9 @@ __all__ = ("SELECTING", "SnapshotMode")
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from pytest_llmeval.core.errors import SuiteError
 
@@ -16,8 +17,7 @@ SELECTING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 """Options of pytest with which a run may leave out what another one has."""
 
 
-@dataclass(frozen=True)
-class SnapshotMode:
+class SnapshotMode(Struct, frozen=True):
     """What is asked for.
 
     Attributes:
@@ -59,7 +59,7 @@ class SnapshotMode:
 
     def read_only(self) -> "SnapshotMode":
         """Return a mode that compares and writes nothing."""
-        return replace(self, update=False, new_only=False, refused=True)
+        return structs.replace(self, update=False, new_only=False, refused=True)
 
     def command(self, argument: str, *, suites: bool = True) -> str:
         """Return the command that approves what is named."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +12,7 @@ import pytest
 from cmarkgfm.cmark import Options
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from recorded_runs import recorded_case, recorded_suite, write_run
 
 from pytest_llmeval.cli import comment as comment_module
@@ -318,13 +318,13 @@ def test_the_longest_texts_stay_below_the_limit_and_what_is_left_out_is_counted(
 
 def test_eight_full_sections_stay_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = hostile_run(tmp_path, ["*" * 20], 300)
-    suite = replace(run.suites[0], suite="*" * 80)
+    suite = structs.replace(run.suites[0], suite="*" * 80)
     difference = Difference(0.5, 1.0, -0.5, -0.6, -0.4, 0.001, 40, 40, higher_is_better=True, detectable=None)
     changes = [Change(suite, "*" * 20, difference, 0.001)] * 300
     worse = [Regressed(suite, suite.result.cases[0], "*" * 290, (True, 1.0))] * 300
     found = ReportComparison(fell=changes, rose=changes, unclear=changes, regressed=worse, notes=["*" * 290] * 300)
     monkeypatch.setattr(comment_module, "compare_runs", lambda *_: found)
-    faulty = replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)
+    faulty = structs.replace(run, faults={"*" * 290: ["*" * 290] * 300}, suites=[suite] * 300)
     written = comment_text(faulty, faulty)
     assert written.count("### ") == 8
     assert 45_000 < len(written) < 60_000

@@ -59,14 +59,14 @@ def test_text_that_begins_as_a_formula_is_quoted(start: str) -> None:
 def test_negative_scores_stay_numbers() -> None:
     one = suite("s", ["f1"], RIGHT)
     cases = [structs.replace(one.result.cases[0], metrics={"f1": -0.5})]
-    _, row = csv_rows(run_of(replace(one, result=replace(one.result, cases=cases))))
+    _, row = csv_rows(run_of(structs.replace(one, result=replace(one.result, cases=cases))))
     assert row[5] == -0.5
 
 
 def test_a_metric_with_the_name_of_a_column_has_another_header() -> None:
     one = suite("s", ["f1"], RIGHT)
     metrics = {"case": one.result.metrics["f1"]}
-    header, _ = csv_rows(run_of(replace(one, result=replace(one.result, metrics=metrics))))
+    header, _ = csv_rows(run_of(structs.replace(one, result=replace(one.result, metrics=metrics))))
     assert header == ["suite", "path", "variant", "case", "outcome", "metric:case"]
 
 

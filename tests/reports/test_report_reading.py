@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -92,7 +91,7 @@ def suite_of(
         len(outcomes) + 1,
         usage=usage_report(seen),
         snapshot=[SnapshotVerdict("f1", "fell", "failed", 0.25, 0.5, "f1 fell"), SnapshotVerdict("*", "new", "passed")],
-        buckets=[replace(each, general=False) for each in fill_buckets(METRICS, result.cases)],
+        buckets=[structs.replace(each, general=False) for each in fill_buckets(METRICS, result.cases)],
         lower_is_better=["exact_match"],
         shared_inputs=2,
         notes=case_notes(cases, seen, texts, {"c0": "cases.jsonl"}),

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from wcwidth import wcswidth
 
 from pytest_llmeval import Case, Observation, get_evaluator, score
@@ -352,8 +352,8 @@ def test_of_many_metrics_those_that_gates_judge_are_listed_first() -> None:
 def test_each_suite_may_have_a_report_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     run = SMALL
-    others = [replace(run.suites[0], suite="a/b[c]"), replace(run.suites[0], suite="a/b[c]")]
-    both = replace(run, suites=[*run.suites, *others])
+    others = [structs.replace(run.suites[0], suite="a/b[c]"), structs.replace(run.suites[0], suite="a/b[c]")]
+    both = structs.replace(run, suites=[*run.suites, *others])
     written = write_reports(both, [tmp_path / "{suite}" / "summary.txt"]).written
     names = [run.suites[0].suite, "a-b[c]", "a-b[c]-2"]
     assert written == [tmp_path / name / "summary.txt" for name in names]
