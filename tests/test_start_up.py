@@ -14,7 +14,18 @@ import pytest_llmeval
 
 HEAVY = {
     *("bert_score", "nltk", "numpy", "pydantic", "rapidfuzz", "rouge_score", "scipy", "sklearn", "torch", "yaml"),
-    *("aiohttp", "asyncio", "genai_prices", "jmespath", "jsonschema", "py3langid", "pydantic_ai", "regex", "sqlite3"),
+    *(
+        "aiohttp",
+        "asyncio",
+        "genai_prices",
+        "jmespath",
+        "jsonschema",
+        "msgspec",
+        "py3langid",
+        "pydantic_ai",
+        "regex",
+        "sqlite3",
+    ),
 }
 ASKING = {"aiohttp", "genai_prices", "pydantic_ai", "sqlite3"}
 """Libraries that only a run needs that asks a judge."""

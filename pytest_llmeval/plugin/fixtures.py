@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import structs
 
 if TYPE_CHECKING:
     from pytest_llmeval.core.evaluator import Evaluator
@@ -65,6 +64,8 @@ class EvalCase:
             pytest.fail.Exception: A limit of the case is not met, or it could not be measured.
         """
         __tracebackhide__ = True
+        from msgspec import structs
+
         from pytest_llmeval.core.case import MISSING
         from pytest_llmeval.core.errors import PredictionError
         from pytest_llmeval.plugin.collect import FixtureJudge
