@@ -11,7 +11,6 @@ from pytest_llmeval.core.wording import MOST_LISTED, counted, interval, limit, n
 from pytest_llmeval.scoring.comparison.detectable import detectable_drop, safe_drop
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
 from pytest_llmeval.scoring.comparison.estimation import Estimate
-from pytest_llmeval.scoring.comparison.inference import span
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.gates import GateOutcome, GateResult
@@ -78,7 +77,8 @@ class _Examined:
 
     def _said(self, found: Evidence, proven: bool, adjusted: _Adjusted) -> list[str]:
         gate, data = self.gate, found.estimate
-        paired = f"{counted(data.cases, 'paired case')}"
+        clusters = f" in {counted(data.units, 'cluster')}" if data.units < data.cases and gate.cluster_by else ""
+        paired = f"{counted(data.cases, 'paired case')}{clusters}"
         cases = paired if data.changed is not None else f"{data.cases} against {counted(data.baseline_cases, 'case')}"
         change, bounds = _change(gate, found.drop, found.interval)
         between = "no interval" if bounds is None else interval(*bounds)
@@ -103,12 +103,9 @@ class _Examined:
         return [*parts, self._detectable(found, adjusted.tests) + alone, *found.notes]
 
     def _detectable(self, found: Evidence, tests: int) -> str:
-        metric, tail = self.metric, (1 - self.gate.confidence) / self.gate.sides
         if self.gate.rule == "proven_safe":
-            return safe_drop(found, tail, span(metric))
-        end, baseline = metric.low if metric.higher_is_better else metric.high, found.estimate.baseline
-        room = math.inf if end is None or baseline is None else abs(baseline - end)
-        return detectable_drop(found, self.gate.max_drop, tail / tests, room, self.gate.test)
+            return safe_drop(found, self.gate, self.metric)
+        return detectable_drop(found, self.gate, self.metric, tests)
 
 
 @dataclass(frozen=True, slots=True)

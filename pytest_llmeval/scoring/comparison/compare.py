@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pytest_llmeval.core.results import Result
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.estimation import Estimate, estimate
-from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, least_tail
+from pytest_llmeval.scoring.comparison.inference import Bootstrap, Method, agreeing, doubts, held_tails, witnessed_tail
 from pytest_llmeval.scoring.comparison.pairing import PairedRows, RunPairing
 from pytest_llmeval.scoring.comparison.significance import detectable_shift, two_sided
 from pytest_llmeval.scoring.intervals import Tails
@@ -187,8 +187,8 @@ def _difference(
     low = high = p_value = detectable = None
     metric = pairing.table.metric(name)
     if bootstrap := Bootstrap.of(found, method, metric):
-        least = least_tail(found)
-        tails = Tails(*(max(least, each) for each in bootstrap.tails(0.0)))
+        held = zip(held_tails(found, metric, bootstrap.tails(0.0), 0.0), witnessed_tail(found), strict=True)
+        tails = Tails(*map(max, held))
         low, high = agreeing(bootstrap.interval(confidence), tails, 0.0, (1 - confidence) / 2)
         p_value = two_sided(min(tails))
         detectable = detectable_shift(bootstrap.deviation, confidence, units=found.units) or None

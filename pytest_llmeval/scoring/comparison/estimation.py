@@ -1,6 +1,6 @@
 """Differences of metrics between two runs, and their resamples."""
 
-__all__ = ("Estimate", "columns_of", "estimate")
+__all__ = ("MANY_UNITS", "Estimate", "columns_of", "estimate")
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,9 @@ _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
 
+MANY_UNITS = 5_000
+"""With more, what a few cases do to a difference is seen by resamples, too."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -43,6 +46,8 @@ class Estimate:
         baseline: In the baseline.
         resampled: Differences of the resamples, finite ones only; empty where there is no interval.
         jackknives: Differences without one case each; one array per independent sample.
+        contributions: What each unit, a case or a cluster, contributes to the difference, whose mean they are nearly
+            (pseudo-values, Tukey 1958); empty where runs are not paired or too many units make them needless.
         cases: Cases with a part in the value of the current run; paired: in that of either run.
         baseline_cases: Cases with a part in the value of the baseline; paired: the same.
         units: Cases, or clusters of them, of the smaller run.
@@ -59,6 +64,7 @@ class Estimate:
     baseline: float | None
     resampled: FloatArray = field(repr=False)
     jackknives: Sequence[FloatArray] = field(repr=False)
+    contributions: FloatArray = field(repr=False)
     cases: int
     baseline_cases: int
     units: int
@@ -151,7 +157,9 @@ def _across(found: Estimate, shift: Shift | None) -> Estimate:
         return found
     baseline = None if found.baseline is None else found.baseline + shift.value
     resampled = found.resampled - shift.draws(found.resampled.size)
-    return replace(found, baseline=baseline, resampled=resampled, changed=None, shift=shift)
+    return replace(
+        found, baseline=baseline, resampled=resampled, contributions=resampled[:0], changed=None, shift=shift
+    )
 
 
 def _estimate(
@@ -213,10 +221,15 @@ class _Resampling:
 
         with np.errstate(all="ignore"):
             resampled = self._resampled(names)
-            without = self._without_one(names) if jackknife else {}
-        return {name: self._estimate(name, resampled[name], without.get(name, ())) for name in names}
+            few = self.pairing.paired and len(self.blocks[0]) <= MANY_UNITS
+            without = self._without_one(names) if jackknife or few else {}
+        return {
+            name: self._estimate(name, resampled[name], without.get(name, ()), jackknife=jackknife) for name in names
+        }
 
-    def _estimate(self, name: str, resampled: FloatArray, jackknives: Sequence[FloatArray]) -> Estimate:
+    def _estimate(
+        self, name: str, resampled: FloatArray, without: Sequence[FloatArray], *, jackknife: bool
+    ) -> Estimate:
         import numpy as np
 
         rows, table = self.rows, self.pairing.table
@@ -243,7 +256,8 @@ class _Resampling:
             value=value,
             baseline=baseline,
             resampled=finite if usable else np.empty(0),
-            jackknives=jackknives if usable else (),
+            jackknives=without if usable and jackknife else (),
+            contributions=self._contributions(judged[0], value, baseline, without) if usable else np.empty(0),
             cases=cases[0],
             baseline_cases=cases[1],
             units=units,
@@ -254,6 +268,19 @@ class _Resampling:
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
         )
+
+    def _contributions(
+        self, judged: BoolArray, value: float | None, baseline: float | None, without: Sequence[FloatArray]
+    ) -> FloatArray:
+        """Return the pseudo-values of the units that have a part in the metric."""
+        import numpy as np
+
+        if not self.pairing.paired or len(without) != 1 or value is None or baseline is None:
+            return np.empty(0)
+        left = without[0][np.unique(self.units[0][judged])]
+        values = len(left) * (value - baseline) - (len(left) - 1) * left
+        finite: FloatArray = values[np.isfinite(values)]
+        return finite
 
     def _changed(self, name: str) -> BoolArray:
         """Return which cases matter to the difference: their counts of this run change the metric of the baseline."""
