@@ -33,12 +33,15 @@ class Plain:
     version = "1"
 
     def measure(self, case: Case) -> Observation:
+        """Take the prediction for the score."""
         return Observation({"total": float(case.prediction), "n": 1})
 
     def summarize(self, sums: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return the mean."""
         return {"score": sums["total"] / sums["n"]}
 
     def describe(self) -> list[Metric]:
+        """Return the metric."""
         return [Metric("score")]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import MOST_LISTED, counted, interval, limit, number, several
-from pytest_llmeval.scoring.comparison.detectable import detectable_drop, safe_drop
+from pytest_llmeval.scoring.comparison.detectable import detectable_drop, detectable_gain, safe_drop
 from pytest_llmeval.scoring.comparison.drop_tests import Evidence, Untestable, evidence
 from pytest_llmeval.scoring.comparison.estimation import Estimate
 from pytest_llmeval.scoring.comparison.multiplicity import adjusted_gates, benjamini_hochberg, hochberg
@@ -103,6 +103,8 @@ class _Examined:
         return [*parts, self._detectable(found, adjusted.tests) + alone, *found.notes]
 
     def _detectable(self, found: Evidence, tests: int) -> str:
+        if self.gate.gains:
+            return detectable_gain(found, self.gate, self.metric, tests)
         if self.gate.rule == "proven_safe":
             return safe_drop(found, self.gate, self.metric)
         return detectable_drop(found, self.gate, self.metric, tests)
@@ -136,9 +138,9 @@ def judge_regressions(findings: Sequence[GateEvidence]) -> list[GateResult]:
 
     The p-values of ``proven_drop`` are adjusted, so that the chance that a run without any drop beyond what is allowed
     fails, through whichever gate, stays at what the confidence says: by Hochberg's method over the groups of a gate,
-    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. Those of
-    ``proven_safe`` are not adjusted: such a run passes only if all of them hold, which is no more likely than that one
-    does.
+    which have no case in common, and by Holm's over gates. Primary gates have that level for themselves. So are those
+    of gains over another system, each of which is a claim of its own. Those of drops that are to be ruled out are not
+    adjusted: such a run passes only if all of them hold, which is no more likely than that one does.
 
     Args:
         findings: Of one suite.
@@ -146,10 +148,10 @@ def judge_regressions(findings: Sequence[GateEvidence]) -> list[GateResult]:
     Returns:
         One verdict per finding.
     """
-    drops = [finding for finding in findings if finding.gate.rule == "proven_drop"]
+    claims = [finding for finding in findings if finding.gate.claims]
     adjusted: dict[int, _Adjusted] = {}
     for primary in (True, False):
-        adjusted |= _adjusted([finding for finding in drops if finding.gate.primary is primary])
+        adjusted |= _adjusted([finding for finding in claims if finding.gate.primary is primary])
     return [_judged(finding, adjusted) for finding in findings]
 
 

@@ -1,9 +1,9 @@
 """What a gate on a drop can find: never more than its test allows."""
 
-__all__ = ("DropPower", "detectable_drop", "drop_power", "safe_drop", "units_of")
+__all__ = ("DropPower", "detectable_drop", "detectable_gain", "drop_power", "safe_drop", "units_of")
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_llmeval.core.evaluator import Metric
 from pytest_llmeval.core.wording import counted, number
@@ -103,6 +103,21 @@ def detectable_drop(found: Evidence, gate: RegressionGate, metric: Metric, tests
     if power.smallest is None:
         return f"no drop that is possible is found {_POWER_SAID}"
     return f"smallest detectable drop {number(power.smallest)}"
+
+
+def detectable_gain(found: Evidence, gate: RegressionGate, metric: Metric, tests: int) -> str:
+    """Say which true gain over another system a gate finds in 80 of 100 runs."""
+    data = found.estimate
+    level = (1 - gate.confidence) / gate.sides / tests
+    if least_tail(replace(data, changed=None if data.changed is None else data.units)) > level:
+        return f"no gain is detectable with {units_of(data)}"
+    shift = _shift(found, level, _needed(level, gate))
+    if shift is None:
+        return "smallest detectable gain unknown"
+    end = metric.high if metric.higher_is_better else metric.low
+    if end is not None and data.baseline is not None and gate.least_gain + shift > abs(end - data.baseline):
+        return f"no gain that is possible is found {_POWER_SAID}"
+    return f"smallest detectable gain {number(gate.least_gain + shift)}"
 
 
 def safe_drop(found: Evidence, gate: RegressionGate, metric: Metric) -> str:
