@@ -13,10 +13,13 @@ from tabulate import tabulate
 
 from pytest_llmeval import Case, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
+from pytest_llmeval.evaluators.judge.evaluator import Judge
+from pytest_llmeval.evaluators.judge.people import excess_counts
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
+from pytest_llmeval.scoring.table import Table
 
 SEED, RUNS, POWER_RUNS = 17, 1_000, 300
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
@@ -170,3 +173,61 @@ def power_table() -> str:
     ]
     headers = ("rule", "scores", "cases", *map(str, POWER_DROPS))
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 500
+
+
+def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[float, bool]:
+    """Simulate a judge that people correct on some cases; return the width of the interval, and whether it is right."""
+    if kind == "continuous":
+        people = rng.beta(4, 2, LABELLED_CASES)
+        judge = np.clip(people + 0.1 + rng.normal(0, 0.15, LABELLED_CASES), 0, 1)
+        truth = 4 / 6
+    else:
+        people = (rng.random(LABELLED_CASES) < 0.7).astype(float)
+        wrong = rng.random(LABELLED_CASES) < np.where(people > 0, 0.03, 0.15)
+        judge = np.where(wrong, 1 - people, people)
+        truth = 0.7
+    records = []
+    for number, (said, right) in enumerate(zip(judge, people, strict=True)):
+        counts = {"score": float(said), "n": 1.0}
+        if number < labels:
+            counts |= {"labelled": 1.0, "bound": 1.0, **excess_counts("excess", float(right - said))}
+        records.append(CaseRecord(f"c{number:03}", {}, "passed", {"judge": Observation(counts)}))
+    table = Table({"judge": Judge(mode="continuous", corrected=True)}, records)
+    found = table.metrics(range(LABELLED_CASES), 0.95)["corrected(judge_score)"]
+    if found.low is None or found.high is None:
+        return float("nan"), False
+    return found.high - found.low, found.low <= truth <= found.high
+
+
+def labels_table() -> str:
+    """Return the coverage of the intervals of corrected scores; 0.95 is promised."""
+    rows = []
+    for kind in ("continuous", "yes or no"):
+        for labels in LABELS:
+            rng = np.random.default_rng([SEED, labels])
+            found = np.array([labelled_run(kind, labels, rng) for _ in range(LABEL_RUNS)])
+            rows.append((kind, labels, f"{found[:, 1].mean():.3f}", f"{found[:, 0].mean():.3f}"))
+    return tabulate(rows, ("judge", "labels", "coverage", "width"), tablefmt="github", disable_numparse=True)
+
+
+SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 200
+
+
+def systems_cell() -> str:
+    """Say in how many histories some of ten equal systems is established to be better than the first."""
+    rng = np.random.default_rng(SEED)
+    gate = RegressionGate("score", 0.0, rule="proven_safe", gains=True, against="first")
+    together = alone = 0
+    for _ in range(SYSTEM_RUNS):
+        chance = 0.2 + 0.7 * rng.beta(4, 2, SYSTEM_CASES)
+        runs = [rng.beta(5 * chance, 5 * (1 - chance)) for _ in range(SYSTEMS)]
+        findings = [examine(gate, paired(each, runs[0])) for each in runs[1:]]
+        together += any(each.outcome == "passed" for each in judge_regressions(findings))
+        alone += any(judge_regressions([each])[0].outcome == "passed" for each in findings)
+    return (
+        f"of {SYSTEMS} equal systems, some gain is established in {together / SYSTEM_RUNS:.3f} of the histories by "
+        f"gates that are judged together, in {alone / SYSTEM_RUNS:.3f} by gates that are not"
+    )

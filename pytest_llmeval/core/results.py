@@ -95,6 +95,7 @@ class MetricValue:
         errored: Cases that could not be measured.
         missing: Cases that did not run.
         signature: How the metric is computed.
+        reason: Why there is no value, or what it leaves out; empty where cases alone say so.
     """
 
     value: float | None
@@ -106,6 +107,7 @@ class MetricValue:
     errored: int
     missing: int
     signature: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

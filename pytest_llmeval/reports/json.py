@@ -132,7 +132,10 @@ def _usage(usage: UsageReport) -> dict[str, Any]:
 
 
 def _metrics(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
-    return {name: asdict(value) for name, value in metrics.items()}
+    written = {name: asdict(value) for name, value in metrics.items()}
+    return {
+        name: {key: each for key, each in value.items() if key != "reason" or each} for name, value in written.items()
+    }
 
 
 def write_json(report: RunReport, path: Path) -> None:

@@ -7,6 +7,7 @@ __all__ = (
     "delta_interval",
     "expanded",
     "nominal",
+    "partial_interval",
     "resampled_interval",
     "share_interval",
     "unseen_share",
@@ -271,3 +272,27 @@ def delta_interval(
         unseen = unseen_share(units, confidence)
         return value - (value - low) * unseen, value + (high - value) * unseen
     return max(value - half, low), min(value + half, high)
+
+
+def partial_interval(
+    resampled: FloatArray, floor: float, value: float, units: int, metric: Metric, confidence: float
+) -> tuple[float, float] | None:
+    """Return Student's interval of a value that rests on a part of the cases.
+
+    Args:
+        resampled: One value per resample of all cases.
+        floor: Standard deviation of what the part cannot have shown.
+        value: Of the data.
+        units: Cases of the part, whose degrees of freedom it has.
+        metric: Its range.
+        confidence: Between 0 and 1, such as 0.95.
+
+    Returns:
+        Lower and upper bound, or ``None`` where half of the resamples or more have no value.
+    """
+    import numpy as np
+
+    finite = resampled[np.isfinite(resampled)]
+    if finite.size * 2 <= resampled.size:
+        return None
+    return delta_interval(math.hypot(Resampled(finite).deviation, floor), value, units, metric, confidence)

@@ -2,14 +2,16 @@
 
 __all__ = ("merged_values",)
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from pytest_llmeval.core.evaluator import Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
+from pytest_llmeval.core.observation import Sums
 from pytest_llmeval.core.results import PASS_RATE, IntervalMethod, MetricValue
-from pytest_llmeval.scoring.intervals import binary_interval, delta_interval, value_interval
+from pytest_llmeval.scoring.intervals import binary_interval, delta_interval, partial_interval, value_interval
 from pytest_llmeval.scoring.mergeable import Statistics, label_formula
 from pytest_llmeval.scoring.table import OUTCOME, present
 
@@ -52,9 +54,21 @@ def merged_values(
         with np.errstate(all="ignore"):
             return sums.deviations(formula, names)
 
+    totals = {each: np.array([sums.totals.get(each, 0.0)]) for each in names}
+    rests = {index.full_name(label, name): each for name, each in evaluator.basis(Sums(totals, 1)).items()}
+
     def bounds(
         name: str, metric: Metric, value: float, units: int, level: float
     ) -> tuple[tuple[float, float] | None, IntervalMethod]:
+        if name in rests:
+            units = min(units, int(rests[name].cases))
+            if units < _INTERVAL_CASES:
+                return None, "delta"
+            if statistics.moments is None:
+                return partial_interval(resampled()[name], rests[name].floor, value, units, metric, level), "bootstrap"
+            return delta_interval(
+                math.hypot(deviations()[name], rests[name].floor), value, units, metric, level
+            ), "delta"
         scored = sums.scored.get(name, 0)
         if scored and sums.binary[name] == scored:
             found = binary_interval(value, int(sums.scores[name]), scored, units, metric, level)
@@ -69,7 +83,8 @@ def merged_values(
         owned = index.find(name)
         metric = Metric(PASS_RATE) if owned is None else owned.metric
         measured = sums.cases - sums.absent - sums.unjudged.get(name, 0)
-        value = present(column[0]) if measured else None
+        basis = rests.get(name)
+        value = present(column[0]) if measured and not (basis and basis.fault) else None
         interval, method = None, None
         if value is not None and confidence is not None and measured >= _INTERVAL_CASES:
             interval, method = bounds(name, metric.over(measured), value, measured, confidence)
@@ -86,6 +101,7 @@ def merged_values(
                 errored=errored,
                 missing=missing,
                 signature=metric.signature,
+                reason=(basis.fault or basis.note) if basis else "",
             ),
             method if interval else None,
         )

@@ -293,12 +293,16 @@ def _fault(gate: RegressionGate, found: Evidence) -> str:
         return f"{left_out}; max_left_out is {gate.left_out_limit:g}"
     if data.cases < gate.min_scored:
         return f"{counted(data.cases, 'case')} compared, expected at least {gate.min_scored}"
+    if data.apart:
+        return f"not comparable: {data.apart}"
     return "" if found.drop is not None else _without_drop(gate, data)
 
 
 def _without_drop(gate: RegressionGate, data: Estimate) -> str:
     if not data.cases and data.left_out:
         return f"no case has {gate.subject} in both runs"
+    if data.fault:
+        return f"{gate.subject} is undefined: {data.fault}"
     if data.value is None:
         return f"{gate.subject} is undefined" + ("" if data.baseline is not None else ", in the baseline too")
     return f"{gate.subject} has no value in the baseline"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_llmeval.core.case import Case
 from pytest_llmeval.core.errors import EvaluatorError
-from pytest_llmeval.core.evaluator import Evaluator, Metric
+from pytest_llmeval.core.evaluator import Basis, Evaluator, Metric
 from pytest_llmeval.core.metrics import MetricIndex
 from pytest_llmeval.core.observation import Observation, Sums, stack
 from pytest_llmeval.core.results import PASS_RATE, CaseRecord, MetricValue
 from pytest_llmeval.scoring.clusters import by_unit, design_effect, unit_numbers
-from pytest_llmeval.scoring.intervals import share_interval, value_interval
+from pytest_llmeval.scoring.intervals import partial_interval, share_interval, value_interval
 from pytest_llmeval.scoring.packed import PackedColumns
 from pytest_llmeval.scoring.resample import resample_count, resampled_totals
 from pytest_llmeval.scoring.usage import USAGE, UsageEvaluator, usage_of
@@ -151,6 +151,22 @@ class Table:
             yield start, self.summarize(part.astype(float, copy=False), names)
             start += len(part)
 
+    def basis(self, totals: "FloatArray") -> dict[str, Basis]:
+        """Return what values rest on, of the metrics that rest on a part of the cases.
+
+        Args:
+            totals: One row.
+        """
+        found: dict[str, Basis] = {}
+        start = 0
+        for label, evaluator in self.evaluators.items():
+            counts = self.names[label]
+            columns = {name: totals[:, start + place] for place, name in enumerate(counts)}
+            start += len(counts)
+            rests = evaluator.basis(Sums(columns, 1))
+            found |= {self.index.full_name(label, name): each for name, each in rests.items()}
+        return found
+
     @property
     def matrix(self) -> "FloatArray":
         """The counts, one row per case."""
@@ -242,26 +258,31 @@ class Table:
 
         rows = np.array(members, dtype=np.intp)
         part = self._counts[rows]
-        values = self.summarize(self._totals(part))
+        totals = self._totals(part)
+        values, rests = self.summarize(totals), self.basis(totals)
         units = unit_numbers([self.records[row] for row in members], cluster_by)
 
         missing = int(self.missing[rows].sum())
         out: dict[str, MetricValue] = {}
-        undecided: dict[str, tuple[float, int, Metric]] = {}
+        undecided: dict[str, tuple[float, int, Metric, float | None]] = {}
         for name, label in self.owner.items():
             scores = self.scores[name][rows]
             finite = scores[np.isfinite(scores)]
             errored = int(self.failed[name][rows].sum())
             judged = np.logical_not(self.absent[label] | self.undefined[name])
             measured = int(judged[rows].sum())
-            value = present(values[name][0]) if measured else None
+            basis = rests.get(name)
+            value = present(values[name][0]) if measured and not (basis and basis.fault) else None
             bounds = None
             drawn = measured if cluster_by is None else len(set(units[judged[rows]].tolist()))
+            if basis is not None:
+                drawn = min(drawn, int(basis.cases))
             if value is not None and confidence is not None and drawn >= _INTERVAL_CASES:
                 metric = self.metric(name).over(measured)
-                bounds = share_interval(value, finite, drawn, metric, confidence)
+                if basis is None:
+                    bounds = share_interval(value, finite, drawn, metric, confidence)
                 if bounds is None:
-                    undecided[name] = value, drawn, metric
+                    undecided[name] = value, drawn, metric, None if basis is None else basis.floor
             out[name] = MetricValue(
                 value=value,
                 mean=math.fsum(finite) / finite.size if finite.size else None,
@@ -272,6 +293,7 @@ class Table:
                 errored=errored,
                 missing=missing,
                 signature=self._signature(name),
+                reason=(basis.fault or basis.note) if basis else "",
             )
         if undecided and confidence is not None:
             for name, (low, high) in self._resampled_intervals(by_unit(part, units), undecided, confidence):
@@ -279,13 +301,17 @@ class Table:
         return out
 
     def _resampled_intervals(
-        self, block: "npt.NDArray[Any]", undecided: Mapping[str, tuple[float, int, Metric]], confidence: float
+        self,
+        block: "npt.NDArray[Any]",
+        undecided: Mapping[str, tuple[float, int, Metric, float | None]],
+        confidence: float,
     ) -> Iterator[tuple[str, tuple[float, float]]]:
         """Yield the metrics that have an interval by resamples.
 
         Args:
             block: Totals of what is drawn together.
-            undecided: Metric name to its value, of how many independent draws it is, and the metric.
+            undecided: Metric name to its value, of how many independent draws it is, the metric, and the deviation
+                that resamples cannot show, where there is any.
             confidence: Of the intervals.
         """
         import numpy as np
@@ -300,7 +326,11 @@ class Table:
                 for name in part.keys() & columns.keys():
                     columns[name][start : start + len(part[name])] = part[name]
             for name, column in columns.items():
-                bounds = value_interval(column, *undecided[name], confidence)
+                value, units, metric, floor = undecided[name]
+                if floor is None:
+                    bounds = value_interval(column, value, units, metric, confidence)
+                else:
+                    bounds = partial_interval(column, floor, value, units, metric, confidence)
                 if bounds is not None:
                     yield name, bounds
 

@@ -33,6 +33,9 @@ _LEAST_UNITS = 2
 _LEAST_SHARE = 0.5
 _ROUNDING = 1e-12
 
+_APART = 11
+"""Keeps noise apart from the draws of cases, which begin with the same seed."""
+
 MANY_UNITS = 5_000
 """With more, what a few cases do to a difference is seen by resamples, too."""
 
@@ -57,6 +60,8 @@ class Estimate:
         binary: Whether every case scores 0 or 1 in both runs.
         errored: Cases of the current run that could not be measured.
         lost_resamples: Share of the resamples in which the metric has no value.
+        fault: Why one of the runs has no value, where its cases do not say so.
+        apart: Why the runs cannot be compared by the metric.
         shift: How far a change of judge moves the metric, which baseline and resamples take into account.
     """
 
@@ -74,6 +79,8 @@ class Estimate:
     binary: bool
     errored: int
     lost_resamples: float
+    fault: str = ""
+    apart: str = ""
     shift: Shift | None = None
 
     @property
@@ -210,6 +217,9 @@ class _Resampling:
         blocks = [np.hstack([here, there])] if pairing.paired else [here, there]
         self.blocks = [by_unit(block, unit) for block, unit in zip(blocks, self.units, strict=True)]
         totals = _total(here), _total(there)
+        # Means of scores rest on the scores of the cases that have one, whatever a pooled value rests on.
+        pooled = columns.formula == pairing.table.summarize
+        self.rests = [pairing.table.basis(each) if pooled else {} for each in totals]
         self.values = columns.formula(totals[0]), columns.formula(totals[1])
         with np.errstate(all="ignore"):
             self.exchanged = columns.formula(totals[1] - there + here) if pairing.paired else {}
@@ -247,6 +257,16 @@ class _Resampling:
         value, baseline = (
             present(found[name][0]) if there else None for found, there in zip(self.values, exists, strict=True)
         )
+        rests = [each[name] for each in self.rests if name in each]
+        faults = [
+            f"{where}{each.fault}" for each, where in zip(rests, ("", "in the baseline "), strict=False) if each.fault
+        ]
+        if rests:
+            value, baseline = (
+                None if each.fault else found for each, found in zip(rests, (value, baseline), strict=True)
+            )
+            units = min(units, *(int(each.cases) for each in rests))
+            resampled = resampled + _unseen(math.hypot(*(each.floor for each in rests)), resampled.size)
         scores = [table.scores[name][each][part] for each, part in zip(rows, judged, strict=True)]
         left_out = left_out_of(self.pairing, name, rows)
         finite = resampled[np.isfinite(resampled)]
@@ -267,6 +287,8 @@ class _Resampling:
             binary=all(bool(np.isin(part, (0.0, 1.0)).all()) for part in scores),
             errored=int(table.failed[name][rows.current].sum()),
             lost_resamples=lost,
+            fault="; ".join(faults),
+            apart=next((each.apart for each in rests if each.apart), ""),
         )
 
     def _contributions(
@@ -309,6 +331,14 @@ class _Resampling:
             return {name: (without[0][name],) for name in names}
         here, there = self.values
         return {name: (without[0][name] - there[name], here[name] - without[1][name]) for name in names}
+
+
+def _unseen(floor: float, count: int) -> FloatArray:
+    """Return noise with the deviation of what the cases cannot have shown; the same in every process."""
+    import numpy as np
+
+    noise: FloatArray = floor * np.random.default_rng(SEED + _APART).standard_normal(count)
+    return noise
 
 
 def _total(block: FloatArray) -> FloatArray:
