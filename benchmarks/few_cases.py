@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from tabulate import tabulate
 
-from pytest_llmeval import Case, Metric, Observation
+from pytest_llmeval import Case, Evaluator, Metric, Observation
 from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts
@@ -29,7 +29,7 @@ Scores = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(Evaluator):
     """An evaluator whose metric is the mean of the scores of cases."""
 
     name = "plain"

@@ -32,7 +32,8 @@ def power_svg(plans: "Mapping[str, Plan]", cases: int, repeats: int) -> Iterator
 
 
 def _panel(name: str, plan: "Plan", cases: int, repeats: int) -> Iterator[str]:
-    most = 1.5 * plan.detectable(cases, repeats) or 1.0
+    smallest = plan.detectable(cases, repeats)
+    most = min(plan.room, 1.5 * smallest if smallest else 1.0) or 1.0
     yield f'<text x="0" y="-14">{escape(name)}: chance to find a true drop</text>\n'
     for share in (0.0, _POWER, 1.0):
         y = _HEIGHT * (1 - share)

@@ -159,7 +159,9 @@ def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tail
     if found.changed is None or difference is None or value is None or len(values) < _LEAST_WITNESSES:
         return tails
     above, below = tails
-    if not found.binary:  # how few of those cases changed is what limits them, and that is counted exactly
+    if not (
+        found.binary and found.units == found.cases
+    ):  # how few of those cases changed is what limits them, and that is counted exactly
         skewed = skewed_tails(values, at)
         above, below = max(above, skewed.above), max(below, skewed.below)
     if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
