@@ -21,7 +21,7 @@ from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.scoring.table import Table
 
-SEED, RUNS, POWER_RUNS = 17, 1_000, 300
+SEED, RUNS, POWER_RUNS = 17, 400, 200
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
 
 Array = np.ndarray
@@ -175,7 +175,7 @@ def power_table() -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 500
+LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 300
 
 
 def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[float, bool]:
@@ -213,7 +213,7 @@ def labels_table() -> str:
     return tabulate(rows, ("judge", "labels", "coverage", "width"), tablefmt="github", disable_numparse=True)
 
 
-SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 200
+SYSTEMS, SYSTEM_CASES, SYSTEM_RUNS = 10, 200, 150
 
 
 def systems_cell() -> str:

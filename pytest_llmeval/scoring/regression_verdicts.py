@@ -248,7 +248,10 @@ def _unfit(gate: RegressionGate, pairing: RunPairing) -> str:
         return f"{gate.metric} does not occur in the results"
     if gate.cluster_by is not None and not pairing.has_label(gate.cluster_by):
         return f"no case has the label {gate.cluster_by!r} to cluster by"
-    if gate.subject in pairing.shifts and (gate.by is not None or gate.rule == "anytime"):
+    shift = pairing.shifts.get(gate.subject)
+    if shift is not None and shift.depends:
+        return f"not comparable across the change of judge: {shift.depends}; approve a run of the new judge"
+    if shift is not None and (gate.by is not None or gate.rule == "anytime"):
         parts = "for groups" if gate.by is not None else "for runs that are weighed together"
         return f"not comparable: the bridge from the former judge does not hold {parts}; approve a run of the new judge"
     return ""
