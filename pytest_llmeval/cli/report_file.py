@@ -113,6 +113,7 @@ class RecordedSuite:
     cases: tuple[RecordedCase, ...]
     groups: dict[str, dict[str, RecordedGroup]] = field(default_factory=dict)
     lower_is_better: tuple[str, ...] = ()
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     clusters: RecordedClusters | None = None
     variant: str = ""
     gates: tuple[RecordedGate, ...] = ()
@@ -208,15 +209,18 @@ class RecordedScores(Evaluator):
     Attributes:
         metrics: Their names.
         lower_is_better: Those of which less is better.
+        ranges: Metric to its smallest and its largest value; reports of earlier versions have none.
     """
 
     name = "recorded"
     metrics: tuple[str, ...] = ()
     lower_is_better: frozenset[str] = frozenset()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def describe(self) -> Sequence[Metric]:
-        """Return the metrics; their ranges are not in a report."""
-        return [Metric(name, name not in self.lower_is_better, low=None, high=None) for name in self.metrics]
+        """Return the metrics."""
+        ranges = {name: self.ranges.get(name, (None, None)) for name in self.metrics}
+        return [Metric(name, name not in self.lower_is_better, *ranges[name]) for name in self.metrics]
 
     def measure(self, case: Case) -> Observation:
         """Refuse: scores are recorded, not measured."""

@@ -44,6 +44,7 @@ class SuiteReport:
         buckets: The cases that went wrong, by the ways that evaluators name.
         tables: Those that evaluators declare, with the numbers of this result.
         lower_is_better: Metrics of which less is better.
+        ranges: Metric to its smallest and its largest value, where it has both.
         shared_inputs: How many cases have the input of an earlier one, where these are many and in no named cluster.
         notes: Case id to what reports say of the case besides its scores.
         worst: The worst cases; ``None`` where all are as good as can be.
@@ -64,6 +65,7 @@ class SuiteReport:
     buckets: Sequence[FilledBucket] = ()
     tables: Sequence[FilledTable] = ()
     lower_is_better: Sequence[str] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared_inputs: int = 0
     notes: Mapping[str, CaseNote] = field(default_factory=dict)
     worst: WorstCases | None = None

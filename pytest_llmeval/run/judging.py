@@ -205,6 +205,7 @@ def _judge(suite: Suite, collected: CollectedSuite, run: CollectedRun, keeper: K
         tables=fill_tables(suite.metrics, result),
         buckets=_with_cases(fill_buckets(suite.metrics, result.cases), shown.cases),
         lower_is_better=[name for name in result.metrics if suite.metrics.lower_is_better(name)],
+        ranges=suite.metrics.ranges(result.metrics),
         shared_inputs=_shared_inputs(suite),
         left_out=suite.left_out,
         notes=case_notes(_shown_cases(suite, rows), rows, run.texts, suite.files),

@@ -12,6 +12,7 @@ from pytest_llmeval.scoring.comparison.inference import (
     Bootstrap,
     agreeing,
     doubts,
+    held_interval,
     held_tails,
     least_tail,
     span,
@@ -168,7 +169,7 @@ def _bootstrap(question: _Question, *, corrected: bool) -> Evidence:
     bootstrap = Bootstrap.of(found, "bca" if corrected else "percentile", metric)
     if bootstrap is None:
         return Evidence(found, drop, None, None, 0.0, notes)
-    low, high = bootstrap.interval(question.confidence)
+    low, high = held_interval(found, metric, bootstrap.interval(question.confidence), question.confidence)
     above, below = bootstrap.tails(-question.max_drop if falls else question.max_drop)
     return Evidence(
         found,

@@ -6,6 +6,7 @@ __all__ = (
     "Method",
     "agreeing",
     "doubts",
+    "held_interval",
     "held_tails",
     "least_tail",
     "span",
@@ -29,6 +30,7 @@ from pytest_llmeval.scoring.comparison.significance import (
     effective_units,
     sign_flip_tails,
     skewed_tails,
+    unseen_rest,
     unseen_tail,
 )
 from pytest_llmeval.scoring.intervals import Resampled, Tails, nominal, resampled_interval, unseen_share
@@ -156,7 +158,7 @@ def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tail
         at: The number.
     """
     difference, value, values = found.difference, found.value, found.contributions
-    if found.changed is None or difference is None or value is None or len(values) < _LEAST_WITNESSES:
+    if difference is None or value is None or not _is_witnessed(found):
         return tails
     above, below = tails
     if not (
@@ -170,11 +172,32 @@ def held_tails(found: Estimate, metric: Metric, tails: Tails, at: float) -> Tail
     return Tails(above, below)
 
 
+def held_interval(
+    found: Estimate, metric: Metric, interval: tuple[float, float], confidence: float
+) -> tuple[float, float]:
+    """Widen the interval of a difference to leave room for unseen cases, and for no difference where few changed."""
+    difference, value, tail = found.difference, found.value, (1 - confidence) / 2
+    if difference is None or value is None or not _is_witnessed(found):
+        return interval
+    low, high = interval
+    if metric.low is not None and metric.high is not None and metric.low <= value <= metric.high:
+        reach = metric.high - metric.low
+        low = max(-reach, min(low, difference - unseen_rest(value - metric.low, found.units, tail)))
+        high = min(reach, max(high, difference + unseen_rest(metric.high - value, found.units, tail)))
+    least = witnessed_tail(found)
+    return min(low, 0.0) if least.above > tail else low, max(high, 0.0) if least.below > tail else high
+
+
+def _is_witnessed(found: Estimate) -> bool:
+    """Return whether it is known what single cases contribute to a difference."""
+    return found.changed is not None and len(found.contributions) >= _LEAST_WITNESSES
+
+
 def witnessed_tail(found: Estimate) -> Tails:
     """Return the smallest p-values of a difference from 0 that so few cases, or so few that matter, can have."""
     least = least_tail(found)
     values = found.contributions
-    if found.changed is None or len(values) < _LEAST_WITNESSES:
+    if not _is_witnessed(found):
         return Tails(least, least)
     if len(values) >= _WITNESSED and effective_units(values) >= _CONCENTRATED:
         return Tails(least, least)

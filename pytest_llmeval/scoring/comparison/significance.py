@@ -13,6 +13,7 @@ __all__ = (
     "sign_flip_tails",
     "skewed_tails",
     "two_sided",
+    "unseen_rest",
     "unseen_tail",
     "wilcoxon_tails",
 )
@@ -38,6 +39,10 @@ POWER = 0.8
 
 _EXACT_CASES = 50
 _LEAST_OF_SKEWNESS = 2
+_STRAIGHT = 1e-6
+_MOST = 300.0
+"""What `expm1` can take."""
+
 _ENUMERATED = 14
 """Values whose signs are turned in every way; of more, some ways are drawn."""
 
@@ -111,28 +116,42 @@ def skewed_tails(values: FloatArray, at: float) -> Tails:
     """Test the mean of skewed values around a number, by Student's statistic with its skewness removed.
 
     The statistic of skewed values is skewed the other way, because mean and deviation then err together: whoever sees
-    few of the rare large values finds both too small. Hall's cubic (1992, "On the removal of skewness by
-    transformation") takes that out to the order of 1 / n, like the bootstrap-t interval, and needs no resamples.
+    few of the rare large values finds both too small. The transformations of Hall (1992, "On the removal of skewness by
+    transformation") take that out to the order of 1 / n, like the bootstrap-t interval, and need no resamples. The
+    cubic one is too cautious near the number, the exponential one far from it, so the more certain of them is taken: of
+    0 and 1, that is still more cautious than the binomial distribution.
 
     Args:
         values: Independent, at least two.
         at: The number.
     """
+    freedom = len(values) - 1
+    excess = float(values.mean()) - at
+    error, lean = _error_and_lean(values)
+    if not error:
+        return Tails(float(excess <= 0), float(excess >= 0))
+    t = excess / error
+    cubic = t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
+    exponential = cubic if abs(lean) <= _STRAIGHT else math.expm1(min(_MOST, 2 * lean * t / 3)) * 1.5 / lean + lean / 6
+    return Tails(
+        student_cdf(freedom, -max(cubic, exponential)),
+        student_cdf(freedom, min(cubic, exponential)),
+    )
+
+
+def _error_and_lean(values: FloatArray) -> tuple[float, float]:
+    """Return the standard error of a mean, 0 where all values are equal, and the skewness of its estimate."""
     import numpy as np
 
     size = len(values)
     centred = values - values.mean()
     deviation = float(np.sqrt(np.mean(centred**2)))
-    excess = float(values.mean()) - at
     if deviation <= 10.0**-_DECIMALS:
-        return Tails(float(excess <= 0), float(excess >= 0))
+        return 0.0, 0.0
     skewness = float(np.mean((centred / deviation) ** 3))
     if size > _LEAST_OF_SKEWNESS:
         skewness *= math.sqrt(size * (size - 1)) / (size - 2)  # few values show too little of it (Joanes and Gill 1998)
-    lean = skewness / math.sqrt(size)
-    t = math.sqrt(size - 1) * excess / deviation
-    straight = t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
-    return Tails(student_cdf(size - 1, -straight), student_cdf(size - 1, straight))
+    return deviation / math.sqrt(size - 1), skewness / math.sqrt(size)
 
 
 def sign_flip_tails(values: FloatArray) -> Tails:
@@ -168,6 +187,11 @@ def unseen_tail(excess: float, room: float, units: int) -> float:
     if excess <= 0:
         return 1.0
     return float((1 - excess / room) ** units) if excess < room else 0.0
+
+
+def unseen_rest(room: float, units: int, tail: float) -> float:
+    """Return how far beyond a difference what `unseen_tail` does not refute goes."""
+    return float(room * (1 - tail ** (1 / units))) if units else room
 
 
 def effective_units(values: FloatArray) -> float:
