@@ -16,11 +16,15 @@ from pytest_llmeval.core.results import CaseRecord
 from pytest_llmeval.evaluators.judge.evaluator import Judge
 from pytest_llmeval.evaluators.judge.people import excess_counts
 from pytest_llmeval.scoring.comparison.case_statistics import CaseStatistics
+from pytest_llmeval.scoring.comparison.estimation import estimate
+from pytest_llmeval.scoring.comparison.inference import FEW_CHANGED, Bootstrap, least_tail
 from pytest_llmeval.scoring.comparison.pairing import RunPairing
+from pytest_llmeval.scoring.comparison.significance import few_changes_tail
 from pytest_llmeval.scoring.regression import RegressionGate
 from pytest_llmeval.scoring.regression_verdicts import examine, judge_regressions
 from pytest_llmeval.scoring.table import Table
 
+LEVEL = 0.05
 SEED, RUNS, POWER_RUNS = 17, 400, 200
 POWER_SIZES, POWER_DROPS = (50, 100, 200), (0.05, 0.1, 0.2)
 
@@ -139,10 +143,31 @@ def error(
     return sum(passes(gate, *draw(rng), clusters) == wrong for _ in range(runs)) / runs
 
 
+def by_resamples(gate: RegressionGate, now: Array, before: Array, clusters: int) -> bool:
+    """Return whether a gate would err by resamples and the number of changed cases alone."""
+    pairing, metric = paired(now, before, clusters), Metric("score")
+    label = "talk" if clusters else None
+    found = estimate(pairing, pairing.everything(), ["score"], cluster_by=label)["score"]
+    bootstrap = Bootstrap.of(found, "percentile", metric)
+    if bootstrap is None:
+        return False
+    tails = bootstrap.tails(-gate.max_drop)
+    if gate.rule == "proven_drop":
+        return 2 * max(least_tail(found), tails.below) <= LEVEL
+    few = found.changed is not None and found.changed < FEW_CHANGED
+    least = few_changes_tail(found.changed or 0, found.units, gate.max_drop) if few else 0.0
+    return 2 * max(least, tails.above) <= LEVEL
+
+
 def skew_table() -> str:
-    """Return how often gates err where few cases decide; 0.025 is promised."""
-    rows = [(name, what, f"{error(gate, draw, clusters):.3f}") for name, what, gate, draw, clusters in CELLS]
-    return tabulate(rows, ("runs", "error", "share"), tablefmt="github", disable_numparse=True)
+    """Return how often gates err where few cases decide, and would by resamples alone; 0.025 is promised."""
+    rows = []
+    for name, what, gate, draw, clusters in CELLS:
+        rng = np.random.default_rng(SEED)
+        alone = sum(by_resamples(gate, *draw(rng), clusters) for _ in range(RUNS)) / RUNS
+        rows.append((name, what, f"{alone:.3f}", f"{error(gate, draw, clusters):.3f}"))
+    headers = ("runs", "error", "resamples alone", "gate")
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
 def ordinary(kind: str, size: int, drop: float, rng: np.random.Generator) -> Scores:
@@ -175,7 +200,7 @@ def power_table() -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 300
+LABELS, LABELLED_CASES, LABEL_RUNS = (10, 20, 50), 200, 1_000
 
 
 def labelled_run(kind: str, labels: int, rng: np.random.Generator) -> tuple[float, bool]:

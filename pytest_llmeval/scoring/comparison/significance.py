@@ -20,6 +20,7 @@ __all__ = (
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_llmeval.scoring.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
@@ -159,8 +160,15 @@ def sign_flip_tails(values: FloatArray) -> Tails:
 
     It sees how few values a mean rests on: `k` of them alone can have the same sign in one of ``2 ** k`` ways.
     """
+    return _flipped(values.tobytes())
+
+
+@lru_cache(maxsize=256)
+def _flipped(data: bytes) -> Tails:
+    """Return what `sign_flip_tails` does, of the bytes of the values: gate, interval and report ask the same."""
     import numpy as np
 
+    values = np.frombuffer(data)
     moved = values[np.abs(values) > 10.0**-_DECIMALS]
     total = math.fsum(moved)
     if len(moved) <= _ENUMERATED:
