@@ -54,7 +54,6 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
         "counts": suite.counts,
         "metrics": _metrics(suite.result.metrics),
         **({"lower_is_better": list(suite.lower_is_better)} if suite.lower_is_better else {}),
-        **({"ranges": {name: list(each) for name, each in suite.ranges.items()}} if suite.ranges else {}),
         **({"clusters": asdict(suite.result.clusters)} if suite.result.clusters else {}),
         **({"shared_inputs": suite.shared_inputs} if suite.shared_inputs else {}),
         **({"left_out": suite.left_out} if suite.left_out else {}),
@@ -78,6 +77,7 @@ def _suite(suite: SuiteReport) -> dict[str, Any]:
             }
             for case in suite.result.cases
         ],
+        **({"ranges": {name: list(each) for name, each in suite.ranges.items()}} if suite.ranges else {}),
         **({"worst": _worst(suite.worst)} if suite.worst else {}),
         "error_buckets": [
             {**bucket_names(each), "cases": [case.id for case in each.cases]} for each in suite.named_buckets
